@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -92,7 +93,7 @@ PROVIDER = StoreProvider(
 
 # --- store ------------------------------------------------------------------------------------------------------------
 class SqliteStore:
-    """A `MultipartStore` in a SQLite file, which the first call creates. Threads may share it."""
+    """A `MultipartStore` in a SQLite file, which the first write creates. Threads may share it."""
 
     def __init__(
         self, path: str, options: SqliteOptions = SqliteOptions(), clock: Clock | None = None, ids: Ids | None = None
@@ -113,9 +114,12 @@ class SqliteStore:
         """Do nothing: each call has a connection of its own, which is safe after a fork and in any thread."""
 
     @contextlib.contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
+    def _connection(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
+        if create and not os.path.isdir(os.path.dirname(self._path) or "."):
+            raise InvalidRequestError("the database's directory does not exist: create it", path=self._path)
+        path = self._path if create or os.path.exists(self._path) else ":memory:"  # a read creates no file
         try:
-            db = sqlite3.connect(self._path, timeout=self._options.lock_timeout_s, isolation_level=None)
+            db = sqlite3.connect(path, timeout=self._options.lock_timeout_s, isolation_level=None)
             with contextlib.closing(db):  # an open transaction is rolled back
                 db.execute(f"PRAGMA synchronous = {'FULL' if self._options.durable else 'OFF'}")
                 db.executescript(_SCHEMA)
@@ -131,7 +135,7 @@ class SqliteStore:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._connection() as db:
+        with self._connection(create=True) as db:
             db.execute("BEGIN IMMEDIATE")  # takes the lock of the only writer
             yield db
             db.execute("COMMIT")

@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from holdfast.commit import TWO_PHASE, SaveMode, open_context, read_history, read_snapshot, recover
-from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.options.write import parse_write_options
 from holdfast.stores import registry
 from holdfast.stores.base import iter_uploads, multipart
@@ -95,9 +95,22 @@ def test_urls_and_mistakes(installed: ModuleType, tmp_path: Path) -> None:
             open_destination(url)
     with pytest.raises(InvalidRequestError, match="not a number of seconds"):
         parse_write_options({"path": "sqlite:///a.db/t", "lockTimeout": "soon"}, overwrite=False)
+    missing = open_destination(f"sqlite://{tmp_path}/missing/lake.db/t").store
+    with pytest.raises(InvalidRequestError, match="directory does not exist"):
+        missing.put("a", b"1")
     (tmp_path / "text.db").write_text("no database\n" * 100)
     with pytest.raises(CorruptDataError, match="not a SQLite database"):
         open_destination(f"sqlite://{tmp_path}/text.db/t").store.head("a")
+
+
+def test_a_read_creates_no_file(installed: ModuleType, tmp_path: Path) -> None:
+    store = open_destination(f"sqlite://{tmp_path}/missing/lake.db/t").store
+    assert store.list_page("").objects == [] and list(iter_uploads(multipart(store), "")) == []
+    with pytest.raises(NotFoundError):
+        store.head("a")
+    with pytest.raises(NotFoundError):
+        store.get("a")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_page_shows_the_example_as_it_is(

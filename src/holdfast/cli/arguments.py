@@ -15,15 +15,15 @@ import click
 from holdfast.cli.failures import PROBLEM, as_holdfast_error, exit_code
 from holdfast.cli.output import Documents, Output, discard_stdout
 from holdfast.errors import InvalidRequestError
-from holdfast.stores.provider import CommandFlag
-from holdfast.stores.registry import BUILT_IN, parse_store_options, secret_names
+from holdfast.stores.provider import CommandFlag, fold_name
+from holdfast.stores.registry import BUILT_IN, parse_store_options, providers_for, secret_names
 from holdfast.wording import nearest
 
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext, CommitSettings, Progress
     from holdfast.options.given import GivenOption
 
-__all__ = ["Reach", "Word", "age", "on_store", "option_pairs", "reports", "save_modes"]
+__all__ = ["Reach", "Word", "age", "on_store", "option_pairs", "parse_pairs", "refuse_secrets", "reports", "save_modes"]
 
 P = ParamSpec("P")
 
@@ -67,20 +67,15 @@ def save_modes() -> Sequence[str]:
     return [mode.value for mode in SaveMode]
 
 
-def option_pairs(
-    texts: Iterable[str], flag: str = "--option", *, reserved: Mapping[str, str] | None = None
-) -> list[GivenOption]:
-    """Parse ``KEY=VALUE`` strings into options.
+def parse_pairs(texts: Iterable[str], *, reserved: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
+    """Parse ``KEY=VALUE`` strings into names and values, as the user wrote them.
 
     Args:
-        flag: the command-line option that takes them, for error messages.
         reserved: keys that have a parameter of their own on the command line, and that parameter.
 
     Raises:
         InvalidRequestError: a text has another form, its key is reserved, or it holds a credential (never shown).
     """
-    from holdfast.options.given import GivenOption
-
     parameters = {key.lower(): parameter for key, parameter in (reserved or {}).items()}
     pairs = []
     for text in texts:
@@ -88,17 +83,49 @@ def option_pairs(
         name = key.strip()
         if not equals or not name:
             raise InvalidRequestError("an option is written as key=value", option=text)
-        pair = GivenOption.of(name, value, f"{flag} {name}")
-        if pair.name in secret_names():
+        if (own := parameters.get(fold_name(name))) is not None:
+            raise InvalidRequestError(f"this option has its own parameter: use {own}", option=name)
+        pairs.append((name, value))
+    refuse_secrets(name for name, _value in pairs)
+    return pairs
+
+
+def option_pairs(
+    texts: Iterable[str], *, reserved: Mapping[str, str] | None = None, urls: Iterable[str] = ()
+) -> list[GivenOption]:
+    """Parse the ``KEY=VALUE`` strings that ``--option`` takes into options.
+
+    Args:
+        urls: of the stores that the command reaches, apart from those in the options.
+
+    Raises:
+        InvalidRequestError: as for `parse_pairs`, or a url has an unknown scheme.
+    """
+    from holdfast.options.given import GivenOption
+
+    pairs = [GivenOption.of(name, value, f"--option {name}") for name, value in parse_pairs(texts, reserved=reserved)]
+    refuse_secrets((one.name for one in pairs), [*urls, *(one.text for one in pairs if one.name in _PLACES)])
+    return pairs
+
+
+_PLACES = frozenset({"shareddir", "reportdir"})
+"""Options whose values are urls, as `fold_name` folds them."""
+
+
+def refuse_secrets(names: Iterable[str], urls: Iterable[str] = ()) -> None:
+    """Refuse options that hold credentials of the built-in stores, or of the stores of `urls`.
+
+    Raises:
+        InvalidRequestError: there is one (its value is never shown), or a url has an unknown scheme.
+    """
+    secret = secret_names(providers_for(urls))
+    for name in names:
+        if fold_name(name) in secret:
             raise InvalidRequestError(
                 "credentials do not belong on a command line, which every user of the machine can read: put them in "
-                "the environment or in ~/.aws",
+                "the environment or in a file such as ~/.aws",
                 option=name,
             )
-        if pair.name in parameters:
-            raise InvalidRequestError(f"this option has its own parameter: use {parameters[pair.name]}", option=name)
-        pairs.append(pair)
-    return pairs
 
 
 @dataclass(frozen=True)
@@ -110,6 +137,13 @@ class Reach:
     """
 
     given: tuple[tuple[str, str, str], ...] = ()
+
+    def taking(self, pairs: Iterable[GivenOption], url: str) -> tuple[Reach, list[GivenOption]]:
+        """Take the options of the store of `url` out of `pairs`; return how to reach it with them, and the others."""
+        own = {fold_name(spec.name) for provider in providers_for([url]) for spec in provider.specs}
+        pairs = list(pairs)
+        taken = ((one.name, one.spelled, one.text) for one in pairs if one.name in own)
+        return Reach((*self.given, *taken)), [one for one in pairs if one.name not in own]
 
     def open(
         self,
@@ -127,9 +161,14 @@ class Reach:
         from holdfast.commit import open_context
         from holdfast.commit.context import silent
 
+        refuse_secrets((option for option, _flag, _value in self.given), [url])
+        texts: dict[str, str] = {}
+        for option, flag, value in self.given:
+            if texts.setdefault(option, value) != value:
+                raise InvalidRequestError("an option is given twice with different values: leave one out", option=flag)
         return open_context(
             url,
-            store_options=parse_store_options({option: value for option, _flag, value in self.given}),
+            store_options=parse_store_options(texts, providers_for([url])),
             settings=settings,
             progress=progress or silent,
             staging=staging,
@@ -183,7 +222,7 @@ def reports(command: Callable[P, None]) -> Callable[..., None]:
 
 
 def on_store(command: Callable[P, None]) -> Callable[..., None]:
-    """Add the flags of the built-in stores to a command, and pass it a `Reach` as `reach`."""
+    """Add the flags of the built-in stores and ``--store-option`` to a command; pass it a `Reach` as `reach`."""
     flags = [flag for provider in BUILT_IN for flag in provider.flags]
 
     @functools.wraps(command)
@@ -195,13 +234,32 @@ def on_store(command: Callable[P, None]) -> Callable[..., None]:
                 given.append((flag.option, flag.flag, str(value)))
             elif value is not None:
                 os.environ[flag.variable] = str(value)  # Spark's workers, children of this process, inherit it
+        given += kwargs.pop("store_option")  # type: ignore[arg-type]  # its callback returns such triples
         command(*args, reach=Reach(tuple(given)), **kwargs)  # type: ignore[arg-type]  # every such command takes `reach`
 
-    decorated: Callable[..., None] = run
+    decorated: Callable[..., None] = click.option(
+        "--store-option",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=_store_options,
+        help="Option of the store at URL; repeatable.",
+    )(run)
     for flag in reversed(flags):
         option = click.option(flag.flag, metavar=flag.metavar or None, callback=_prepared(flag), help=flag.help)
         decorated = option(decorated)
     return decorated
+
+
+def _store_options(
+    ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
+) -> list[tuple[str, str, str]]:
+    """Parse ``--store-option`` into options, flags and values, as `Reach` holds them."""
+    reserved = {flag.option: flag.flag for provider in BUILT_IN for flag in provider.flags if flag.option}
+    try:
+        pairs = parse_pairs(texts, reserved=reserved)
+    except InvalidRequestError as error:
+        raise click.BadParameter(str(error)) from None
+    return [(name, f"--store-option {name}", text) for name, text in pairs]
 
 
 def _parameter(flag: CommandFlag) -> str:

@@ -222,16 +222,21 @@ class Committer(abc.ABC):
         missing = [need.waiver for need in self.needs if not need.met(capabilities)]
         return sorted(set(missing)) if all(missing) else []
 
-    def check_fit(self, ctx: CommitContext, mode: SaveMode) -> None:
+    def check_fit(self, ctx: CommitContext, mode: SaveMode, others: str = "another committer or store") -> None:
         """Refuse a store or a mode that the committer does not support. Sends no request.
+
+        Args:
+            others: what the message of a refusal suggests, apart from the settings that waive a need.
 
         Raises:
             UnsupportedError: the committer does not fit the store; the message says why.
             InvalidRequestError: the committer does not support the mode.
         """
-        refused = self.refusal(ctx.store.capabilities, ctx.settings)
+        can = ctx.store.capabilities
+        refused = self.refusal(can, ctx.settings)
         if refused:
-            raise UnsupportedError(f"{refused}: choose another committer or store", url=ctx.url)
+            waivers = "".join(f", or accept that with {waiver}" for waiver in self.waivers(can))
+            raise UnsupportedError(f"{refused}: choose {others}{waivers}", url=ctx.url)
         if mode not in self.modes:
             known = ", ".join(sorted(one.value for one in self.modes))
             raise InvalidRequestError(f"{self.name} supports only the modes {known}: choose one", mode=mode.value)

@@ -17,7 +17,7 @@ from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.commit.unsafe.direct import DIRECT
 from holdfast.commit.unsafe.emr import EMR
 from holdfast.commit.unsafe.stocator import STOCATOR
-from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.errors import InvalidRequestError
 from holdfast.stores.base import Capabilities
 
 __all__ = ["COMMITTERS", "fitting_committers", "get_committer", "require_fit"]
@@ -66,10 +66,5 @@ def require_fit(committer: Committer, ctx: CommitContext, mode: SaveMode) -> Non
         UnsupportedError: the committer does not fit the store; the message says why, and which ones would.
         InvalidRequestError: the committer does not support the mode.
     """
-    can = ctx.store.capabilities
-    refused = committer.refusal(can, ctx.settings)
-    if refused:
-        names = " or ".join(other.name for other in fitting_committers(can)) or "another store"
-        waivers = "".join(f", or accept that with {waiver}" for waiver in committer.waivers(can))
-        raise UnsupportedError(f"{refused}: choose {names}{waivers}", url=ctx.url)
-    committer.check_fit(ctx, mode)
+    fitting = fitting_committers(ctx.store.capabilities)
+    committer.check_fit(ctx, mode, others=" or ".join(other.name for other in fitting) or "another store")

@@ -59,7 +59,7 @@ def canonical(path: str) -> str:
     """Return the canonical form of a path or url; percent signs and spaces are taken literally.
 
     Raises:
-        InvalidRequestError: no store has the url's scheme.
+        InvalidRequestError: no store has the url's scheme, or the path contains credentials (never repeated).
     """
     path = path.removeprefix(f"{PROTOCOL}://")
     found = _URL.fullmatch(path)
@@ -75,6 +75,10 @@ def canonical(path: str) -> str:
             path = f"{find_provider(scheme).schemes[0]}:{rest}"
     if path.startswith(_FILE):
         return _FILE + path.removeprefix(_FILE).strip("/")
+    if "@" in path.partition("/")[0]:
+        raise InvalidRequestError(
+            "credentials do not belong in a path, where logs would show them: give them as options"
+        )
     return path.strip("/")
 
 

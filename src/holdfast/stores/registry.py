@@ -11,9 +11,10 @@ installed package.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
@@ -30,6 +31,7 @@ __all__ = [
     "BUILT_IN",
     "ENTRY_POINT_GROUP",
     "find_provider",
+    "has_provider",
     "installed_providers",
     "options_of",
     "parse_store_options",
@@ -88,7 +90,7 @@ def _entry_points() -> EntryPoints:
 def _loaded(entry: EntryPoint) -> StoreProvider:
     try:
         provider = entry.load()
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # importing another package's module may raise anything
         raise UnsupportedError(
             "the package that provides this url scheme cannot be imported: reinstall it",
             scheme=entry.name,
@@ -115,23 +117,33 @@ def _unknown_scheme(scheme: str) -> InvalidRequestError:
 def providers_for(urls: Iterable[str]) -> tuple[StoreProvider, ...]:
     """Return the providers whose options a call may give: the built-in ones and those of its URLs.
 
-    One call reaches several stores: its destination, a shared directory, a directory for reports. A URL that no
-    provider understands is passed over here: opening it is refused.
+    One call reaches several stores: its destination, a shared directory, a directory for reports.
+
+    Raises:
+        InvalidRequestError, UnsupportedError: `find_provider` refuses the scheme of a URL. Without its provider, valid
+            options would be reported as unknown.
     """
-    found = list(BUILT_IN)
-    for scheme in map(scheme_of, urls):
-        try:
-            provider = find_provider(scheme) if scheme else LOCAL
-        except (InvalidRequestError, UnsupportedError):
-            continue
-        if provider not in found:
-            found.append(provider)
-    return tuple(found)
+    return _with_built_in(find_provider(scheme) for scheme in map(scheme_of, urls) if scheme)
 
 
 def installed_providers() -> tuple[StoreProvider, ...]:
     """Return the built-in providers and those of every installed package that can be loaded."""
-    return providers_for(f"{name}://" for name in sorted(_entry_points().names))
+
+    def loaded() -> Iterator[StoreProvider]:
+        for scheme in sorted(_entry_points().names):
+            with contextlib.suppress(UnsupportedError):  # opening one of its URLs reports the reason
+                yield find_provider(scheme)
+
+    return _with_built_in(loaded())
+
+
+def _with_built_in(others: Iterable[StoreProvider]) -> tuple[StoreProvider, ...]:
+    return tuple(dict.fromkeys((*BUILT_IN, *others)))
+
+
+def has_provider(scheme: str) -> bool:
+    """Check whether a built-in store or an installed package has this URL scheme."""
+    return scheme in _by_scheme or scheme in _entry_points().names
 
 
 # --- options ----------------------------------------------------------------------------------------------------------

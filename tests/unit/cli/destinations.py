@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from holdfast.cli import cli
 from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, TaskCommit, open_context
+from holdfast.stores.provider import StoreOptions
 
 __all__ = ["FLIGHTS", "commit_table", "on_screen", "run", "start_table"]
 
@@ -67,9 +68,9 @@ def start_table(
     return job, commits
 
 
-def commit_table(url: str, mode: SaveMode = SaveMode.APPEND) -> JobRecord:
+def commit_table(url: str, mode: SaveMode = SaveMode.APPEND, store_options: Sequence[StoreOptions] = ()) -> JobRecord:
     """Commit three flights in two partitions."""
-    ctx = open_context(url)
+    ctx = open_context(url, store_options=store_options)
     job, commits = start_table(ctx, mode)
     assert TWO_PHASE.commit_job(ctx, job, commits, len(commits)).committed
     ctx.store.close()

@@ -69,3 +69,11 @@ def test_an_unknown_scheme() -> None:
 def test_the_destination_of_a_magic_key(key: str, expected: tuple[str, str] | None) -> None:
     """Scenario 34: the destination is everything above the first magic directory, whatever its name."""
     assert split_magic(key) == expected
+
+
+@pytest.mark.parametrize("path", ["s3://AKIA:canary@bucket/key", "AKIA:canary@bucket/key", "memory://a:canary@x/y"])
+def test_credentials_in_a_path_are_refused_and_not_repeated(path: str) -> None:
+    with pytest.raises(InvalidRequestError, match="credentials do not belong in a path") as caught:
+        canonical(path)
+    assert "canary" not in str(caught.value) and "AKIA" not in str(caught.value)
+    assert canonical("bucket/a@b:c") == "bucket/a@b:c", "only the store's name is checked"

@@ -32,6 +32,7 @@ from holdfast.stores.registry import (
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.provider import S3
 from holdfast.stores.url import open_destination
+from tests.unit.cli.destinations import commit_table, run
 
 
 # --- a provider of another package ------------------------------------------------------------------------------------
@@ -103,7 +104,9 @@ def test_a_provider_of_another_package(depot: None) -> None:
     assert destination.store is _STORES["north", "h"]
     assert open_destination(destination.url).store is _STORES["north", "localhost"], "the defaults"
     assert find_provider("depot") is find_provider("depots")
-    assert providers_for(["depot://x", "s3://b", "nowhere://x"]) == (*BUILT_IN, DEPOT)
+    assert providers_for(["depot://x", "s3://b", "depots://y"]) == (*BUILT_IN, DEPOT)
+    with pytest.raises(InvalidRequestError, match="no store has this url scheme"):
+        providers_for(["depot://x", "nowhere://x"])
     assert installed_providers()[: len(BUILT_IN)] == BUILT_IN
     assert DEPOT in installed_providers()
 
@@ -140,7 +143,31 @@ def test_a_broken_package_is_named(install: Callable[..., None], value: str, sen
     with pytest.raises(UnsupportedError, match=sentence) as caught:
         find_provider("broken")
     assert caught.value.variables["provider"] == value
-    assert providers_for(["broken://x"]) == BUILT_IN
+    with pytest.raises(UnsupportedError, match=sentence):
+        providers_for(["broken://x"])
+
+
+@pytest.mark.parametrize("error", ["RuntimeError('no licence')", "SyntaxError('bad')", "OSError('no file')"])
+def test_a_package_whose_import_fails_hides_no_other(install: Callable[..., None], tmp_path: Path, error: str) -> None:
+    (tmp_path / "failing_store.py").write_text(f"raise {error}")
+    install("failing", failing="failing_store:PROVIDER")
+    install("depot", depot=f"{__name__}:DEPOT")
+    with pytest.raises(UnsupportedError, match="cannot be imported: reinstall it"):
+        find_provider("failing")
+    assert installed_providers() == (*BUILT_IN, DEPOT)
+
+
+def test_an_option_of_a_package_that_cannot_be_used_is_not_called_unknown(install: Callable[..., None]) -> None:
+    install("broken", broken="no_such_module:PROVIDER")
+    with pytest.raises(UnsupportedError, match="cannot be imported: reinstall it"):
+        parse_read_options({"path": "broken://h/p", "lockTimeout": "2"})
+    with pytest.raises(InvalidRequestError, match="no store has this url scheme: use broken://"):
+        parse_read_options({"path": "brokn://h/p", "lockTimeout": "2"})
+
+
+def test_a_url_that_lost_a_slash_names_its_scheme(depot: None) -> None:
+    with pytest.raises(InvalidRequestError, match="two slashes follow the scheme: write depot://"):
+        open_destination("depot:/north/t")
 
 
 def test_two_packages_cannot_share_a_scheme(install: Callable[..., None]) -> None:
@@ -250,3 +277,46 @@ def test_fsspec_reaches_it(depot: None) -> None:
         MagicFileSystem(host_nam="h")
     with pytest.raises(InvalidRequestError, match="no store has this url scheme"):
         fs.exists("nowhere://a/b")
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["read", "depot://north/t", "--option", "passWord=canary"],
+        ["write", "a.csv", "depot://north/t", "--option", "pass_word=canary"],
+        ["write", "a.csv", "out", "--option", "reportDir=depot://north/t", "--option", "PASSWORD=canary"],
+        ["write", "a.csv", "depot://north/t", "--store-option", "passWord=canary"],
+        ["verify", "depot://north/t", "--store-option", "passWord=canary"],
+        ["verify", "depot://north/t", "--store-option", "secretKey=canary"],
+    ],
+)
+def test_no_command_takes_a_secret_of_any_store(arguments: list[str], depot: None) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2 and "credentials do not belong on a command line" in result.stderr
+    assert "canary" not in result.output
+
+
+@pytest.mark.parametrize("flag", ["--store-option", "--option"])
+def test_commands_open_a_store_with_the_options_given(flag: str, depot: None) -> None:
+    commit_table("depot://north/t", store_options=[DepotOptions(host_name="h")])
+    result = run("read", "depot://north/t", flag, "hostName=h")
+    assert result.exit_code == 0 and "3 rows of 2 files" in result.output
+    elsewhere = run("read", "depot://north/t", flag, "hostName=other")
+    assert elsewhere.exit_code != 0 and "rows" not in elsewhere.stdout
+    assert run("verify", "depot://north/t", "--store-option", "host_name=h").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--store-option", "hostNme=h"], "unknown store option: did you mean hostName"),
+        (["--store-option", "hostName"], "an option is written as key=value"),
+        (["--store-option", "region=x"], "this option has its own parameter: use --region"),
+        (["--store-option", "hostName=a", "--store-option", "host_name=b"], "given twice with different values"),
+        (["--store-option", "hostName=a", "--store-option", "hostName=b"], "given twice with different values"),
+    ],
+)
+def test_wrong_store_options_exit_2(options: list[str], sentence: str, depot: None) -> None:
+    result = run("history", "depot://north/t", *options)
+    assert (result.exit_code, result.stdout) == (2, "") and sentence in result.stderr

@@ -55,7 +55,7 @@ def read(
     from holdfast.cli.read.rows import as_text, as_value, cells, first_rows
 
     names = [name.strip() for text in columns for name in text.split(",")] or None
-    said = option_pairs(options, reserved=_RESERVED)
+    reach, said = reach.taking(option_pairs(options, reserved=_RESERVED, urls=[url]), url)
     with reach.open(url) as ctx, out.waiting("reading"):
         found = first_rows(
             ctx, limit, columns=names, conditions=conditions, file_format=file_format, options=said, ddl=ddl

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.arguments import Reach, Word, on_store, option_pairs, reports, save_modes
+from holdfast.cli.arguments import Reach, Word, on_store, option_pairs, parse_pairs, refuse_secrets, reports, save_modes
 from holdfast.cli.output import Output, size
 from holdfast.cli.write.input import INPUT_FORMATS, Input, format_of
+from holdfast.errors import InvalidRequestError
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
@@ -71,11 +72,9 @@ def write(
     out: Output,
 ) -> None:
     """Write INPUT to URL with Spark: all of it or nothing."""
-    from holdfast.options.given import GivenOption, GivenOptions
+    from holdfast.options.given import GivenOption
 
-    reader_pairs = option_pairs(input_options, "--input-option", reserved={"path": "INPUT"})
-    reader_options = GivenOptions(reader_pairs, known=()).rest
-    source = Input(input_path, input_format or format_of(input_path), reader_options, input_schema)
+    source = Input(input_path, input_format or format_of(input_path), _reader_options(input_options), input_schema)
     flags: list[tuple[str, str, str | None]] = [  # option, its value, and how the user named it
         ("path", "URL", url),
         ("fileFormat", "--format", file_format),
@@ -83,8 +82,9 @@ def write(
         ("committer", "--committer", committer),
         *reach.given,
     ]
+    refuse_secrets((option for option, _flag, _value in reach.given), [url])
     given = [GivenOption.of(name, text, spelled) for name, spelled, text in flags if text is not None]
-    request = _check([*given, *option_pairs(options)], mode)
+    request = _check([*given, *option_pairs(options, urls=[url])], mode)
     try:
         result = _write_with_spark(source, request, master, out)
     except (KeyboardInterrupt, SystemExit):
@@ -93,6 +93,24 @@ def write(
         end_interrupted_write(request.options, out)
         raise
     _report(result, request.options, out)
+
+
+def _reader_options(texts: Sequence[str]) -> dict[str, str]:
+    """Parse the options of Spark's reader. Names stay as they were written: Hadoop's settings are case-sensitive.
+
+    Raises:
+        InvalidRequestError: as for `parse_pairs`, or an option is given twice with different values.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for name, value in parse_pairs(texts, reserved={"path": "INPUT"}):
+        first, given = found.setdefault(name.lower(), (name, value))
+        if given != value:
+            raise InvalidRequestError(
+                "an option is given twice with different values: leave one of them out",
+                first=f"--input-option {first}",
+                second=f"--input-option {name}",
+            )
+    return dict(found.values())
 
 
 def _check(given: Sequence[GivenOption], mode: str | None) -> WriteRequest:

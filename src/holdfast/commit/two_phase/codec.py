@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from holdfast.commit import layout
 from holdfast.commit.codec import (
+    decode_job,
     digest,
     job_fields,
     job_id_field,
@@ -20,7 +21,7 @@ from holdfast.commit.codec import (
 )
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_owner, is_job_id
 from holdfast.commit.json_fields import count_field, guarded, json_line, json_object, require, text_field
-from holdfast.commit.records import FileEntry, Kind, ManifestRef, Totals
+from holdfast.commit.records import FileEntry, JobRecord, Kind, ManifestRef, Totals
 from holdfast.commit.statistics import compact, from_compact
 from holdfast.commit.two_phase.records import (
     PUBLICATION_NAMES,
@@ -36,6 +37,7 @@ __all__ = [
     "decode_entry",
     "decode_leftover_manifest",
     "decode_manifest",
+    "decode_open_job",
     "decode_refs",
     "decode_replaced",
     "encode_entry",
@@ -278,6 +280,16 @@ def _read_by_job(value: Any) -> dict[str, tuple[int, int]]:
         require(isinstance(counts, list) and len(counts) == 2, "replaced_by_job is not a pair")
         require(all(type(count) is int and count >= 0 for count in counts), "replaced_by_job is not a count")
     return {job: (files, size_bytes) for job, (files, size_bytes) in value.items()}
+
+
+def decode_open_job(key: str, data: bytes) -> JobRecord:
+    """Decode the record of a job that has not ended; `key` must be the key of this job's record.
+
+    A record of an unknown publication is refused like a damaged one: this version cannot end the job.
+    """
+    record = decode_job(key, data)
+    guarded(key, lambda: require(record.publication in PUBLICATION_NAMES, "publication is unknown"))
+    return record
 
 
 def decode_entry(key: str, seq: int, data: bytes) -> LogEntry:

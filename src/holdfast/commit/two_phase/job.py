@@ -34,7 +34,7 @@ from holdfast.commit.two_phase.decision_log import (
 from holdfast.commit.two_phase.decision_result import Aborted, Committed, DecisionResult, Skipped, result_of
 from holdfast.commit.two_phase.manifests import ManifestCache, Prepared, prepare_job
 from holdfast.commit.two_phase.pending_uploads import find_listing
-from holdfast.commit.two_phase.publication import UPLOADS, choose_publication
+from holdfast.commit.two_phase.publication import UPLOADS, choose_publication, publication_of
 from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.roll_forward import roll_forward
 from holdfast.commit.two_phase.write_ids import forget_writes, write_id_of
@@ -292,6 +292,7 @@ def _append_abort(ctx: CommitContext, job: JobRecord, view: LogView) -> LogEntry
     newest = read_newest(ctx, view)
     if newest is None:
         return None
+    publication_of(job)  # every reader of the log would refuse an entry with an unknown publication
     entry = LogEntry(
         seq=view.head + 1,
         kind=Kind.ABORT,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from holdfast.commit import layout
-from holdfast.commit.codec import decode_job
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId
+from holdfast.commit.two_phase.codec import decode_open_job
 from holdfast.commit.two_phase.records import StreamMark
 from holdfast.commit.two_phase.streams import is_dead
 from holdfast.errors import AccessDeniedError, CorruptDataError, NotFoundError
@@ -69,7 +69,7 @@ class LiveJobs:
 
     def _may_commit(self, key: str) -> bool:
         try:
-            return not is_dead(decode_job(key, self._ctx.store.get(key)), self._dead)
+            return not is_dead(decode_open_job(key, self._ctx.store.get(key)), self._dead)
         except NotFoundError:
             return False
         except CorruptDataError:

@@ -14,11 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
-from holdfast.commit.codec import decode_job
 from holdfast.commit.context import CommitContext
 from holdfast.commit.intents import announced_keys, is_intents
 from holdfast.commit.records import FileEntry, JobRecord
-from holdfast.commit.two_phase.codec import decode_leftover_manifest
+from holdfast.commit.two_phase.codec import decode_leftover_manifest, decode_open_job
 from holdfast.commit.two_phase.records import TaskManifest
 from holdfast.errors import AccessDeniedError, CorruptDataError, NotFoundError, UnsupportedError
 from holdfast.stores.base import ObjectInfo, Support, UploadInfo, iter_uploads, iter_uploads_of, multipart
@@ -179,5 +178,5 @@ def _read_job_folders(ctx: CommitContext) -> tuple[FolderRecords, bool]:
             records.note(info)
         path = layout.job_record(job)
         with contextlib.suppress(NotFoundError, CorruptDataError):
-            announced = announced or decode_job(path, ctx.store.get(ctx.key(path))).announced
+            announced = announced or decode_open_job(path, ctx.store.get(ctx.key(path))).announced
     return records, announced

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from holdfast.commit import layout
-from holdfast.commit.codec import decode_job
 from holdfast.commit.committer import Action
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, is_job_id
@@ -18,6 +17,7 @@ from holdfast.commit.measure import Measure
 from holdfast.commit.records import JobRecord, Kind
 from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport, is_quiet
 from holdfast.commit.two_phase.cleanup import clean_up
+from holdfast.commit.two_phase.codec import decode_open_job
 from holdfast.commit.two_phase.decision_log import job_exists, read_entry, read_log
 from holdfast.commit.two_phase.job import abort_job
 from holdfast.commit.two_phase.live_jobs import LiveJobs
@@ -63,7 +63,7 @@ def open_jobs(ctx: CommitContext) -> Iterator[OpenJob]:
         if announced:
             path = layout.job_record(job)
             try:
-                record = decode_job(path, ctx.store.get(ctx.key(path)))
+                record = decode_open_job(path, ctx.store.get(ctx.key(path)))
             except NotFoundError:
                 continue
             except CorruptDataError:

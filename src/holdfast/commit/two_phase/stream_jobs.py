@@ -61,7 +61,7 @@ def plan_batch(
     """
     if mode not in (SaveMode.APPEND, SaveMode.OVERWRITE):
         raise InvalidRequestError("a stream appends, or overwrites with every batch: omit the mode", mode=mode)
-    TWO_PHASE.check_fit(ctx, mode)
+    TWO_PHASE.check_fit(ctx, mode, others="another store")
     job = describe_job(ctx, TWO_PHASE.name, mode, details, view)
     assert job is not None  # only mode ignore skips a job
     try:

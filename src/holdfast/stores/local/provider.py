@@ -37,7 +37,9 @@ def locate_path(path: str) -> Location:
     Raises:
         InvalidRequestError: it cannot be a path, or is a link to a path that does not exist.
     """
-    if "\0" in path or not path:
+    if not path:
+        raise InvalidRequestError("this cannot be a path, since it is empty: write file:///path")
+    if "\0" in path:
         raise InvalidRequestError("this cannot be a path: give another one", path=path)
     absolute = absolute_path(path)
     if os.path.islink(absolute) and not os.path.exists(absolute):
@@ -48,10 +50,10 @@ def locate_path(path: str) -> Location:
 
 
 def _locate(rest: str) -> Location:
-    host, slash, path = rest.partition("/")
+    host, _, path = rest.partition("/")
     if host not in ("", "localhost"):
         raise InvalidRequestError("a file url names no host: write file:///path", host=host)
-    return locate_path(slash + path)
+    return locate_path(f"/{path}")
 
 
 def _open(location: Location, _options: StoreOptions) -> LocalStore:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.cli.arguments import option_pairs
+from holdfast.cli.write.command import _reader_options
 from holdfast.cli.write.input import Input, format_of
 from holdfast.errors import InvalidRequestError
 from holdfast.options.given import GivenOption
@@ -131,3 +132,10 @@ def test_option_values_may_contain_equals_signs() -> None:
     assert option_pairs(["delimiter=="]) == [GivenOption.of("delimiter", "=", "--option delimiter")]
     with pytest.raises(InvalidRequestError):
         option_pairs(["=x"])
+
+
+def test_options_of_the_reader_keep_their_names() -> None:
+    """Hadoop's settings are case-sensitive, and an underscore may be part of a bucket's name."""
+    texts = ["fs.s3a.bucket.my_bucket.endpoint=http://h:1", "timestampFormat=yyyy", "fs.s3a.bucket.mybucket.endpoint=x"]
+    assert list(_reader_options(texts).items()) == [tuple(text.split("=", 1)) for text in texts]
+    assert _reader_options(["header=true", "HEADER=true"]) == {"header": "true"}

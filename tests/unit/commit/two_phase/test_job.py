@@ -446,3 +446,19 @@ def test_recovery_of_a_healthy_destination_reports_nothing(publication: str) -> 
     run_job(world.context(), "new")
     report = recover(world.context())
     assert report.clean and (report.uploads_aborted, report.folders_removed) == (0, 0)
+
+
+def test_a_job_of_an_unknown_publication_is_reported_and_blocks_nobody() -> None:
+    """Defect: its abort was appended to the log, and from then on nobody could read the log."""
+    world = World("upload")
+    run_job(world.context(), "old")
+    job = start(world.context())
+    key = f"{HOME}_holdfast/jobs/{job.job}/job.json"
+    record = json.loads(world.store.get(key)) | {"publication": "of a later version"}
+    world.store.put(key, json.dumps(record).encode())
+    assert "its record cannot be read" in recover(world.context()).damaged[job.job]
+    with pytest.raises(CorruptDataError, match="unknown publication"):
+        TWO_PHASE.abort_job(world.context(), dataclasses.replace(job, publication="of a later version"))
+    run_job(world.context(), "new")
+    assert world.contents() == sorted(expected("old") + expected("new"))
+    assert verify(world.context()).verified and key in everything(world)

@@ -18,6 +18,7 @@ from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.stores.base import Capabilities, ObjectInfo, Overwrite, PutMode, Support, iter_objects
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from holdfast.stores.interceptors.recording import Recorder
+from holdfast.stores.memory.store import MemoryStore
 from tests.simulation.world import HOME, World, run_job
 
 MARKS = {"flights": StreamMark(batch=7, checkpoint="c1"), "gates": StreamMark(batch=3, checkpoint="c2")}
@@ -80,6 +81,18 @@ def test_which_jobs_are_dead(kind: Kind, own: str, stream: str, batch: int, chec
 def test_a_stream_appends_or_replaces_everything(mode: SaveMode) -> None:
     with pytest.raises(InvalidRequestError, match="a stream appends, or overwrites with every batch"):
         plan_batch(World("upload").context(), mode, {})
+
+
+def test_a_store_without_conditional_writes_is_refused_with_what_a_stream_can_do() -> None:
+    """Defect: the message suggested another committer, which streams do not have, and not the setting that helps."""
+
+    class Unconditional(MemoryStore):
+        @property
+        def capabilities(self) -> Capabilities:
+            return dataclasses.replace(super().capabilities, conditional_put=Support.NO)
+
+    with pytest.raises(UnsupportedError, match="choose another store, or accept that with allow_unfenced"):
+        plan_batch(World("upload").context(store=Unconditional()), SaveMode.APPEND, {})
 
 
 def test_a_plan_writes_nothing_and_travels() -> None:
