@@ -39,7 +39,7 @@ _INFO = "SELECT key, length(data), etag, modified_at_s FROM objects"
 _WRITE = "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)"
 _LIMITS = base.MultipartLimits(min_part_size_bytes=1, max_parts=10_000)
 _PAGE = 1000
-_MAX_BYTES = 2**31 - 1  # of one value, SQLite's own limit
+_MAX_BYTES = 1_000_000_000  # of one value, unless SQLite was compiled with another limit
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
@@ -128,6 +128,8 @@ class SqliteStore:
             if "is full" in str(error):
                 raise StorageFullError("the disk is full: free some space, then repeat", path=self._path) from error
             raise UnavailableError("the database cannot be used now: repeat later", path=self._path) from error
+        except sqlite3.DataError as error:
+            raise InvalidRequestError("a value is longer than SQLite allows: write less", path=self._path) from error
         except sqlite3.DatabaseError as error:
             raise CorruptDataError(
                 "the file is not a SQLite database: keep it and check the url", path=self._path
@@ -149,6 +151,8 @@ class SqliteStore:
         metadata: Mapping[str, str] | None = None,
     ) -> base.ObjectInfo:
         base.check_key(key)
+        if len(data) > _MAX_BYTES:
+            raise InvalidRequestError("an object is longer than SQLite allows: write less", key=key)
         with self._transaction() as db:
             found = db.execute("SELECT etag FROM objects WHERE key = ?", (key.encode(),)).fetchone()
             if isinstance(mode, base.Create) and found is not None:
@@ -205,6 +209,9 @@ class SqliteStore:
         part = base.Part(number, _etag(data), len(data))
         with self._transaction() as db:
             _pending(db, key, upload_id)
+            others = "SELECT coalesce(sum(length(data)), 0) FROM parts WHERE id = ? AND number != ?"
+            if db.execute(others, (upload_id, number)).fetchone()[0] + len(data) > _MAX_BYTES:  # not at the completion
+                raise InvalidRequestError("a file is longer than SQLite allows: write smaller files", key=key)
             db.execute("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?)", (upload_id, number, data, part.etag))
         return part
 

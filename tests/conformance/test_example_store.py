@@ -113,6 +113,21 @@ def test_a_read_creates_no_file(installed: ModuleType, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_that_is_too_long_is_refused_before_its_last_part(
+    installed: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not when it is completed: its job would be decided by then."""
+    monkeypatch.setattr(installed, "_MAX_BYTES", 10)
+    store = installed.SqliteStore(str(tmp_path / "lake.db"))
+    upload = store.create_upload("a")
+    parts = [store.upload_part("a", upload, number, b"12345") for number in (1, 2, 2)]
+    with pytest.raises(InvalidRequestError, match="longer than SQLite allows"):
+        store.upload_part("a", upload, 3, b"1")
+    assert store.complete_upload("a", upload, parts[:2]).size_bytes == 10
+    with pytest.raises(InvalidRequestError, match="longer than SQLite allows"):
+        store.put("b", b"12345678901")
+
+
 def test_the_page_shows_the_example_as_it_is(
     installed: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -54,6 +54,11 @@ _QUIET_S = 3600.0
 @click.option("--foreign", type=Word(["abort", "commit"]), help="What to do with dead jobs of Hadoop's committers.")
 @click.option("--shared-dir", default="", metavar="DIR_OR_URL", help="The sharedDir of staging-* jobs, if set.")
 @click.option("--scratch-dir", default="", metavar="DIR", help="The scratchDir of staging-* jobs on this machine.")
+@click.option(
+    "--allow-unfenced",
+    is_flag=True,
+    help="Work on a store without conditional writes, as allowUnfenced does for jobs. No job may be running.",
+)
 @on_store
 @reports
 def recover(
@@ -64,6 +69,7 @@ def recover(
     foreign: str | None,
     shared_dir: str,
     scratch_dir: str,
+    allow_unfenced: bool,
     reach: Reach,
     out: Output,
 ) -> None:
@@ -79,7 +85,7 @@ def recover(
     older_than_s = _QUIET_S if older_than is None else older_than
     resolution = None if foreign is None else Resolution(foreign)
     hadoops = ForeignJobPolicy(resolution=resolution, older_than_s=QUIET_S if older_than is None else older_than)
-    settings = CommitSettings(shared_dir=shared_dir, scratch_dir=scratch_dir)
+    settings = CommitSettings(shared_dir=shared_dir, scratch_dir=scratch_dir, allow_unfenced=allow_unfenced)
     with out.progress() as progress, reach.open(url, progress, settings=settings, staging=True) as ctx:
         require_anything(ctx)
         report = end_jobs(ctx, older_than_s=older_than_s, dry_run=dry_run, accept_damage=accept_damage, foreign=hadoops)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from holdfast.commit.committer import Action, Committer, Leftover
@@ -35,7 +36,7 @@ class EndedWrite:
         job: the job's id; empty if the write left no trace of a job.
         visible_files: files that an aborted job had already made visible and that nothing deletes; their names
             contain `job`.
-        reason: why the job was kept, one sentence.
+        reason: why the job was kept, or why its decision is not carried out completely yet; one sentence.
     """
 
     end: WriteEnd
@@ -60,10 +61,11 @@ def end_write(ctx: CommitContext, committer: Committer, token: str) -> EndedWrit
 
     Crash: anywhere; run it again, or let recovery end the job.
     """
-    for record in (job.record for job in read_history(ctx).open_jobs):
-        if record is not None and record.details.get(TOKEN) == token:
+    for record in _unfinished_jobs(ctx):
+        if record.details.get(TOKEN) == token:
             outcome = committer.abort_job(ctx, record)
-            return EndedWrite(end=WriteEnd.COMMITTED if outcome.committed else WriteEnd.ABORTED, job=outcome.job)
+            end = WriteEnd.COMMITTED if outcome.committed else WriteEnd.ABORTED
+            return EndedWrite(end=end, job=outcome.job, reason=outcome.pending_reason)
     leftover = _find_leftover(ctx, token)
     if leftover is not None:
         leftover.recover()
@@ -75,6 +77,13 @@ def end_write(ctx: CommitContext, committer: Committer, token: str) -> EndedWrit
     if leftover is not None and leftover.action is Action.KEEP:
         return EndedWrite(end=WriteEnd.KEPT, job=leftover.job, reason=leftover.reason)
     return _abort_by_files(ctx, committer, token, leftover.job if leftover is not None else "")
+
+
+def _unfinished_jobs(ctx: CommitContext) -> Iterator[JobRecord]:
+    """Iterate over the undecided jobs whose records can be read, and over those whose decision is not carried out."""
+    history = read_history(ctx)
+    yield from (job.record for job in history.open_jobs if job.record is not None)
+    yield from (decision.entry.record for decision in history.decisions if decision.state != "done")
 
 
 def _find_leftover(ctx: CommitContext, token: str) -> Leftover | None:

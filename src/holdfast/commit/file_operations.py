@@ -154,7 +154,11 @@ def rename_until_known(
             raise
         except OutcomeUnknownError:
             continue
-    raise OutcomeUnknownError("a rename was not confirmed: run holdfast recover", url=ctx.url, path=target)
+    raise OutcomeUnknownError(
+        "the outcome of a rename is unknown: repeat the task, or run holdfast recover if the job commit failed",
+        url=ctx.url,
+        path=target,
+    )
 
 
 # --- deleting ---------------------------------------------------------------------------------------------------------

@@ -130,6 +130,8 @@ class UploadSink:
         return self._begun and (not self._upload_id or len(self._parts) != self._sent)
 
     def write(self, data: bytes | bytearray | memoryview, /) -> int:
+        if self._closed:
+            raise InvalidRequestError("the file was closed, or its attempt has ended: open another", path=self.path)
         view = memoryview(data).cast("B")
         self._buffer += view
         self._size_bytes += len(view)

@@ -8,6 +8,7 @@ task must not make anything visible, and only the commit message that reaches th
 from __future__ import annotations
 
 import contextlib
+import logging
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,6 +23,8 @@ from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.runtime import BackgroundExecutor
 
 __all__ = ["TaskAttempt", "TaskScope", "TaskSteps"]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +93,8 @@ class TaskAttempt:
         self._rows: dict[str, int] = {}
         self._named = 0
         self._committed = False
+        self._failure: HoldfastError | None = None
+        self._left_behind = False
 
     def __enter__(self) -> TaskAttempt:
         return self
@@ -133,16 +138,21 @@ class TaskAttempt:
         return sink
 
     def drop(self, path: str) -> None:
-        """Discard an open file of the attempt; its name can be used again.
+        """Discard an open file of the attempt, so that its name can be used again.
 
-        Raises:
-            HoldfastError: the store failed to discard it. The attempt cannot commit; the job's cleanup
-                deletes the file.
+        Guarantee: the file is not part of the attempt's output. What the store fails to delete is left for the job's
+        cleanup.
         """
-        self._scope.background.drain()  # a part in flight would not find its upload
-        self._sinks[path].discard()
-        del self._sinks[path]
+        sink = self._sinks.pop(path)
         self._rows.pop(path, None)
+        with contextlib.suppress(Exception):  # `commit` raises it again
+            self._scope.background.drain()  # a part in flight would not find its upload
+        if not _discard(sink):
+            self._left_behind = True
+
+    def fail(self, error: HoldfastError) -> None:
+        """Make `commit` raise `error`: the attempt's output is wrong, although every call to the store succeeded."""
+        self._failure = self._failure or error
 
     def record_rows(self, path: str, rows: int) -> None:
         """Record how many rows a file contains."""
@@ -153,8 +163,13 @@ class TaskAttempt:
 
         Guarantee: every file of the attempt is complete and durable. The driver decides whether the attempt counts.
 
+        Raises:
+            HoldfastError: the store failed, now or in any earlier call of the attempt, or `fail` was called.
+
         Source: paper 000, VI (task commit) and XIII (pass the list to the driver).
         """
+        if self._failure is not None:
+            raise self._failure
         with self._scope.measure.stage("task_stage_commit"):
             for sink in self._sinks.values():
                 sink.close()
@@ -178,7 +193,7 @@ class TaskAttempt:
             self._scope.background.drain()
         self._scope.background.close()
         discarded = [_discard(sink) for sink in self._sinks.values()]
-        if all(discarded):  # otherwise cleanup needs the records to find the rest
+        if all(discarded) and not self._left_behind:  # otherwise cleanup needs the records to find the rest
             with contextlib.suppress(HoldfastError):
                 self._scope.intents.withdraw()
         self._sinks.clear()
@@ -191,6 +206,7 @@ def _discard(sink: UploadSink | RenameSink) -> bool:
     in_doubt = isinstance(sink, UploadSink) and sink.in_doubt
     try:
         sink.discard()
-    except HoldfastError:
+    except HoldfastError as error:
+        _log.warning("a discarded file could not be deleted and is left for the job's cleanup: %s", error)
         return False
     return not in_doubt

@@ -12,12 +12,13 @@ from fsspec.spec import AbstractBufferedFile
 from holdfast.commit.context import CommitContext
 from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import FileSink, PartBudget, UploadSink
+from holdfast.commit.text_file import TextFile
 from holdfast.commit.uploads import ATTEMPT_METADATA, complete_upload
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.runtime import BackgroundExecutor
 from holdfast.stores.base import multipart
 
-__all__ = ["PlainSink", "ReadingFile", "TextFile", "WritingFile"]
+__all__ = ["CompressedFile", "PlainSink", "ReadingFile", "WritingFile", "WritingText"]
 
 
 class PlainSink:
@@ -124,7 +125,7 @@ class WritingFile(io.RawIOBase):
         """Discard the file. Suppress errors of the store: the error that caused the discard matters more."""
         if self.closed:
             return
-        with contextlib.suppress(HoldfastError):
+        with contextlib.suppress(Exception):  # `write` or `close` has already raised it
             self._background.drain()
         self._background.close()
         if self._closing and self._drop_records is not None:
@@ -145,13 +146,65 @@ class WritingFile(io.RawIOBase):
             self.discard()
 
 
-class TextFile(io.TextIOWrapper):
-    """A text file over a `WritingFile` or `ReadingFile`; leaving a ``with`` block with an error discards the file."""
+class CompressedFile(io.BufferedIOBase):
+    """A file that is compressed while it is written, with the guarantee of the `WritingFile` below it.
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if kind is not None and isinstance(self.buffer, WritingFile):
+    Args:
+        packer: compresses what is written to it into `file`.
+    """
+
+    def __init__(self, packer: Any, file: WritingFile) -> None:
+        super().__init__()
+        self._packer = packer
+        self._file = file
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return int(self._packer.tell())
+
+    def write(self, data: Any, /) -> int:
+        return int(self._packer.write(data))
+
+    def close(self) -> None:
+        """Complete the file: most compressors write their end, but leave the file below open."""
+        if self.closed:
+            return
+        try:
+            self._packer.close()
+        except BaseException:
+            self.discard()
+            raise
+        super().close()
+        self._file.close()
+
+    def discard(self) -> None:
+        """Discard the file."""
+        if self.closed:
+            return
+        super().close()
+        self._file.discard()
+        with contextlib.suppress(Exception):  # it cannot write its end to a closed file
+            self._packer.close()
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):  # otherwise __init__ failed
+            self.discard()
+
+
+class WritingText(TextFile):
+    """Text written to a `WritingFile` or a `CompressedFile`; dropping its last reference discards the file."""
+
+    def __del__(self) -> None:
+        if not self.closed and isinstance(self.buffer, WritingFile | CompressedFile):
             self.buffer.discard()
-        super().__exit__(kind, error, trace)
 
 
 class ReadingFile(AbstractBufferedFile):  # type: ignore[misc]  # fsspec ships no types

@@ -15,6 +15,8 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
+from fsspec.compression import compr
+from fsspec.core import get_compression
 from fsspec.spec import AbstractFileSystem
 from fsspec.utils import stringify_path
 
@@ -26,7 +28,7 @@ from holdfast.commit.measure import Measure
 from holdfast.commit.pending_sets.completion import abort_all
 from holdfast.commit.sinks import PartBudget
 from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
-from holdfast.fs.files import PlainSink, ReadingFile, TextFile, WritingFile
+from holdfast.fs.files import CompressedFile, PlainSink, ReadingFile, WritingFile, WritingText
 from holdfast.fs.paths import PROTOCOL, Location, canonical, locate, split_magic
 from holdfast.stores.base import ObjectInfo, ObjectStore, batched_keys, iter_objects
 from holdfast.stores.provider import StoreOptions
@@ -54,6 +56,19 @@ def _parse_store_options(given: Mapping[str, Any]) -> tuple[tuple[StoreOptions, 
         if value is not None
     }
     return parse_store_options(texts, providers), frozenset(name for name, spec in specs.items() if spec.secret)
+
+
+def _compressed(path: str, compression: str | None, file: ReadingFile | WritingFile) -> Any:
+    """Return `file`, or a file that compresses into it or decompresses it.
+
+    Args:
+        compression: name of a compression that fsspec knows, or ``infer`` to tell it from the end of `path`.
+    """
+    name = get_compression(path, compression)
+    if name is None:
+        return file
+    packer = compr[name](file, mode=file.mode[0] if isinstance(file, ReadingFile) else "w")
+    return CompressedFile(packer, file) if isinstance(file, WritingFile) else packer
 
 
 class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships no types
@@ -232,9 +247,9 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
     def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
         """Open a file in mode ``r`` or ``w``, binary or text; see fsspec for the options."""
         if "b" in mode:
-            return super().open(path, mode, **options)
+            return _compressed(path, options.pop("compression", None), super().open(path, mode, **options))
         text = {name: options.pop(name) for name in ("encoding", "errors", "newline") if name in options}
-        return TextFile(self.open(path, mode.replace("t", "") + "b", **options), **text)
+        return WritingText(self.open(path, mode.replace("t", "") + "b", **options), **text)
 
     def _open(
         self,

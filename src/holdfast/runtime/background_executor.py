@@ -13,11 +13,14 @@ class BackgroundExecutor(Protocol):
     """Runs submitted calls, possibly later and in other threads."""
 
     def submit(self, work: Callable[[], object]) -> None:
-        """Run `work`, and block while too many calls are in flight. Raises the first error of an earlier call."""
+        """Run `work`, and block while too many calls are in flight.
+
+        Raises the first error of any earlier call, each time: a caller that ignores it once still learns of it later.
+        """
         ...
 
     def drain(self) -> None:
-        """Wait until every submitted call has ended. Raises the first error, once."""
+        """Wait until every submitted call has ended. Raises the first error of any call, each time."""
         ...
 
     def close(self) -> None:
@@ -28,11 +31,20 @@ class BackgroundExecutor(Protocol):
 class InlineExecutor:
     """Runs each call at once in the calling thread: for tests and simulation."""
 
+    def __init__(self) -> None:
+        self._error: Exception | None = None
+
     def submit(self, work: Callable[[], object]) -> None:
-        work()
+        self.drain()
+        try:
+            work()
+        except Exception as error:
+            self._error = error
+            raise
 
     def drain(self) -> None:
-        """Do nothing: no call is ever in flight."""
+        if self._error is not None:
+            raise self._error
 
     def close(self) -> None:
         """Do nothing: there is no thread to end."""
@@ -49,6 +61,7 @@ class ThreadExecutor:
         self._threads = threads
         self._pool: ThreadPoolExecutor | None = None
         self._pending: set[Future[object]] = set()
+        self._error: BaseException | None = None
 
     def submit(self, work: Callable[[], object]) -> None:
         if self._pool is None:
@@ -57,6 +70,7 @@ class ThreadExecutor:
         self._pending.add(self._pool.submit(work))
 
     def drain(self) -> None:
+        wait(self._pending)
         self._reap(0)
 
     def close(self) -> None:
@@ -70,7 +84,9 @@ class ThreadExecutor:
             ended = {future for future in self._pending if future.done()}
             self._pending -= ended
             for future in ended:
-                future.result()
+                self._error = self._error or future.exception()
+            if self._error is not None:
+                raise self._error
             if len(self._pending) <= allowed:
                 return
             wait(self._pending, return_when=FIRST_COMPLETED)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import os
-from typing import Any
+import sys
+from typing import Any, Literal, overload
 
 from holdfast.commit import TaskAttempt
+from holdfast.commit.text_file import TextFile
 from holdfast.errors import InvalidRequestError
 
 __all__ = ["Task", "TaskFile"]
@@ -15,7 +17,8 @@ __all__ = ["Task", "TaskFile"]
 class TaskFile(io.BufferedIOBase):
     """A binary file of a task attempt, written from start to end, for code that takes a file object without seeking.
 
-    Guarantee: invisible before the job commits. An exception in its ``with`` block discards it.
+    Guarantee: invisible before the job commits. An exception in its ``with`` block discards it; if that exception made
+    a wrapper such as `io.TextIOWrapper` close the file first, the attempt cannot commit any more.
 
     Memory: about one part (`part_size`) per file; larger files are uploaded while they are written.
     """
@@ -24,6 +27,8 @@ class TaskFile(io.BufferedIOBase):
         self._attempt = attempt
         self._sink = attempt.open(path)
         self._size_bytes = 0
+        self._broken = False
+        self._closed_during: BaseException | None = None
         self.name = path
         self.mode = "wb"
 
@@ -35,8 +40,12 @@ class TaskFile(io.BufferedIOBase):
         if self.closed:
             raise ValueError("write to a closed file")
         if isinstance(data, str):
-            raise TypeError("a job's files take bytes: encode the text, or wrap the file in io.TextIOWrapper")
-        written = self._sink.write(data)
+            raise TypeError("a job's files take bytes: encode the text, or open the file with mode 'w'")
+        try:
+            written = self._sink.write(data)
+        except BaseException:
+            self._broken = True
+            raise
         self._size_bytes += written
         return written
 
@@ -44,8 +53,19 @@ class TaskFile(io.BufferedIOBase):
         return self._size_bytes
 
     def close(self) -> None:
-        """Complete the file, which then belongs to the attempt. Idempotent."""
+        """Complete the file, which then belongs to the attempt. Idempotent.
+
+        Raises:
+            InvalidRequestError: a write has failed before, so the file is discarded.
+        """
+        if self._broken and not self.closed:
+            self.discard()
+            raise InvalidRequestError(
+                "an earlier write to this file failed, so the file is discarded: write it again from the start",
+                path=self.name,
+            )
         if not self.closed:
+            self._closed_during = sys.exc_info()[1]
             super().close()
             self._sink.close()
 
@@ -55,11 +75,19 @@ class TaskFile(io.BufferedIOBase):
             super().close()
             self._attempt.drop(self.name)
 
-    def __exit__(self, kind: object, *error: object) -> None:
-        if kind is None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if error is None:
             self.close()
-        else:
+        elif not self.closed:
             self.discard()
+        elif self._closed_during is error:
+            self._attempt.fail(
+                InvalidRequestError(
+                    "an exception closed a file instead of discarding it, so it is incomplete: open text files with "
+                    "task.open(path, 'w'), or do not catch the exception",
+                    path=self.name,
+                )
+            )
 
 
 class Task:
@@ -78,26 +106,54 @@ class Task:
         self.attempt = str(attempt.owner.attempt)
         self.work_path = work_path
 
-    def open(self, path: str | os.PathLike[str], mode: str = "wb") -> TaskFile:
+    @overload
+    def open(self, path: str | os.PathLike[str], mode: Literal["wb", "xb"] = "wb") -> TaskFile: ...
+
+    @overload
+    def open(
+        self,
+        path: str | os.PathLike[str],
+        mode: Literal["w", "wt", "x", "xt"],
+        *,
+        encoding: str = "utf-8",
+        errors: str = "strict",
+        newline: str | None = None,
+    ) -> TextFile: ...
+
+    @overload
+    def open(self, path: str | os.PathLike[str], mode: str) -> TaskFile | TextFile: ...
+
+    def open(
+        self,
+        path: str | os.PathLike[str],
+        mode: str = "wb",
+        *,
+        encoding: str = "utf-8",
+        errors: str = "strict",
+        newline: str | None = None,
+    ) -> TaskFile | TextFile:
         """Open a new file at `path` of the destination; it becomes visible when the job commits.
 
         Args:
             path: relative to the destination; may contain spaces and any Unicode. No segment may start with ``_`` or
                 ``.``, because readers of Hadoop and Spark skip such files.
-            mode: ``wb`` or ``xb``, which are equivalent here. For text, wrap the file in `io.TextIOWrapper`.
+            mode: ``wb``, or ``w`` for text; ``xb`` and ``x`` mean the same here.
+            encoding, errors, newline: of text, as for Python's own `open`.
 
         Raises:
             InvalidRequestError: the path leaves the destination or is already used by this task, the mode is not
                 supported, or the attempt has ended.
         """
-        if mode not in ("wb", "xb"):
+        if mode not in ("wb", "xb", "w", "x", "wt", "xt"):
             raise InvalidRequestError(
-                "a job's files are written once, as binary: open with mode wb, and wrap it in TextIOWrapper for text",
-                mode=mode,
+                "a job's files are written once, from start to end: open with mode 'wb', or 'w' for text", mode=mode
             )
         if self._attempt is None:
             raise InvalidRequestError("the task has ended: open files while its function runs", path=os.fspath(path))
-        return TaskFile(self._attempt, os.fspath(path))
+        file = TaskFile(self._attempt, os.fspath(path))
+        if "b" in mode:
+            return file
+        return TextFile(file, encoding=encoding, errors=errors, newline=newline)
 
     def end(self) -> None:
         """Refuse to open files from now on."""

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError, PreconditionError, UnavailableError
+from holdfast.errors import (
+    HoldfastError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    UnavailableError,
+    UnsupportedError,
+)
 from holdfast.runtime import Clock
 from holdfast.stores.base import Create, ObjectStore, Overwrite
 
@@ -61,6 +68,7 @@ class RecordStore:
             OutcomeUnknownError: the store did not answer. Read the record before doing anything else.
             UnavailableError: nothing was written. Retry later.
             NotFoundError: the store itself does not exist, such as a bucket.
+            UnsupportedError: the store refuses conditional writes.
         """
         last: HoldfastError | None = None
         unknown = False
@@ -88,6 +96,12 @@ class RecordStore:
                 self.store.put(key, data, Create())
             except PreconditionError:
                 return False
+            except UnsupportedError as error:
+                raise UnsupportedError(
+                    "the store refuses conditional writes, by which one of two writers would learn of the other: use "
+                    "another store, or accept that with allow_unfenced",
+                    url=self.url,
+                ) from error
             return True
         if self.exists(path):  # check, then write: the best that a store without conditional writes allows
             return False

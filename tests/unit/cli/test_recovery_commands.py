@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,10 +22,12 @@ from holdfast.commit import (
 )
 from holdfast.commit.hadoop_names import file_name as classic_name
 from holdfast.commit.ids import AttemptId, FileOwner, new_job_id
+from holdfast.errors import UnsupportedError
 from holdfast.runtime import SystemIds
-from holdfast.stores.base import Part, iter_uploads, multipart
+from holdfast.stores.base import ObjectInfo, Overwrite, Part, PutMode, iter_uploads, multipart
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.memory.store import MemoryStore
 from tests.unit.cli.destinations import commit_table, run, start_table
 
 
@@ -275,3 +277,33 @@ def test_uploads_of_a_directory_on_this_machine(tmp_path: Path) -> None:
     commit_table(str(tmp_path / "t"))
     assert run("uploads", "list", str(tmp_path / "t")).stdout.startswith("0 pending uploads")
     assert os.listdir(tmp_path) == ["t"]
+
+
+def test_recover_works_without_conditional_writes_if_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Defect: only jobs could accept such a store, so what they left could not be finished."""
+
+    class Refusing(MemoryStore):
+        def put(  # type: ignore[override]  # the default is the same
+            self,
+            key: str,
+            data: bytes,
+            mode: PutMode = Overwrite(),  # as its parent
+            metadata: Mapping[str, str] | None = None,
+        ) -> ObjectInfo:
+            if mode != Overwrite():
+                raise UnsupportedError("501")
+            return super().put(key, data, mode, metadata)
+
+    store = Refusing()
+    monkeypatch.setattr("holdfast.stores.memory.provider._stores", {"unfenced": store})
+    ctx = open_context("memory://unfenced/t").with_settings(allow_unfenced=True)
+    job, commits = start_table(ctx)
+    dying = replace(
+        ctx, store=InterceptedStore(store, Faulty(Fault(FaultMode.CRASH_BEFORE, Operation.COMPLETE_UPLOAD)))
+    )
+    with pytest.raises(SimulatedCrash):
+        TWO_PHASE.commit_job(dying, job, commits, 1)
+    refused = run("recover", "memory://unfenced/t")
+    assert refused.exit_code == 1 and "accept that with allow_unfenced" in refused.output
+    assert run("recover", "memory://unfenced/t", "--allow-unfenced").exit_code == 0
+    assert len(read_snapshot(ctx).files) == 2

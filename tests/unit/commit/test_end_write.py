@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from pathlib import Path
 
 import pytest
 
+from holdfast.cli.write.interrupted import _sentence
 from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, SaveMode, get_committer, open_context
 from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.end_write import EndedWrite, WriteEnd, end_write
 from holdfast.commit.write_lookup import TOKEN, JobIds
+from holdfast.errors import HoldfastError
+from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, SimulatedCrash, crash_at
+from holdfast.stores.interceptors.intercepted import Operation
+from tests.simulation.world import PUBLICATIONS, TASKS, World, assert_settled, expected, run_job, run_tasks
 
 TOKEN_VALUE = "00000000abcd"
 
@@ -56,3 +63,42 @@ def test_a_write_without_records_and_files_has_no_job(tmp_path: Path) -> None:
     (tmp_path / "out" / "foreign.csv").write_bytes(b"1")
     assert end_write(ctx, get_committer("direct"), TOKEN_VALUE) == EndedWrite(end=WriteEnd.ABORTED)
     assert (tmp_path / "out" / "foreign.csv").exists()
+
+
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+@pytest.mark.parametrize("after", [False, True])
+def test_whatever_it_says_holds_wherever_the_driver_stopped(publication: str, after: bool) -> None:
+    """C9. Defect: a job that was only decided was reported as visible, and nothing made it so."""
+    ends = set()
+    for nth in itertools.count(1):
+        world = World(publication)
+        run_job(world.context(), "old")
+        named = world.context().with_environment(ids=JobIds(TOKEN_VALUE, world.ids))
+        job = TWO_PHASE.setup_job(named, SaveMode.APPEND, {TOKEN: TOKEN_VALUE})
+        assert job is not None
+        messages = run_tasks(world.context(), job, "new")
+        try:
+            TWO_PHASE.commit_job(world.context(crash_at(nth, after=after)), job, messages, TASKS)
+        except SimulatedCrash:
+            ended = end_write(world.context(), TWO_PHASE, TOKEN_VALUE)
+            assert (ended.job, ended.reason) == (job.job, "")
+            new = expected("new") if ended.end is WriteEnd.COMMITTED else []
+            assert_settled(world, sorted(expected("old") + new))
+            ends.add(ended.end)
+            continue
+        break
+    assert ends == {WriteEnd.COMMITTED, WriteEnd.ABORTED}
+
+
+def test_a_decided_job_that_cannot_be_finished_says_so() -> None:
+    world = World("upload")
+    job = TWO_PHASE.setup_job(world.context(), SaveMode.APPEND, {TOKEN: TOKEN_VALUE})
+    assert job is not None
+    messages = run_tasks(world.context(), job, "new")
+    broken = Fault(FaultMode.FAIL, Operation.COMPLETE_UPLOAD, times=FOR_EVER)
+    with contextlib.suppress(HoldfastError):
+        TWO_PHASE.commit_job(world.context(broken), job, messages, TASKS)
+    ended = end_write(world.context(broken), TWO_PHASE, TOKEN_VALUE)
+    assert (ended.end, ended.job) == (WriteEnd.COMMITTED, job.job) and "run holdfast recover" in ended.reason
+    assert "was already committed" in _sentence(ended) and "run holdfast recover" in _sentence(ended)
+    assert "visible:" not in _sentence(ended)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.commit import TWO_PHASE
 from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import PartBudget, UploadSink
+from holdfast.errors import InvalidRequestError
 from holdfast.runtime import InlineExecutor, ThreadExecutor
 from holdfast.runtime.background_executor import BackgroundExecutor
 from holdfast.stores.base import MultipartLimits
 from holdfast.stores.memory.store import MemoryStore
+from tests.simulation.world import World, start
 
 
 def sink_on(store: MemoryStore, background: BackgroundExecutor, told: list[FileEntry]) -> UploadSink:
@@ -52,3 +55,14 @@ def test_nobody_is_told_of_a_file_that_was_dropped() -> None:
     sink.discard()
     sink.close()
     assert told == []
+
+
+def test_a_file_that_has_ended_takes_no_more_bytes() -> None:
+    """Not after its attempt has committed either, when nobody would report them."""
+    world = World("upload")
+    with TWO_PHASE.setup_task(world.context(), start(world.context()), 0) as attempt:
+        sink = attempt.open(attempt.file_name(".txt"))
+        sink.write(b"first")
+        attempt.commit()
+    with pytest.raises(InvalidRequestError, match="open another"):
+        sink.write(b"second part of the data")

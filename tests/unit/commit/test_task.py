@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from dataclasses import replace
 
 import pytest
 
-from holdfast.commit import TWO_PHASE, CommitContext
+from holdfast.commit import COMMITTERS, TWO_PHASE, CommitContext, SaveMode, recover
+from holdfast.commit.intents import QUIET_S
 from holdfast.commit.records import TaskCommit
 from holdfast.commit.sinks import part_size
 from holdfast.commit.two_phase.codec import decode_manifest
 from holdfast.commit.two_phase.records import TaskManifest
-from holdfast.errors import InvalidRequestError, UnavailableError
+from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment, ThreadRunner
 from holdfast.stores.base import MultipartLimits
-from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
+from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.memory.store import MemoryStore
 from tests.simulation.world import HOME, World, payload, run_task, start
+from tests.unit.commit.attempts import faulty_context
+from tests.unit.commit.committer_jobs import RENAMING, Bucket
 
 
 def manifest_of(world: World, commit: TaskCommit) -> TaskManifest:
@@ -162,3 +167,80 @@ def test_threads_end_with_the_attempt_and_the_job() -> None:
             TWO_PHASE.abort_job(ctx, job)
     assert threading.active_count() == before
     assert len(world.listing()) == 25 and world.pending() == []
+
+
+# --- discarded files --------------------------------------------------------------------------------------------------
+def test_a_discarded_file_is_not_published_although_its_abort_failed() -> None:
+    """Defect: it stayed among the attempt's files, so a truncated file became visible."""
+    world = World("upload")
+    job = start(world.context(), SaveMode.OVERWRITE)
+    ctx = world.context(Fault(FaultMode.FAIL, Operation.ABORT_UPLOAD, times=FOR_EVER))
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
+        attempt.open("good").write(b"good")
+        attempt.open("bad").write(b"12345678")  # two whole parts
+        attempt.drop("bad")
+        attempt.open("bad").write(b"again")
+        commit = attempt.commit()
+    assert TWO_PHASE.commit_job(world.context(), job, [commit], 1).committed
+    assert world.listing() == {"good": b"good", "bad": b"again"}
+    assert recover(world.context()).clean and world.pending() == []
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_an_upload_in_doubt_of_a_discarded_file_is_found_by_cleanup(ends: bool) -> None:
+    """C9. Defect: the announcement, the only record of the upload, was withdrawn with the attempt."""
+    world = World("upload")
+    job = start(world.context())
+    ctx = world.context(Fault(FaultMode.LOST_REPLY, Operation.CREATE_UPLOAD))
+    attempt = TWO_PHASE.setup_task(ctx, job, 0)
+    sink = attempt.open("d/big")
+    with pytest.raises(OutcomeUnknownError):
+        sink.write(b"more than one part")
+    attempt.drop("d/big")
+    if ends:
+        attempt.abort()
+    assert len(world.pending()) == 1, "the attempt does not know its id"
+    TWO_PHASE.abort_job(world.context(), job)
+    assert world.pending() == []
+
+
+@pytest.mark.parametrize("committer", COMMITTERS)
+def test_an_error_that_the_caller_ignored_fails_the_attempt(committer: str) -> None:
+    """C1. Defect: the error of one file was raised where another was discarded, once, and the attempt committed."""
+    bucket = Bucket(committer, runner=ThreadRunner(threads=2))
+    job = bucket.start(bucket.context())
+    operation = Operation.FILE_CLOSE if committer in RENAMING or "staging" in committer else Operation.UPLOAD_PART
+    ctx = faulty_context(bucket, Fault(FaultMode.FAIL, operation, times=FOR_EVER))
+    if "staging" in committer:
+        assert ctx.staging is not None
+        scratch = replace(ctx.staging.scratch, store=InterceptedStore(bucket.scratch, Faulty(FAIL_CLOSE)))
+        ctx = replace(ctx, staging=replace(ctx.staging, scratch=scratch))
+    with bucket.value.setup_task(ctx, job, 0) as attempt:
+        sink = attempt.open("a.jpg")
+        with contextlib.suppress(HoldfastError):
+            sink.write(b"123")
+            sink.close()
+        other = attempt.open("bad.jpg")
+        with contextlib.suppress(HoldfastError):
+            other.write(b"1")
+        attempt.drop("bad.jpg")
+        for _ in range(2):
+            with pytest.raises(HoldfastError, match="injected"):
+                attempt.commit()
+    assert bucket.visible() == {}
+    bucket.value.abort_job(bucket.context(), job)
+    bucket.clock.sleep(QUIET_S + 1)  # the attempt might be alive until then
+    assert recover(bucket.context()).clean and bucket.debris() == []
+
+
+FAIL_CLOSE = Fault(FaultMode.FAIL, Operation.FILE_CLOSE, times=FOR_EVER)
+
+
+def test_a_failure_that_is_not_the_stores_forbids_the_commit() -> None:
+    world = World("upload")
+    with TWO_PHASE.setup_task(world.context(), start(world.context()), 0) as attempt:
+        attempt.fail(InvalidRequestError("the first"))
+        attempt.fail(InvalidRequestError("the second"))
+        for _ in range(2):
+            with pytest.raises(InvalidRequestError, match="the first"):
+                attempt.commit()

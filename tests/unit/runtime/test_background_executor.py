@@ -30,7 +30,7 @@ def test_a_drained_executor_has_run_everything(make: Callable[[], BackgroundExec
 
 
 @_each
-def test_an_error_is_raised_once(make: Callable[[], BackgroundExecutor]) -> None:
+def test_an_error_is_raised_every_time(make: Callable[[], BackgroundExecutor]) -> None:
     background = make()
 
     def submit_and_drain() -> None:  # inline, the first of the two raises; otherwise the second
@@ -39,8 +39,12 @@ def test_an_error_is_raised_once(make: Callable[[], BackgroundExecutor]) -> None
 
     with pytest.raises(ValueError, match="a part was refused"):
         submit_and_drain()
-    background.drain()
+    ran: list[int] = []
+    for again in (background.drain, lambda: background.submit(lambda: ran.append(1)), background.drain):
+        with pytest.raises(ValueError, match="a part was refused"):
+            again()
     background.close()
+    assert not ran, "nothing more is started"
 
 
 @_each

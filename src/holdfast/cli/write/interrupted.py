@@ -29,6 +29,8 @@ def end_interrupted_write(options: WriteOptions, out: Output) -> None:
 
 
 def _sentence(ended: EndedWrite) -> str:
+    if ended.end is WriteEnd.COMMITTED and ended.reason:
+        return f"the job was already committed: job {ended.job}: {ended.reason}"
     if ended.end is WriteEnd.COMMITTED:
         return f"the job was already committed and its rows are visible: job {ended.job}"
     if ended.end is WriteEnd.KEPT:

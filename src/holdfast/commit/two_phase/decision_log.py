@@ -123,8 +123,8 @@ def _log_removed(ctx: CommitContext) -> FencedError:
 
 def _left_behind(ctx: CommitContext, job: JobId) -> FencedError:
     return FencedError(
-        "more jobs were decided on the destination than its log retains: raise log_retention_entries and run the job "
-        "again",
+        "more jobs were decided on the destination than its log retains: raise logRetention in all jobs that write to "
+        "it, and run this job again",
         url=ctx.url,
         job=job,
     )

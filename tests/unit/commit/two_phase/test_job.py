@@ -266,7 +266,7 @@ def test_driver_from_before_the_oldest_entry_is_fenced() -> None:
     messages = run_tasks(ctx, slow, "slow")
     for number in range(4):
         run_job(ctx, f"job{number}", tasks=1)
-    with pytest.raises(FencedError, match="log_retention_entries"):
+    with pytest.raises(FencedError, match="raise logRetention in all jobs"):
         TWO_PHASE.commit_job(ctx, slow, messages, TASKS)
     assert not TWO_PHASE.abort_job(ctx, slow).committed
     assert world.pending() == [] and world.leftovers() == []
