@@ -35,7 +35,7 @@ class EndedWrite:
         job: the job's id; empty if the write left no trace of a job.
         visible_files: number of files that an aborted job had already made visible and that are not deleted; their
             names contain `job`.
-        reason: why the job was kept, one sentence.
+        reason: why a person has to decide (`end` is ``KEPT``), in one sentence.
     """
 
     end: WriteEnd

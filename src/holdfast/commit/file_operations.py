@@ -114,7 +114,8 @@ def move_dir(ctx: CommitContext, source: str, target: str) -> None:
         PreconditionError: `target` exists. Only on a store that renames directories.
         OutcomeUnknownError: the store did not answer. Check both paths.
 
-    Crash: before or after the move if the store renames directories; otherwise at any point in between.
+    Crash: if the store renames directories, everything or nothing has moved; on other stores, some files may have
+    moved.
     """
     if ctx.store.capabilities.rename_dir:
         store = rename(ctx.store)

@@ -1,4 +1,4 @@
-"""Set up a job of a committer that keeps no decision log."""
+"""Set up a job of a committer that has no decision log."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def guarded(key: str, decode: Callable[[], T]) -> T:
     """Return the result of `decode`, which decodes the record at `key`.
 
     Raises:
-        CorruptDataError: the record is invalid; its bytes are kept.
+        CorruptDataError: the record is invalid; its bytes are not changed.
     """
     try:
         return decode()

@@ -37,8 +37,8 @@ def recover(
     Guarantee: afterwards the output of every job that the log has decided is completely visible (commit) or completely
     absent (abort), every undecided job of the log that was quiet for `older_than_s` is aborted, and none of these jobs
     has a pending upload left. A job of a committer without a log is rolled forward only if the committer can prove that
-    no file is missing or replaced; if its outcome is unknown, it is kept. If ending one job fails, the others are still
-    ended. Idempotent.
+    no file is missing or replaced; if its outcome is unknown, recovery leaves it for a person to decide. If ending one
+    job fails, the others are still ended. Idempotent.
 
     Args:
         ctx: the destination. Jobs of `staging-*` are found only if `CommitContext.staging` is set.

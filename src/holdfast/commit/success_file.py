@@ -109,7 +109,7 @@ def report_seq(report: SuccessReport | None) -> int:
 
 
 def write_success(ctx: CommitContext, report: JobReport, seq: int) -> None:
-    """Write ``_SUCCESS`` for decision `seq`, unless it already describes a later decision: slow helpers come late (C6).
+    """Write ``_SUCCESS`` for decision `seq`, unless it describes a later one, which a slow helper must not undo (C6).
 
     Requires: every file of the job is visible.
     """

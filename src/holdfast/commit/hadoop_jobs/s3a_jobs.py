@@ -137,8 +137,8 @@ def load_record(ctx: CommitContext, job: HadoopJob, key: str) -> tuple[SinglePen
     """Load one record's uploads, and check that each belongs to this destination and to no Holdfast job.
 
     Raises:
-        CorruptDataError: the record cannot be parsed, or belongs to another job or destination. NotFoundError: the
-            record does not exist.
+        CorruptDataError: the record cannot be parsed, or belongs to another job or destination.
+        NotFoundError: the record does not exist.
     """
     data = job.home.store.get(key)
     bucket = bucket_name(ctx.url)

@@ -83,8 +83,8 @@ def load_pending(measure: Measure, job: JobId, path: str) -> SinglePending:
     """Load one upload record and check that its file lies in this destination. Sends one request.
 
     Raises:
-        CorruptDataError: the record cannot be parsed, or belongs to another job. NotFoundError: the record does not
-            exist.
+        CorruptDataError: the record cannot be parsed, or belongs to another job.
+        NotFoundError: the record does not exist.
     """
     ctx = measure.ctx
     with measure.recorder.timed("committer_load_single_pending_file"):

@@ -43,7 +43,8 @@ def load_pendingset(measure: Measure, job: JobId, path: str, data: bytes | None 
         data: the set's bytes, if the caller has them; None to read them from the store.
 
     Raises:
-        CorruptDataError: the set cannot be parsed, or belongs to another job. NotFoundError: the set does not exist.
+        CorruptDataError: the set cannot be parsed, or belongs to another job.
+        NotFoundError: the set does not exist.
     """
     ctx = measure.ctx
     with measure.recorder.timed("op_load_manifest"):

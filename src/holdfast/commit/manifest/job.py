@@ -80,8 +80,7 @@ def commit_job(
     Raises:
         NotFoundError: the job is over, or one of its manifests or files does not exist.
         InvalidRequestError: a task is missing or reported twice, or two files have the same target. Nothing is visible.
-            DestinationExistsError: the caller chose a file's name, and a file with that name already exists (scenario
-            56).
+        DestinationExistsError: the caller chose a file's name, and a file with that name already exists (scenario 56).
         CorruptDataError: a manifest cannot be parsed, or validation failed.
         UnavailableError: a store call failed. Renamed files are visible; calling again continues.
         OutcomeUnknownError: see `rename_files` and `finish_job`.

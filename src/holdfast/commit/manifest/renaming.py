@@ -57,8 +57,8 @@ def rename_files(measure: Measure, job: JobRecord, loaded: LoadedJob) -> None:
             replacing it (scenario 56).
         OutcomeUnknownError: the store did not say whether a file was renamed.
 
-    Crash: some files are visible, the others are at their sources. `find_leftovers` finds out which, and recovery
-    continues.
+    Crash: some files are visible, the others are at their sources. `find_leftovers` finds out which files are visible,
+    and recovery continues.
     """
     ctx = measure.ctx
     check_targets = job.mode not in REPLACING
@@ -144,7 +144,8 @@ def validate_files(measure: Measure, loaded: LoadedJob) -> None:
     """Check that every file is at its target, with the expected size and etag (scenario 59).
 
     Raises:
-        NotFoundError: a file does not exist. CorruptDataError: a different file is at a target.
+        NotFoundError: a file does not exist.
+        CorruptDataError: a different file is at a target.
     """
     ctx = measure.ctx
 

@@ -218,7 +218,8 @@ def complete_all(
     Guarantee: on return all files are visible. After an error no file is visible, as far as possible: the files that
     this call completed are deleted, all other uploads of sets that can be loaded are aborted, and the first error is
     raised, even if the clean-up fails too (scenarios 11, 15). If the reply to a completion is lost, the file's state is
-    checked. Memory: the sets that are loaded ahead, and the keys of completed files.
+    checked.
+    Memory: the sets that are loaded ahead, and the keys of completed files.
 
     Args:
         sets: small values that identify the sets, such as their names.

@@ -143,7 +143,7 @@ def _inspect(ctx: CommitContext, job: JobRecord, sets: PendingSetAccess) -> _Job
 
 
 def _visible_commits(ctx: CommitContext, commits: dict[str, SinglePending], sizes: dict[str, int]) -> set[str]:
-    """Return the commits whose own file is visible, not another attempt's file or an older one."""
+    """Return the commits whose file is visible: the commit's own file, not another attempt's or an older one."""
     candidates = [one for path, one in commits.items() if sizes.get(path) == one.size_bytes]
 
     def check(pending: SinglePending) -> tuple[str, bool]:

@@ -203,8 +203,8 @@ def load_pendingset(measure: Measure, job: JobId, path: str) -> PendingSet:
     """Load and check one pending set.
 
     Raises:
-        CorruptDataError: the set cannot be parsed, or belongs to another job or destination. NotFoundError: the set
-            does not exist.
+        CorruptDataError: the set cannot be parsed, or belongs to another job or destination.
+        NotFoundError: the set does not exist.
     """
     ctx = measure.ctx
     shared = shared_context(ctx, job)

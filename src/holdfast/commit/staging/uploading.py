@@ -87,14 +87,15 @@ def upload_files(measure: Measure, owner: FileOwner, files: Sequence[FileEntry])
     """Upload an attempt's files as pending uploads to their final names.
 
     Guarantee: either all files are uploaded, or every upload that was started is aborted, as far as possible, and the
-    first error is raised, even if the abort fails too (scenarios 12 to 15). Memory: parts of at most
-    ``part_buffer_bytes``. Progress is reported for every part.
+    first error is raised, even if the abort fails too (scenarios 12 to 15).
+    Memory: parts of at most ``part_buffer_bytes``. Progress is reported for every part.
 
     Args:
         files: the entries that the attempt's sinks report; their paths are relative to the attempt's scratch directory.
 
     Raises:
-        NotFoundError: a file does not exist on this machine (scenario 68). CorruptDataError: a file has become shorter.
+        NotFoundError: a file does not exist on this machine (scenario 68).
+        CorruptDataError: a file has become shorter.
         InvalidRequestError: a file has too many parts; nothing was uploaded.
 
     Crash: uploads are pending that no record names. If their file names contain the job id, they are aborted with the

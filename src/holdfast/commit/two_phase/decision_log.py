@@ -47,7 +47,8 @@ def read_entry(ctx: CommitContext, seq: int) -> LogEntry:
     """Return one decision.
 
     Raises:
-        CorruptDataError: the stored bytes are not a decision. NotFoundError: the decision has been trimmed.
+        CorruptDataError: the stored bytes are not a decision.
+        NotFoundError: the decision has been trimmed.
     """
     return decision_log(ctx).entry(seq)
 
