@@ -2,9 +2,10 @@
 
 ``_temporary/manifest_<job>/``
 └── ``00/``                                    the attempt at the job
-    ├── ``job.json`` Holdfast's own: while it exists, the job is not over ├── ``manifests/<task>-manifest.json`` which
-    files to rename; one per task │ ``<attempt>-manifest.json.tmp`` └── ``tasks/<attempt>/…`` the attempts' files, under
-    their final paths
+    ├── ``job.json``                           Holdfast's own: while it exists, the job is not over
+    ├── ``manifests/<task>-manifest.json``     which files to rename; one per task
+    │              ``<attempt>-manifest.json.tmp``
+    └── ``tasks/<attempt>/…``                  the attempts' files, under their final paths
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Write a stream's batch as a job of `two_phase`, without any object that lives longer than one phase.
 
-plan_batch on the driver, before the batch is known: create a job record, and read the streams' progress join_batch in
-every task: add the batch to the record and announce it; all tasks make the same record commit_job, abort_job the
-committer's steps, called with the record that the tasks report settle_batch for a batch without new data: roll logged
-decisions forward
+plan_batch              on the driver, before the batch is known: create a job record, and read the streams' progress
+join_batch              in every task: add the batch to the record and announce it; all tasks make the same record
+commit_job, abort_job   the committer's steps, called with the record that the tasks report
+settle_batch            for a batch without new data: roll logged decisions forward
 
 Spark creates a new writer for every phase of every batch, and tells only the tasks which query and batch they belong
 to. So the record travels from the plan through the tasks to the commit.
