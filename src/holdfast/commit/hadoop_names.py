@@ -20,7 +20,7 @@ def task_name(job: JobId, task: int) -> str:
 
 
 def task_number(job: JobId, name: str) -> int | None:
-    """Parse the name of a task of `job`, and return the task's number; None if it is no such name."""
+    """Parse the name of a task of `job`, and return the task's number; None for any other name."""
     match = _TASK_PATTERN.fullmatch(name)
     return int(match[2]) if match is not None and match[1] == job else None
 

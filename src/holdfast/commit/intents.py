@@ -128,8 +128,9 @@ def judge_keys(
     """Split the keys in `wanted` that ended jobs announced: keys whose uploads may be aborted, and contested keys.
 
     Returns:
-        The keys that only jobs that have ended announced; and the contested keys, which a job that may still commit has
-        announced too, or may have announced: an unreadable record spares every key that it might name.
+        Two sets: the keys that were announced only by jobs that have ended, and the contested keys, which a job that
+        may still commit has announced too, or may have announced. An unreadable record spares every key that it might
+        name.
 
     Args:
         records: keys of the intent records of jobs that have ended, in the context's own destination.

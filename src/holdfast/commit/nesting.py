@@ -48,8 +48,8 @@ def refuse_nested(ctx: CommitContext, *, first: bool, deciding: bool = False) ->
 
     Args:
         first: whether this may be the destination's first commit. Later commits need no check of the folders below.
-        deciding: also check for announced jobs; the calling job must already have announced itself. If set without
-            `first`, this function checks nothing.
+        deciding: also check for announced jobs; the calling job must already have announced itself. Without `first`,
+            `deciding` makes this function check nothing.
 
     Raises:
         InvalidRequestError: another destination lies above or below.
