@@ -1,4 +1,4 @@
-"""Define every error that Holdfast raises, sorted by what the caller does next.
+"""Define every error that Holdfast raises, sorted by what the caller should do next.
 
     HoldfastError
     ├── InvalidRequestError(ValueError)   fix the call; nothing happened
@@ -50,7 +50,7 @@ class HoldfastError(Exception):
 
     Args:
         message: one sentence in lower case that tells the caller what to do next, if anything.
-        variables: named values, shown after it as ``name='value'``. Never pass a secret.
+        variables: named values, shown after the message as ``name='value'``. Never pass a secret.
     """
 
     def __init__(self, message: str, /, **variables: object) -> None:
@@ -80,11 +80,11 @@ class UnsupportedError(HoldfastError):
 
 
 class ConflictError(HoldfastError):
-    """Another writer was first; nothing of this call happened. Read again and start over."""
+    """Another writer was first; this call changed nothing. Read again and start over."""
 
 
 class PreconditionError(ConflictError):
-    """A conditional write or read found another object than expected. Read the object, then decide."""
+    """A conditional write or read found a different object than expected. Read the object, then decide."""
 
 
 class DestinationExistsError(ConflictError):

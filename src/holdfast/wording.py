@@ -1,4 +1,4 @@
-"""Build the phrases that messages of every layer share: counts with their nouns, and offers of the nearest names."""
+"""Build phrases that messages of every layer use: counts with their nouns, and suggestions of similar names."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from collections.abc import Iterable
 
 __all__ = ["counted", "nearest"]
 
-_FEW = 12  # names that a reader takes in at a glance
+_FEW = 12  # the most names that a reader takes in at a glance
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return e.g. ``1 job``, ``2 jobs``, ``1,000 histories``; `plural` where an s is not enough."""
+    """Return e.g. ``1 job``, ``2 jobs``, ``1,000 histories``; pass `plural` if adding an s is wrong."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a clause that offers the known names nearest to an unknown one.
+    """Return a clause that suggests the known names most similar to an unknown one.
 
-    If none is near, it offers all of them, or of more than a dozen the three that differ least.
+    If no name is similar, the clause lists all known names or, if there are more than a dozen, the three that differ
+    least.
     """
     folded: dict[str, str] = {}
     for one in sorted(known):

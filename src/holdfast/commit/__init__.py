@@ -1,8 +1,8 @@
-"""Commit the output of jobs, by one of several protocols.
+"""Commit the output of jobs with one of several protocols.
 
-ARCHITECTURE.md describes the folders; start reading at `two_phase.committer`. A name is imported when somebody asks for
-it, so that a module of this package can be imported without all others. Scenario
-numbers in docstrings refer to docs/explanation/scenarios.md.
+ARCHITECTURE.md describes the folders; start reading at `two_phase.committer`. Each name is imported when it is first
+used, so that one module of this package can be imported without all the others. Scenario numbers in docstrings refer to
+docs/explanation/scenarios.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Encode and decode the stored records that protocols share, as JSON. Every field that is read is validated.
 
-If a record is invalid, decoding raises `CorruptDataError`, and its bytes are neither deleted nor overwritten. Unknown
-fields are ignored; an unknown major version is an error.
+If a record is invalid, decoding raises `CorruptDataError`, and the record's bytes are neither deleted nor overwritten.
+Unknown fields are ignored; an unknown major version is an error.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def digest(data: bytes) -> str:
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 def totals_fields(totals: Totals) -> dict[str, int]:
-    """Return counts as the fields of a record."""
+    """Return the record fields that store these counts."""
     return {"files": totals.files, "bytes": totals.size_bytes, "rows": totals.rows}
 
 
 def job_fields(record: JobRecord) -> dict[str, object]:
-    """Return a job as the fields of a record."""
+    """Return the record fields that describe a job."""
     return {
         "job": record.job,
         "committer": record.committer,
@@ -83,28 +83,28 @@ def encode_intents(owner: FileOwner, paths: Sequence[str]) -> bytes:
 
 
 def job_id_field(value: dict[str, Any]) -> JobId:
-    """Return the job id in field ``job``, checked."""
+    """Check the field ``job`` and return its job id."""
     found = text_field(value, "job")
     require(is_job_id(found), "job is not a job id")
     return JobId(found)
 
 
 def totals_of_fields(value: dict[str, Any]) -> Totals:
-    """Return the counts in the fields ``files``, ``bytes`` and ``rows``."""
+    """Check the fields ``files``, ``bytes`` and ``rows``, and return their counts."""
     return Totals(
         files=count_field(value, "files"), size_bytes=count_field(value, "bytes"), rows=count_field(value, "rows")
     )
 
 
 def seconds_field(value: dict[str, Any], name: str) -> float:
-    """Return the time in field `name`, in seconds since the epoch."""
+    """Check the field `name` and return its time, in seconds since the epoch."""
     found = value[name]
     require(type(found) in (int, float) and 0 <= found < 1e12, f"{name} is not a time")
     return float(found)
 
 
 def job_of_fields(value: dict[str, Any]) -> JobRecord:
-    """Return the job in the fields that `job_fields` writes, checked."""
+    """Check the fields that `job_fields` writes, and return the job that they describe."""
     details = value["details"]
     require(isinstance(details, dict), "details is not an object")
     return JobRecord(
@@ -143,7 +143,7 @@ def decode_job(key: str, data: bytes) -> JobRecord:
 
 
 def decode_intents(key: str, data: bytes) -> tuple[FileOwner, tuple[str, ...]]:
-    """Decode an intent record; `key` must be a key of this attempt, and every path must be below the destination.
+    """Decode an intent record; `key` must belong to the same attempt, and every path must be below the destination.
 
     A path that names another attempt is an error: it belongs to that attempt, and no other may claim it (C7).
     """

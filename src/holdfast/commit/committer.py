@@ -1,4 +1,4 @@
-"""Define what a committer is: what it asks of a store, and the steps of its jobs and tasks."""
+"""Define the interface of a committer: what it needs from a store, and the steps of its jobs and tasks."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _DEFAULTS = CommitSettings()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """What a committer asks of a store.
+    """A capability that a committer needs from a store.
 
     Attributes:
         what: a noun phrase for messages, such as "conditional writes".
-        met: whether a store has it, or may have it.
-        waiver: the setting that lets the committer run without it, unsafely; empty if there is none.
+        met: returns whether a store has the capability, or may have it.
+        waiver: the setting that lets the committer run, unsafely, without the capability; empty if there is none.
     """
 
     what: str
@@ -48,7 +48,7 @@ class Need:
     waiver: str = ""
 
     def waived(self, settings: CommitSettings) -> bool:
-        """Return whether the user agreed to run without it."""
+        """Check whether the user agreed, in the settings, to run without this capability."""
         return {"allow_unsafe": settings.allow_unsafe, "allow_unfenced": settings.allow_unfenced}.get(
             self.waiver, False
         )
@@ -86,26 +86,26 @@ class Leftover:
 
 
 class Committer(abc.ABC):
-    """How a job's output is held back and made visible.
+    """A protocol that holds a job's output back and then makes it visible.
 
     The steps have the names of Hadoop's ``OutputCommitter``. The driver calls `setup_job`, then `commit_job` or
     `abort_job`; tasks call `setup_task`, and the attempt that it returns calls `commit_task` or `abort_task`.
 
-    A committer is a leaf class without state: it overrides the abstract steps and nothing else.
+    A committer is a leaf class without state that only implements these steps.
 
     Attributes:
-        name: as in the option ``committer``.
+        name: the value of the option ``committer`` that selects it.
         summary: one line for tables.
         source: the paper or manual that describes it.
-        needs: what a store must offer.
+        needs: the capabilities that a store must have.
         modes: the save modes that it supports.
-        unsafe: why it runs only with ``allow_unsafe``; empty if it does not need that.
+        unsafe: why it runs only with ``allow_unsafe``; empty if it runs without that setting.
         staging: whether it needs `CommitContext.staging`.
-        keeps_log: whether the destination's decision log says what it committed.
-        leaves_records: whether a job that died leaves records by which `find_leftovers` finds it.
-        adopts_uploads: whether `find_leftovers` takes pending uploads of jobs without records for its own.
-        pins_attempts: whether the job commit publishes exactly the attempts that reported; otherwise a task's number
-            decides, and two reports for one number are one.
+        keeps_log: whether it records its commits in the destination's decision log.
+        leaves_records: whether a job that died leaves records, so that `find_leftovers` can find the job.
+        adopts_uploads: whether `find_leftovers` assumes that pending uploads of jobs without records are its own.
+        pins_attempts: whether the job commit publishes exactly the attempts that reported. If not, it publishes one
+            attempt per task number, which may be another attempt than the one that reported.
     """
 
     name: str
@@ -135,9 +135,9 @@ class Committer(abc.ABC):
 
         Raises:
             UnsupportedError: the committer does not fit the store; the message says why.
-            InvalidRequestError: the committer does not support the mode, or the destination is a file, or lies inside
-                another destination or around one.
-            DestinationExistsError: mode ``fail`` and the destination contains data.
+            InvalidRequestError: the committer does not support the mode, or the destination is a file, lies inside
+                another destination or contains one.
+            DestinationExistsError: the mode is ``fail`` and the destination contains data.
         """
 
     @abc.abstractmethod
@@ -152,11 +152,11 @@ class Committer(abc.ABC):
 
         Args:
             commits: the reports of the accepted attempts.
-            tasks: the numbers of the tasks; or only how many there are, if they are numbered from 0.
+            tasks: the numbers of all tasks, or just the number of tasks if they are numbered from 0.
 
         Raises:
-            HoldfastError: the job is not committed, or its outcome is unknown: call `abort_job`. The report directory,
-                if there is one, gets the details.
+            HoldfastError: the job is not committed, or its outcome is unknown: call `abort_job`. If there is a report
+                directory, a report there contains the details.
         """
 
     @abc.abstractmethod
@@ -167,18 +167,19 @@ class Committer(abc.ABC):
     def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
         """List dead jobs, and what recovery may do with each.
 
-        None for a committer that keeps a log, whose jobs `recover` finds there, nor for one that leaves no records.
+        A committer that keeps a log lists nothing here, because `recover` finds its jobs in the log. A committer that
+        leaves no records lists nothing either.
 
         Args:
-            recorded: jobs of which other committers have records (`recorded_jobs`): they are not this committer's. Only
-                one that adopts uploads needs it.
+            recorded: jobs that have records of other committers (`recorded_jobs`) and therefore are not this
+                committer's. Only a committer that adopts uploads uses this argument.
 
         Raises:
-            CorruptDataError: a record that has to be read cannot be read.
+            CorruptDataError: a record that is needed cannot be read.
         """
 
     def recorded_jobs(self, ctx: CommitContext) -> Collection[JobId]:
-        """Return the jobs, live ones included, of which records of this committer exist. Reads listings only."""
+        """Return the jobs, including live ones, that have records of this committer. Reads only listings."""
         return ()
 
     # --- tasks --------------------------------------------------------------------------------------------------------
@@ -188,7 +189,7 @@ class Committer(abc.ABC):
 
     @abc.abstractmethod
     def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
-        """Return the base name of an attempt's file `number`, counted from 0."""
+        """Return the base name of the file that is the attempt's `number`-th, counted from 0."""
 
     @abc.abstractmethod
     def open_file(self, scope: TaskScope, path: str) -> UploadSink | RenameSink:
@@ -196,7 +197,7 @@ class Committer(abc.ABC):
 
     @abc.abstractmethod
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Report the files of an attempt, all of which are complete and durable."""
+        """Commit an attempt whose files are all complete and durable, and return its report."""
 
     @abc.abstractmethod
     def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
@@ -205,20 +206,20 @@ class Committer(abc.ABC):
     def work_path(self, owner: FileOwner) -> str:
         """Return the directory, relative to the destination, below which programs may write files of the attempt.
 
-        Empty if the committer does not offer that: see `holdfast.fs`.
+        Empty if the committer offers no such directory; see `holdfast.fs`.
         """
         return ""
 
     # --- requirements -------------------------------------------------------------------------------------------------
     def refusal(self, capabilities: Capabilities, settings: CommitSettings = _DEFAULTS) -> str:
-        """Return why the committer does not run on such a store; empty if it does."""
+        """Return why the committer does not run on a store with these capabilities; empty if it does."""
         if self.unsafe and not settings.allow_unsafe:
             return f"{self.name} runs only with allow_unsafe: {self.unsafe}"
         missing = next((need for need in self.needs if not need.met(capabilities) and not need.waived(settings)), None)
         return "" if missing is None else f"{self.name} needs {missing.what}, which the store does not offer"
 
     def waivers(self, capabilities: Capabilities) -> list[str]:
-        """Return the settings with which the committer runs on such a store anyway; empty if none helps."""
+        """Return the settings that let the committer run on such a store anyway; empty if no settings do."""
         missing = [need.waiver for need in self.needs if not need.met(capabilities)]
         return sorted(set(missing)) if all(missing) else []
 

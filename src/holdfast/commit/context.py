@@ -1,4 +1,4 @@
-"""Define what every step of a protocol receives: the destination, its settings and the environment."""
+"""Define the context that every step of a protocol receives: the destination, its settings and the environment."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ def silent(stage: str, done: int, total: int) -> None:
 
 
 Contract = Callable[["CommitContext", JobRecord, Mapping[str, object] | None], Mapping[str, object] | None]
-"""Called in the decision of a job, with the table after the newest decision (None: no table). Returns the table after
-the job is committed. Raises `ConflictError` or `InvalidRequestError` if the job does not fit; the job stays undecided.
+"""Called while a job is being decided, with the table as the newest decision left it (None if there is no table).
+Returns the table as this job will leave it. Raises `ConflictError` or `InvalidRequestError` if the job does not fit
+the table; the job then stays undecided.
 """
 
 
@@ -62,23 +63,24 @@ def table_in_the_way(ctx: CommitContext, table: Mapping[str, object]) -> Invalid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HadoopSettings:
-    """Options of the committers that follow Hadoop's. Names and defaults are Hadoop's unless stated.
+    """Options of the committers that follow Hadoop's. Names and defaults are Hadoop's unless stated otherwise.
 
     Attributes:
         mark_successful_jobs: write ``_SUCCESS``.
-        abort_pending_uploads: `magic`, `staging-*`: at the end of a job abort every pending upload below the
-            destination, also those of other jobs. Hadoop's default is on (HADOOP-18797); the default here is off, so
-            that only uploads of the job itself are aborted.
+        abort_pending_uploads: `magic`, `staging-*`: at the end of a job, abort every pending upload below the
+            destination, including those of other jobs. Hadoop's default is on (HADOOP-18797); the default here is off,
+            so that only uploads of the job itself are aborted.
         unique_filenames: `staging-*`: add the job's id to file names that do not contain it.
-        etags_as_text: `magic`, `staging-*`: write the etags of pending uploads in the format of Hadoop up to 3.4.1;
-            otherwise in that of Hadoop from 3.4.2 on. Holdfast reads both.
-        delete_target_files: `manifest`: delete an existing file at the target of a rename; otherwise it fails the job.
+        etags_as_text: `magic`, `staging-*`: write the etags of pending uploads in the format of Hadoop 3.4.1 and older;
+            if off, in the format of Hadoop 3.4.2 and newer. Holdfast reads both formats.
+        delete_target_files: `manifest`: delete an existing file at the target of a rename; if off, such a file makes
+            the job fail.
         validate_output: `manifest`: check every file after the renames.
         manifest_save_attempts: `manifest`: how often a task tries to save its manifest.
         cleanup_skipped: `manifest`: do not delete the job's directory.
         cleanup_failures_ignored: `manifest`: a failed cleanup does not fail the job.
         cleanup_parallel_delete: `manifest`: delete attempts' directories in parallel before the job's directory.
-        cleanup_base_first: `manifest`: before that, try to delete the job's directory with one call.
+        cleanup_base_first: `manifest`: before any parallel deletes, try to delete the job's directory with one call.
     """
 
     mark_successful_jobs: bool = True
@@ -99,24 +101,26 @@ class CommitSettings:
     """Settings of a commit, as plain values.
 
     Attributes:
-        part_size_bytes: size of an upload's parts; larger for very large files, so that 10,000 parts are enough.
+        part_size_bytes: size of an upload's parts. Very large files use larger parts, because an upload has at most
+            10,000.
         part_buffer_bytes: limit for buffered parts, summed over all open files of a task.
         inline_manifest_bytes: a manifest up to this size, compressed, is also sent in the task's commit message.
-        manifest_cache_bytes: manifests that a job commit caches between its two passes; it reads the others again.
-        log_retention_entries: how many decisions the log retains. If more jobs than this are decided on the destination
-            while a job runs, the job is refused (`FencedError`).
+        manifest_cache_bytes: how many bytes of manifests a job commit caches between its two passes; it reads the other
+            manifests twice.
+        log_retention_entries: how many decisions the log retains. A job is refused (`FencedError`) if more decisions
+            than this are made on the destination while the job runs.
         conflict_attempts: how often a decision is retried after another job was decided first.
         roll_forward_attempts: how often rolling a decision forward is tried before it is left to the next job.
         allow_unfenced: accept a store without conditional writes. Two drivers of one job, or two jobs at the same
             moment, may then both believe that they decided.
-        check_nesting: check for destinations above and below before a job starts, and before the first job of a
-            destination is decided. Switch it off only if there can be none, as in the checker, whose number of
-            histories it would multiply.
+        check_nesting: check that no other destination lies above or below this one, before a job starts and again
+            before a destination's first job is decided. Switch this off only if there can be no such destination. The
+            checker does, because the check would multiply the number of histories.
         allow_unsafe: run committers that exist only for comparison, and committers on stores that lack what they need.
         scratch_dir: directory on each machine where `staging-*` stores a task's files; empty for the system's default.
         shared_dir: directory or url that all machines share, where `staging-*` stores its pending sets; empty for a
             directory on this machine, which is enough if all tasks run here.
-        report_dir: directory or url for each job's report, also that of a failed job; empty for none.
+        report_dir: directory or url where a report of each job is saved, even if the job fails; empty for no reports.
         hadoop: options of the committers that follow Hadoop's.
     """
 
@@ -175,11 +179,11 @@ class CommitContext:
         prefix: key prefix of the destination: empty, or ending in ``/`` so that no other destination matches it (C7).
         url: the destination as a user writes it, without credentials.
         staging: the directories that `staging-*` needs; None for every other committer.
-        reports: directory for reports, in addition to ``_SUCCESS``.
+        reports: directory where job reports are saved in addition to ``_SUCCESS``; None for no reports.
         environment: clock, ids and threads.
-        contract: called by the decision before a job may change the destination's table.
-        partition: maps an existing directory to the one that this job uses for the same partition: other jobs may have
-            written ``month=01`` for ``month=1``.
+        contract: called before a job is decided; checks and returns the destination's table (see `Contract`).
+        partition: maps an existing directory to the directory that this job uses for the same partition: other jobs may
+            have written ``month=01`` for ``month=1``.
     """
 
     store: ObjectStore
@@ -220,7 +224,7 @@ class CommitContext:
 
     @property
     def records(self) -> RecordStore:
-        """Return the destination as a directory of records that are created once."""
+        """Return the destination as a directory of records that are never overwritten."""
         return RecordStore(
             store=self.store,
             prefix=self.prefix,
@@ -230,7 +234,7 @@ class CommitContext:
         )
 
     def key(self, path: str) -> str:
-        """Return the store's key of a path relative to the destination."""
+        """Return the store's key for a path relative to the destination."""
         return self.prefix + path
 
     def at(self, place: Place) -> CommitContext:

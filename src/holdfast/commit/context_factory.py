@@ -30,14 +30,14 @@ def open_context(
     """Return a context for the destination at `url`. Opens no connection yet; the caller closes the context.
 
     Args:
-        store_options: options for the stores of the destination and of the other directories; each store uses its own
-            options, or its defaults.
+        store_options: options for the stores of the destination and of the other directories; a store without options
+            here uses its defaults.
         threads: how many store calls run in parallel during job commit.
         staging: whether the context needs a scratch and a shared directory.
-        leave_no_trace: do not create staging directories: a caller that only searches them finds nothing in new ones.
+        leave_no_trace: do not create staging directories; for callers that only search existing ones.
 
     Raises:
-        InvalidRequestError: the url is invalid; the message says why. Or `scratch_dir` is not a directory on this
+        InvalidRequestError: the url is invalid (the message says why), or `scratch_dir` is not a directory on this
             machine.
         AccessDeniedError: another user can access the default staging directory.
     """

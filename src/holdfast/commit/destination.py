@@ -21,7 +21,7 @@ def has_output(ctx: CommitContext) -> bool:
 
 
 def written_by(ctx: CommitContext, job: JobId) -> Totals:
-    """Count the visible files whose names contain the job's id, without their rows."""
+    """Count the visible files whose names contain the job's id, and their bytes; rows are not counted."""
     totals = Totals()
     for path, info in layout.iter_visible(ctx.store, ctx.prefix):
         owner = file_owner(path)
@@ -34,7 +34,7 @@ def refuse_file(ctx: CommitContext) -> None:
     """Check that the destination is not a file.
 
     Raises:
-        InvalidRequestError: it is.
+        InvalidRequestError: the destination is a file.
     """
     if not ctx.prefix:
         return
@@ -49,7 +49,7 @@ def refuse_taken(ctx: CommitContext, paths: Sequence[str] = (layout.SUCCESS,)) -
     """Check, before any task runs, that nothing blocks the files that every job writes.
 
     Raises:
-        HoldfastError: a file cannot be created, for instance because a directory has its name.
+        HoldfastError: a file cannot be created, for instance because a directory has the same name.
     """
     if ctx.store.capabilities.rename:
         rename(ctx.store).check_targets([ctx.key(path) for path in paths])
@@ -59,7 +59,7 @@ def is_to_be_skipped(ctx: CommitContext, mode: SaveMode) -> bool:
     """Check whether the destination contains data and the mode is ``ignore``.
 
     Raises:
-        DestinationExistsError: it contains data and the mode is ``fail``.
+        DestinationExistsError: the destination contains data and the mode is ``fail``.
     """
     if mode not in (SaveMode.FAIL, SaveMode.IGNORE) or not has_output(ctx):
         return False

@@ -1,4 +1,4 @@
-"""End an interrupted write: abort its job, or roll its logged commit forward, whichever committer it used."""
+"""End an interrupted write of any committer: abort its job, or roll its commit forward if it is logged."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ class EndedWrite:
     """The end of an interrupted write.
 
     Attributes:
-        end: ``KEPT`` if it cannot be proved whether the job may be committed or aborted: a person has to decide.
+        end: ``KEPT`` if neither a commit nor an abort is provably right, so that a person has to decide.
         job: the job's id; empty if the write left no trace of a job.
-        visible_files: files that an aborted job had already made visible and that nothing deletes; their names
-            contain `job`.
-        reason: why the job was kept, or why its decision is not carried out completely yet; one sentence.
+        visible_files: number of files that an aborted job had already made visible and that are not deleted; their
+            names contain `job`.
+        reason: why a person has to decide (`end` is ``KEPT``), or why the decision is not carried out completely yet,
+            in one sentence.
     """
 
     end: WriteEnd
@@ -48,16 +49,16 @@ class EndedWrite:
 def end_write(ctx: CommitContext, committer: Committer, token: str) -> EndedWrite:
     """Abort the job of a write, or roll its commit forward if it is already decided.
 
-    Requires: no task of the job is still writing; `token` belongs to this one call of a write.
+    Requires: no task of the job is still writing, and `token` was used for this one write only.
 
     Guarantee: no other job on the destination is changed (C7). A job whose commit is logged is never undone (C8).
 
     Args:
-        committer: the one that the write used.
+        committer: the committer that the write used.
         token: the value of `TOKEN` in the job's details, and the end of its id.
 
     Raises:
-        HoldfastError: the store failed; run ``holdfast recover`` later.
+        HoldfastError: a store call failed; run ``holdfast recover`` later.
 
     Crash: anywhere; run it again, or let recovery end the job.
     """
@@ -89,7 +90,7 @@ def _unfinished_jobs(ctx: CommitContext) -> Iterator[JobRecord]:
 def _find_leftover(ctx: CommitContext, token: str) -> Leftover | None:
     """Find what the write's job left behind.
 
-    Ask every committer, not only the write's own: at first, jobs of `file-v1` and `file-v2` look the same.
+    Ask every committer, not only the one that the write used: at first, jobs of `file-v1` and `file-v2` look the same.
     """
     for committer in COMMITTERS.values():
         for found in find_leftovers(ctx, committer):
@@ -101,7 +102,7 @@ def _find_leftover(ctx: CommitContext, token: str) -> Leftover | None:
 def _abort_by_files(ctx: CommitContext, committer: Committer, token: str, job: str) -> EndedWrite:
     """Abort a job that is known only by the names of its visible files.
 
-    Some committers show files early and keep no record of the job.
+    Some committers make files visible early and store no record of the job.
     """
     files = find_files(ctx, token)
     if files is not None and committer.keeps_log:
@@ -115,5 +116,5 @@ def _abort_by_files(ctx: CommitContext, committer: Committer, token: str, job: s
 
 
 def _record(job: str, committer: Committer) -> JobRecord:
-    """Build the record that an abort needs, for a job that keeps none."""
+    """Build the record that an abort needs, for a job that has none."""
     return JobRecord(job=JobId(job), committer=committer.name, mode=SaveMode.APPEND, started_at_s=0.0)

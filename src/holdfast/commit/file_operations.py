@@ -1,10 +1,11 @@
 """Move, delete, list and write whole files and directories on any store.
 
-All paths are relative to the destination. A directory exists while files exist below it; empty ones do not count.
+All paths are relative to the destination. A directory exists while files exist below it; empty directories do not
+count.
 
-A store with directory renames moves a directory in one atomic step. Any other store moves it file by file, as the GCS
-and S3 connectors do. Then a crash, or another process in the same directories, can leave or see a directory that is
-moved only in part (paper 000, V; paper 002, "Problem").
+A store with directory renames moves a directory in one atomic step. On any other store the files are moved one by one,
+like in the GCS and S3 connectors. A crash can then leave a directory that is only partly moved, and another process can
+see one (paper 000, V; paper 002, "Problem").
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def list_files(ctx: CommitContext, path: str) -> Iterator[tuple[str, ObjectInfo]
 
 
 def list_children(ctx: CommitContext, path: str) -> list[tuple[str, bool]]:
-    """Return the names in the directory `path`, sorted, each with whether it is a directory."""
+    """Return the sorted names in the directory `path`, each with True if it is a directory."""
     found: dict[str, bool] = {}
     for below, _info in list_files(ctx, path):
         name, slash, _rest = below[len(path) + 1 :].partition("/")
@@ -75,13 +76,13 @@ def move_file(ctx: CommitContext, source: str, target: str) -> None:
     """Move a file; replace any file at `target`.
 
     Guarantee: one atomic step on a store with rename. On other stores the store copies the file and deletes the source:
-    a reader may see both files. If a reply is lost and the source no longer exists, the file at `target` is taken for
-    the moved file.
+    a reader may see both files. If a reply is lost and the source no longer exists, the file at `target` is assumed to
+    be the moved file.
 
     Raises:
         NotFoundError: no file exists at `source`.
         OutcomeUnknownError: the store did not answer. Check both paths.
-        UnsupportedError: the store can neither rename nor copy.
+        UnsupportedError: the store can neither rename nor copy files.
 
     Crash: before or after the move on a store with rename; on other stores both files may exist.
     """
@@ -104,16 +105,17 @@ def _copy_and_delete(ctx: CommitContext, source: str, target: str) -> None:
 def move_dir(ctx: CommitContext, source: str, target: str) -> None:
     """Move everything below `source` to `target`.
 
-    Guarantee: one atomic step if the store renames directories; then `target` must not exist. Otherwise, and if a
-    symbolic link leads to another file system, files are moved one by one as `move_file` does and replace existing
-    files. Then concurrent callers and readers can see a part of the move.
+    Guarantee: if the store renames directories, the move is one atomic step, and `target` must not exist. On other
+    stores, and if a symbolic link leads to another file system, `move_file` moves the files one by one; they replace
+    existing files, and concurrent callers and readers can see a partial move.
 
     Raises:
         NotFoundError: nothing exists below `source`.
         PreconditionError: `target` exists. Only on a store that renames directories.
         OutcomeUnknownError: the store did not answer. Check both paths.
 
-    Crash: before or after the move if the store renames directories; otherwise at any point in between.
+    Crash: if the store renames directories, everything or nothing has moved; on other stores, some files may have
+    moved.
     """
     if ctx.store.capabilities.rename_dir:
         store = rename(ctx.store)
@@ -134,9 +136,9 @@ def rename_until_known(
     """Call `move`, and repeat it after a lost reply until its effect is known.
 
     Args:
-        target: for the error.
-        has_arrived: called if the source does not exist. Returns whether an earlier call of `move` had its effect. Its
-            argument tells whether this function has already called `move` before.
+        target: the path that an error names.
+        has_arrived: called if the source does not exist, with True if this function has called `move` before. Returns
+            whether an earlier call of `move` took effect.
 
     Raises:
         NotFoundError: the source does not exist, and the move has not happened.
@@ -163,14 +165,14 @@ def rename_until_known(
 
 # --- deleting ---------------------------------------------------------------------------------------------------------
 def delete_dir(ctx: CommitContext, path: str, *, unfinished: bool = True) -> None:
-    """Delete everything below `path`, page by page. Idempotent; nothing below `path` is not an error.
+    """Delete everything below `path`, page by page. Idempotent; it is not an error if nothing is below `path`.
 
     Args:
         unfinished: also abort pending uploads and discard unfinished files below `path`. Only for directories in which
             no other process works.
 
     Raises:
-        HoldfastError: some objects could not be deleted; earlier ones are deleted.
+        HoldfastError: some objects could not be deleted; others may already be deleted.
     """
     prefix = ctx.key(f"{path}/")
     for batch in batched_keys(info.key for info in iter_objects(ctx.store, prefix, markers=True)):
@@ -182,10 +184,10 @@ def delete_dir(ctx: CommitContext, path: str, *, unfinished: bool = True) -> Non
 
 
 def delete_visible(ctx: CommitContext, in_scope: Callable[[str], bool] = lambda path: True) -> int:
-    """Delete the visible files whose path `in_scope` accepts; return how many.
+    """Delete the visible files whose path `in_scope` accepts, and return their number.
 
     Raises:
-        HoldfastError: some files could not be deleted; earlier ones are deleted.
+        HoldfastError: some files could not be deleted; others may already be deleted.
     """
     paths = (path for path, _info in layout.iter_visible(ctx.store, ctx.prefix) if in_scope(path))
     deleted = 0
@@ -197,12 +199,12 @@ def delete_visible(ctx: CommitContext, in_scope: Callable[[str], bool] = lambda 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 def open_whole_file(scope: TaskScope, path: str, target: str) -> UploadSink | RenameSink:
-    """Open a sink whose file appears at `path` when it is closed and the background work is done, and not before.
+    """Open a sink whose file appears at `path` only after the sink is closed and its background work is done.
 
     Args:
         target: the final path of the file, which the sink reports.
 
-    Raises (also later, from the background):
+    Raises (possibly later, from background work):
         ConflictError: another process aborted the upload. Only on a store without rename.
         PreconditionError: a file exists at `path`. Only on a store with rename.
     """
@@ -212,7 +214,7 @@ def open_whole_file(scope: TaskScope, path: str, target: str) -> UploadSink | Re
 
 
 def open_uploaded_file(scope: TaskScope, path: str, target: str) -> UploadSink:
-    """Open a sink as `open_whole_file` does, with an upload that replaces the file at `path` on completion."""
+    """Open a sink like `open_whole_file`, but always with an upload, whose completion replaces the file at `path`."""
     ctx, attempt = scope.ctx, scope.owner.attempt
 
     def complete(file: FileEntry) -> None:

@@ -20,13 +20,13 @@ def task_name(job: JobId, task: int) -> str:
 
 
 def task_number(job: JobId, name: str) -> int | None:
-    """Return the number of the task of `job` that `name` names; None if it names none."""
+    """Parse the name of a task of `job`, and return the task's number; None for any other name."""
     match = _TASK_PATTERN.fullmatch(name)
     return int(match[2]) if match is not None and match[1] == job else None
 
 
 def attempt_name(owner: FileOwner) -> str:
-    """Return Hadoop's ``TaskAttemptID`` with random digits as its number: ``attempt_<job>_m_000003_<attempt>``."""
+    """Return Hadoop's ``TaskAttemptID``, numbered with random digits: ``attempt_<job>_m_000003_<attempt>``."""
     return f"attempt_{owner.job}_m_{owner.task:06d}_{owner.attempt}"
 
 
@@ -37,7 +37,7 @@ def attempt_owner(name: str) -> FileOwner | None:
 
 
 def file_name(owner: FileOwner, number: int, extension: str) -> str:
-    """Return the base name of a task's `number`-th file in Spark's form: ``part-00003-<job>-c000.snappy.parquet``.
+    """Return the name of a task's `number`-th file, in Spark's format: ``part-00003-<job>-c000.snappy.parquet``.
 
     All attempts of a task use the same name. A later attempt's file replaces an earlier one's.
     """
@@ -45,6 +45,6 @@ def file_name(owner: FileOwner, number: int, extension: str) -> str:
 
 
 def file_job(path: str) -> JobId | None:
-    """Return the job in a name that `file_name` made; None for any other name."""
+    """Return the job id in a file name that `file_name` made; None for any other name."""
     match = _FILE_PATTERN.fullmatch(path.rpartition("/")[2])
     return None if match is None else JobId(match[1])

@@ -1,7 +1,7 @@
-"""Generate names that are never used twice: for jobs, for attempts, and for files, which contain both.
+"""Generate names that are never used twice: for jobs, for attempts, and for files.
 
-Every generated file name contains its job and its attempt. So the owner of a leftover file is known, and publishing or
-deleting it again can never affect another file (C7, C10).
+Every generated file name contains the ids of its job and its attempt. So the owner of a leftover file is known, and
+publishing or deleting the file again can never affect another file (C7, C10).
 """
 
 from __future__ import annotations
@@ -16,10 +16,14 @@ from holdfast.runtime import Clock, Ids
 __all__ = ["AttemptId", "FileOwner", "JobId", "file_name", "file_owner", "is_job_id", "new_attempt_id", "new_job_id"]
 
 JobId = NewType("JobId", str)
-"""UTC time in milliseconds and twelve random digits: sorts by start, and is unique within a second (SPARK-33402)."""
+"""UTC time in milliseconds and twelve random digits. Ids sort by start time, and are unique even within a second
+(SPARK-33402).
+"""
 
 AttemptId = NewType("AttemptId", str)
-"""Twelve random digits from the attempt itself: Spark's attempt numbers repeat across stages and restarts."""
+"""Twelve random digits that the attempt itself draws, because Spark's attempt numbers repeat across stages and
+restarts.
+"""
 
 _JOB = r"\d{17}-[0-9a-f]{12}"
 _JOB_PATTERN = re.compile(_JOB)

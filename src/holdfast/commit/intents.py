@@ -1,19 +1,20 @@
-"""Announce uploads that could not be found otherwise, before the attempt starts them.
+"""Announce uploads that could otherwise not be found later, before the attempt starts them.
 
-A listing shows a pending upload's key and nothing else. If the caller chose the name, the key does not identify the
-job; and some servers do not list uploads at all. So an attempt first writes an intent record that names the uploads
-which it is about to start: one record for a batch of small files, not one per file. A sweep reads the intent records of
-jobs that have ended and aborts the uploads that they name. If the caller chose the name, and a job that may still
-commit has announced the same key, the sweep spares the upload; it is aborted when the last of these jobs has ended.
+A listing shows only the key of a pending upload. If the caller chose the file name, the key does not identify the job;
+and some servers do not list uploads at all. So an attempt first writes an intent record, which names the uploads that
+the attempt is about to start; one record covers a whole batch of small files. A sweep reads the intent records of jobs
+that have ended, and aborts the uploads that they name. If the caller chose the file name, several jobs may have
+announced the same key: the sweep spares the upload as long as one of these jobs may still commit, and aborts it after
+the last of them has ended.
 
 The order matters (C7, C9):
 
-- A record exists before the first upload that it names is started. So if a listing shows an upload, every *later*
+- A record is written before the first upload that it names is started. So if a listing shows an upload, every *later*
   listing of records shows its record.
-- A record is deleted only after a sweep that began when its attempt could not start anything more: the attempt has
-  reported, or has been quiet for so long that it is considered dead. The tasks of an aborted job continue for some
+- A record is deleted only after a sweep that began when the record's attempt could start no more uploads: the attempt
+  had reported, or had been quiet for so long that it was considered dead. The tasks of an aborted job continue for some
   seconds before Spark kills them, and uploads that they start in that time must still be found.
-- A record is not deleted while a sweep spares an upload that it names because of another job: that job may withdraw.
+- A record is not deleted while a sweep spares one of its uploads because of another job: that job may withdraw.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from holdfast.stores.base import UploadInfo, batched_keys, iter_objects
 __all__ = ["QUIET_S", "Intents", "announced_keys", "find_announcers", "is_intents", "judge_keys", "unreported_intents"]
 
 QUIET_S = 3600.0
-"""How long an attempt that has not reported must be quiet before its records are deleted; live ones pause less."""
+"""How long an attempt without a report must be quiet before its records are deleted; live attempts pause for less
+time.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -49,8 +52,8 @@ def is_intents(key: str) -> bool:
 class Intents:
     """Announces the uploads of one attempt; a `holdfast.commit.sinks.UploadGuard`.
 
-    Guarantee: when an upload is started, a durable record names it. Small files cost one request per batch, a file of
-    more than one part costs at most one.
+    Guarantee: before an upload is started, a durable record names it. Small files cost one request per batch; a file of
+    more than one part costs at most one request.
 
     Memory: small files that wait for their batch use at most a quarter of the attempt's part budget.
     """
@@ -69,21 +72,21 @@ class Intents:
         self._announce([*(waiting for waiting, _ in self._waiting), path])
 
     def wait(self, path: str, size_bytes: int, work: Callable[[], object]) -> None:
-        """Run `work` in the background once it may start an upload for `path`; it buffers `size_bytes` until then."""
+        """Run `work`, which holds `size_bytes` in memory, in the background once an upload for `path` may start."""
         self._waiting.append((path, work))
         self._waiting_bytes += size_bytes
         if len(self._waiting) >= _BATCH_FILES or self._waiting_bytes >= self._limit_bytes:
             self.flush()
 
     def flush(self) -> None:
-        """Announce and start everything that waits."""
+        """Announce the uploads of all waiting work, and start that work."""
         if self._waiting:
             self._announce([path for path, _ in self._waiting])
 
     def _announce(self, paths: Sequence[str]) -> None:
         owner = self._owner
         key = self._ctx.key(layout.intents(owner.job, owner.task, owner.attempt, len(self._records)))
-        self._records.append(key)  # before the put, so that a record whose reply is lost is withdrawn as well
+        self._records.append(key)  # before the put, so that a record is withdrawn even if its reply is lost
         self._ctx.store.put(key, encode_intents(owner, paths))
         ready, self._waiting, self._waiting_bytes = self._waiting, [], 0
         for _, work in ready:
@@ -98,11 +101,11 @@ class Intents:
 
 # --- sweeping ---------------------------------------------------------------------------------------------------------
 def unreported_intents(records: Iterable[str], keys: Collection[str]) -> set[str]:
-    """Return the intent records of attempts that have not reported: these attempts may be alive and start uploads.
+    """Return the intent records of attempts that have not reported, which may still be alive and start uploads.
 
     Args:
         records: keys of intent records.
-        keys: all keys in the folders of their jobs, from the same listing.
+        keys: all keys in the folders of these records' jobs, from the same listing.
     """
     unreported = set()
     for key in records:
@@ -115,18 +118,19 @@ def unreported_intents(records: Iterable[str], keys: Collection[str]) -> set[str
 
 
 def announced_keys(ctx: CommitContext, records: Iterable[str]) -> set[str]:
-    """Return the keys that the readable ones of these records, of the context's own destination, name."""
+    """Return the keys that these intent records of the context's destination name; skip unreadable records."""
     return _announced(ctx, ctx.prefix, records)[0]
 
 
 def judge_keys(
     ctx: CommitContext, records: Iterable[str], wanted: set[str], has_ended: Callable[[JobId, str], bool]
 ) -> tuple[set[str], set[str]]:
-    """Return which keys in `wanted` may be aborted because only jobs that have ended announced them.
+    """Split the keys in `wanted` that ended jobs announced: keys whose uploads may be aborted, and contested keys.
 
     Returns:
-        The keys that only such jobs have announced; and the contested keys, which a job that may still commit has
-        announced as well, or may have: a record that cannot be read spares every key that it might name.
+        Two sets: the keys that were announced only by jobs that have ended, and the contested keys, which a job that
+        may still commit has announced too, or may have announced. An unreadable record spares every key that it might
+        name.
 
     Args:
         records: keys of the intent records of jobs that have ended, in the context's own destination.
@@ -144,10 +148,10 @@ def judge_keys(
 
 
 def find_announcers(ctx: CommitContext, uploads: Iterable[UploadInfo]) -> dict[str, set[JobId]]:
-    """Return the jobs that have announced uploads, by key; also jobs of destinations below or above the context's own.
+    """Return, by key, the jobs that announced these uploads, including jobs of destinations above or below this one.
 
     Args:
-        uploads: the uploads to look up; nothing is read for keys that name their job.
+        uploads: the uploads to look up. Uploads whose keys name their job are skipped, and need no request.
     """
     found: dict[str, set[JobId]] = {}
     unnamed = {upload.key for upload in uploads if layout.job_of(upload.key) is None}
@@ -168,7 +172,7 @@ def _records(ctx: CommitContext, home: str) -> Iterator[tuple[JobId, str]]:
     except AccessDeniedError:
         if len(home) >= len(ctx.prefix):
             raise
-        # The credentials cover only this destination, as in `holdfast.commit.two_phase.live_jobs`.
+        # The credentials cover only this destination; see `holdfast.commit.two_phase.live_jobs`.
 
 
 def _live_records(ctx: CommitContext, home: str, has_ended: Callable[[JobId, str], bool]) -> Iterator[str]:
@@ -182,7 +186,7 @@ def _announced(ctx: CommitContext, home: str, records: Iterable[str]) -> tuple[s
 
 
 def _read(ctx: CommitContext, home: str, records: Iterable[str]) -> Iterator[tuple[JobId, list[str]]]:
-    """Iterate over the job and the keys of each record; the job is empty if the record cannot be read."""
+    """Read records, and yield the job and the keys of each; the job is empty if the record cannot be read."""
 
     def read(record: str) -> tuple[JobId, list[str]] | None:
         try:

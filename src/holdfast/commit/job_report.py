@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 def failure_report(measure: Measure, committer: str, job: JobRecord, error: BaseException) -> JobReport:
-    """Describe a job that failed: its last stage, the error and the figures so far (scenario 74)."""
+    """Describe a failed job: its last stage, the error and the metrics so far (scenario 74)."""
     return JobReport(
         job=job.job,
         committer=committer,
@@ -64,7 +64,7 @@ def measured_commit(ctx: CommitContext, committer: str, job: JobRecord) -> Itera
 
 
 def report_commit(ctx: CommitContext, measure: Measure, outcome: JobOutcome) -> JobOutcome:
-    """Save the report of a job commit, and return its outcome with the statistics of the driver's whole work."""
+    """Save the report of a job commit, and return its outcome with the statistics of all of the driver's work."""
     if outcome.report is not None:
         save_report(ctx, outcome.report)
     return replace(outcome, statistics=measure.statistics())

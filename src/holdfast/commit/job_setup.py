@@ -1,4 +1,4 @@
-"""Set up a job of a committer that keeps no decision log."""
+"""Set up a job of a committer that has no decision log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from holdfast.errors import CorruptDataError
 __all__ = ["new_job", "new_truncating_job"]
 
 _REPLACING = (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
-"""Modes that delete existing data. They always check for nested destinations, so that no other data is deleted."""
+"""Modes that delete existing data. Jobs in these modes always check for nested destinations, so that they delete no
+other data.
+"""
 
 
 def new_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:
@@ -32,7 +34,7 @@ def new_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping
         None if the job is to be skipped.
 
     Raises:
-        DestinationExistsError: mode is ``fail`` and the destination contains data.
+        DestinationExistsError: the mode is ``fail`` and the destination contains data.
         InvalidRequestError: the destination is a file, or it lies inside another destination or contains one.
     """
     refuse_file(ctx)
@@ -52,7 +54,7 @@ def new_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping
 
 
 def _has_success_report(ctx: CommitContext) -> bool:
-    """Check whether an earlier job wrote its report here: that job has already checked for nested destinations."""
+    """Check whether an earlier job wrote its report here; if so, that job already checked for nested destinations."""
     try:
         return bool(read_success(ctx))
     except CorruptDataError:
@@ -62,9 +64,9 @@ def _has_success_report(ctx: CommitContext) -> bool:
 def new_truncating_job(
     ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]
 ) -> JobRecord | None:
-    """Return a new job as `new_job` does; in mode ``overwrite``, empty the destination before any task runs.
+    """Return a new job like `new_job`; in mode ``overwrite``, also empty the destination, before any task runs.
 
-    This is also the moment at which Spark truncates a destination.
+    Spark truncates a destination at the same moment.
 
     Crash: the old data is deleted and the new data does not exist yet (C9 does not hold).
     """

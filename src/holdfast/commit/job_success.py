@@ -29,9 +29,9 @@ def succeed(
 
     Args:
         tasks: the number of committed tasks.
-        paths: the job's files, relative to the destination. The report names the first hundred.
+        paths: the job's files, relative to the destination. The report names only the first hundred.
         statistics: the statistics of the tasks.
-        save: writes the report; a plain put if None.
+        save: writes the report; if None, a plain put does.
     """
     ctx = measure.ctx
     names: list[str] = []
@@ -64,7 +64,7 @@ def _put_report(ctx: CommitContext, data: bytes) -> None:
 
 
 def names_job(report: SuccessReport | None, job: str) -> bool:
-    """Check whether a ``_SUCCESS`` report is this job's. A job writes it last, before it cleans up."""
+    """Check whether a ``_SUCCESS`` report is this job's. A job writes its report last, just before it cleans up."""
     return report is not None and report.get("jobId") == job
 
 

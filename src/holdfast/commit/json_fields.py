@@ -1,6 +1,6 @@
 """Write stored JSON in one format, and validate every field that is read.
 
-A failed check raises `BadFieldError`. `guarded` turns it, and every other error while decoding, into a
+A failed check raises `BadFieldError`. `guarded` turns this and every other error during decoding into a
 `CorruptDataError` with the record's key and the reason. The bytes of such a record are neither deleted nor overwritten.
 """
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class BadFieldError(Exception):
-    """A failed check; the message says which. Never leaves `guarded`."""
+    """A check failed; the message says which. `guarded` never lets this error out."""
 
 
 def require(condition: bool, what: str) -> None:
@@ -41,7 +41,7 @@ def guarded(key: str, decode: Callable[[], T]) -> T:
     """Return the result of `decode`, which decodes the record at `key`.
 
     Raises:
-        CorruptDataError: the record is invalid; its bytes are kept.
+        CorruptDataError: the record is invalid; its bytes are not changed.
     """
     try:
         return decode()
@@ -66,19 +66,19 @@ def json_object(line: bytes) -> dict[str, Any]:
 
 
 def text_field(value: dict[str, Any], name: str, *, empty: bool = False) -> str:
-    """Return the string in field `name`; an empty string is an error unless `empty`."""
+    """Return the string in field `name`; an empty string is an error unless `empty` is True."""
     found = value[name]
     require(isinstance(found, str) and (empty or bool(found)), f"{name} is not a text")
     return str(found)
 
 
 def optional_text(value: dict[str, Any], name: str) -> str:
-    """Return the string in field `name`; an empty one if the field is missing or null."""
+    """Return the string in field `name`; an empty string if the field is missing or null."""
     return "" if value.get(name) is None else text_field(value, name, empty=True)
 
 
 def texts_field(value: dict[str, Any], name: str) -> dict[str, str]:
-    """Return the object of strings in field `name`; an empty one if the field is missing or null."""
+    """Return the object in field `name`, whose values must be strings; empty if the field is missing or null."""
     found = {} if value.get(name) is None else value[name]
     require(isinstance(found, dict), f"{name} is not an object")
     require(all(isinstance(text, str) for text in found.values()), f"{name} contains values that are not texts")

@@ -1,4 +1,4 @@
-"""Define the paths below a destination. Everything but output starts with ``_``, so that Hadoop readers skip it."""
+"""Define the paths below a destination. All paths except output start with ``_``, so that Hadoop readers skip them."""
 
 from __future__ import annotations
 
@@ -45,36 +45,36 @@ SUCCESS = "_SUCCESS"
 
 
 def log_entry(seq: int) -> str:
-    """Return the path of a decision, which is created once and never changed."""
+    """Return the path of a decision, a file that is created once and never changed."""
     return f"{LOG}{seq:020d}.json"
 
 
 def log_mark(seq: int, mark: str) -> str:
-    """Return the path of a decision's mark: ``visible`` or ``done``."""
+    """Return the path of one of a decision's marks: ``visible`` or ``done``."""
     return f"{LOG}{seq:020d}.{mark}"
 
 
 def write_record(digest: str) -> str:
-    """Return the path of the record that a write is committed, by the digest of its write id."""
+    """Return the path of the record that says that a write is committed; `digest` is the digest of its write id."""
     return f"{WRITES}{digest}.json"
 
 
 def job_dir(job: JobId) -> str:
-    """Return the folder with everything of a job but its output; it is deleted when the job has ended."""
+    """Return the folder with all of a job's data except its output; it is deleted when the job has ended."""
     return f"{JOBS}{job}/"
 
 
 def job_record(job: JobId) -> str:
     """Return the path of a job's record.
 
-    It is written before anything else of the job and deleted when nothing of the job is pending. While it exists, the
-    job is active: do not clean up after it.
+    The record is written before any other data of the job, and deleted when nothing of the job is pending. While the
+    record exists, the job is active: do not clean up after it.
     """
     return f"{job_dir(job)}job.json"
 
 
 def job_of(key: str) -> JobId | None:
-    """Return the job that a key names, in its file name or as the job folder that contains it."""
+    """Return the job that a key names, in its file name or in the name of its job folder; None if it names no job."""
     owner = file_owner(key)
     if owner is not None:
         return owner.job
@@ -84,15 +84,15 @@ def job_of(key: str) -> JobId | None:
 
 
 def attempt_dir(job: JobId, task: int, attempt: AttemptId) -> str:
-    """Return the folder of an attempt's files on a rename store, until the decision."""
+    """Return the folder that contains an attempt's files until the decision, on a rename store."""
     return f"{job_dir(job)}attempts/{task:05d}-{attempt}/"
 
 
 def attempt_file(job: JobId, task: int, attempt: AttemptId, path: str) -> str:
-    """Return the path of an attempt's file for the target `path` on a rename store, until the decision.
+    """Return the path where an attempt's file for the target `path` stays until the decision, on a rename store.
 
-    All of them are in one folder: with names that the caller chose, a file could otherwise have the name of another
-    file's directory. Globs like ``**/*.csv`` do not match the extension.
+    All files of an attempt are in one folder, under hashed names: names that the caller chose could clash, if one file
+    had the name of another file's directory. Globs like ``**/*.csv`` do not match the extension ``.pending``.
     """
     return f"{attempt_dir(job, task, attempt)}{hashlib.blake2b(path.encode(), digest_size=16).hexdigest()}.pending"
 
@@ -100,13 +100,13 @@ def attempt_file(job: JobId, task: int, attempt: AttemptId, path: str) -> str:
 def manifest(job: JobId, task: int, attempt: AttemptId) -> str:
     """Return the path of an attempt's manifest.
 
-    It contains the attempt, so a zombie can never overwrite the manifest that counts (paper 000, VIII.C).
+    The path contains the attempt's id, so a zombie can never overwrite the manifest that counts (paper 000, VIII.C).
     """
     return f"{job_dir(job)}attempts/{task:05d}-{attempt}.jsonl"
 
 
 def intents(job: JobId, task: int, attempt: AttemptId, number: int) -> str:
-    """Return the path of an attempt's intent record `number`; see `holdfast.commit.intents`."""
+    """Return the path of an attempt's `number`-th intent record; see `holdfast.commit.intents`."""
     return f"{job_dir(job)}attempts/{task:05d}-{attempt}.intents-{number}.jsonl"
 
 
@@ -121,7 +121,7 @@ def replaced_list(job: JobId, token: str) -> str:
 
 
 def folders(key: str) -> Iterator[str]:
-    """Iterate over the folders that contain `key`, from the store's root down: each may be a destination."""
+    """Iterate over the folders that contain `key`, starting at the store's root. Each of them may be a destination."""
     yield ""
     for position, character in enumerate(key):
         if character == "/":
@@ -129,20 +129,20 @@ def folders(key: str) -> Iterator[str]:
 
 
 def started_dir(job: JobId) -> str:
-    """Return the folder of marks of started runs: Spark may stop a task halfway and count it as a success."""
+    """Return the folder that marks started runs, because Spark may stop a task halfway and report it as successful."""
     return f"{job_dir(job)}started/"
 
 
 def is_record(path: str) -> bool:
-    """Check whether `path`, relative to the destination, is a record of Holdfast outside the folders of jobs.
+    """Check whether `path`, relative to the destination, is a job's record or one outside the folders of jobs.
 
-    The job records themselves count as such.
+    The other files in a job's folder do not count.
     """
     return path == SUCCESS or path.startswith((LOG, WRITES)) or is_job_record(path)
 
 
 def is_job_record(key: str) -> bool:
-    """Check whether a key is the key of a job's record, of any destination."""
+    """Check whether a key is the key of a job's record, at any destination."""
     job = job_of(key)
     return job is not None and key.endswith(job_record(job))
 
@@ -150,8 +150,8 @@ def is_job_record(key: str) -> bool:
 def is_hidden(path: str) -> bool:
     """Check whether Hadoop and Spark readers skip `path`.
 
-    They do if a segment starts with ``.``, or with ``_`` and is not a partition, or if it ends in ``._COPYING_``: these
-    are files that Hadoop's shell is still copying.
+    Readers skip a path if one of its segments starts with ``.``, starts with ``_`` without being a partition, or ends
+    in ``._COPYING_``, which marks a file that Hadoop's shell is still copying.
     """
     return any(
         segment.startswith(".") or (segment.startswith("_") and "=" not in segment) or segment.endswith("._COPYING_")
@@ -160,7 +160,7 @@ def is_hidden(path: str) -> bool:
 
 
 def is_safe_path(path: str) -> bool:
-    """Check whether `path` is below the destination and outside Holdfast's own folders."""
+    """Check whether `path` stays below the destination and no reader skips it."""
     segments = path.split("/")
     return all(segment not in ("", ".", "..") for segment in segments) and "\0" not in path and not is_hidden(path)
 
@@ -170,12 +170,12 @@ def iter_visible(
 ) -> Iterator[tuple[str, ObjectInfo]]:
     """Iterate over the objects that a plain reader sees, as (relative path, info), without listing Holdfast's folder.
 
-    A plain reader takes a key that ends in ``/`` for a directory, even if the object has content.
+    A key that ends in ``/`` is left out: a plain reader treats it as a directory, even if the object has content.
 
     Args:
         prefix: key prefix of the destination, empty or ending in ``/``.
-        on_inner: called with the folder of a destination inside this one if the listing contains a visible decision in
-            its log, unless a plain reader skips the folder.
+        on_inner: called with the folder of each destination inside this one whose log, in the listing, contains a
+            visible decision; folders that a plain reader skips are left out.
     """
     for info in _iter_below(store, prefix):
         path = info.key[len(prefix) :]
@@ -189,10 +189,11 @@ def iter_visible(
 
 
 def iter_job_folders(store: ObjectStore, prefix: str) -> Iterator[tuple[JobId, Iterable[ObjectInfo]]]:
-    """Iterate over the job folders of the destination and the objects in each, in order of jobs.
+    """Iterate over the destination's job folders, in the order of their job ids, and the objects in each folder.
 
-    A folder with more than a page of objects is listed completely only when the caller iterates over its objects.
-    Otherwise the cost is one request per thousand objects or per folder, however large the folders are.
+    A folder with more than one page of objects is listed completely only when the caller iterates over its objects. If
+    the caller does not, the cost is at most one request per thousand objects or per folder, however large the folders
+    are.
 
     Args:
         prefix: key prefix of the destination, empty or ending in ``/``.
@@ -213,7 +214,8 @@ def iter_job_folders(store: ObjectStore, prefix: str) -> Iterator[tuple[JobId, I
         last = page.objects[-1].key[len(jobs) :].partition("/")[0] if page.objects and page.next_token else ""
         for name, objects in found.items():
             yield JobId(name), iter_objects(store, f"{jobs}{name}/") if name == last else objects
-        # A name inside the folder is correct in both listing orders; "~" sorts after all names that Holdfast uses.
+        # Continuing after a name inside the folder is correct in both listing orders; "~" sorts after all names that
+        # Holdfast uses.
         following = f"{jobs}{last}/~" if last else ""
         if following <= start_after:
             return
@@ -233,6 +235,7 @@ def _iter_below(store: ObjectStore, prefix: str) -> Iterator[ObjectInfo]:
         yield info
     else:
         return
-    # Holdfast's folder may be large: continue after it. Its names are "jobs", "log" and "writes", and "~" sorts after
-    # them; a name inside the folder is correct in both listing orders (see ObjectStore.list_page).
+    # Holdfast's folder may be large: continue after it. It contains "jobs", "log" and "writes", and "~" sorts after
+    # these names. Continuing after a name inside the folder is correct in both listing orders (see
+    # ObjectStore.list_page).
     yield from iter_objects(store, prefix, start_after=f"{ours}~")

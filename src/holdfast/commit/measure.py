@@ -1,4 +1,4 @@
-"""Measure work on a store: time by stage, requests by kind, retries. The figures are written to ``_SUCCESS``."""
+"""Measure work on a store: time by stage, requests by kind, and retries. ``_SUCCESS`` contains the results."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _STAGES = ("job_stage_", "task_stage_", "committer_commit_job")
 
 
 class Measure:
-    """Measures a task attempt, or one commit or abort of a job.
+    """Measures one task attempt, job commit or job abort.
 
     Args:
-        ctx: the context to measure; from then on use the attribute `ctx` instead.
+        ctx: the context to measure. After this call, use the attribute `ctx` instead of it.
 
     Attributes:
         ctx: the same context, with a store whose calls are timed.
-        recorder: for other counts.
+        recorder: records further counts and times.
         stage_name: the last stage that was entered.
     """
 
@@ -38,17 +38,17 @@ class Measure:
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time a stage, with Hadoop's names: ``job_stage_…``, ``task_stage_…``. Times of the same name add up."""
+        """Time a stage, named as in Hadoop: ``job_stage_…``, ``task_stage_…``. Times under the same name add up."""
         self.stage_name = name
         with self.recorder.timed(name):
             yield
 
     def statistics(self) -> Statistics:
-        """Return what was measured so far."""
+        """Return the statistics measured so far."""
         return self.recorder.snapshot()
 
     def metrics(self) -> dict[str, int]:
-        """Return the driver's figures as Hadoop's map of names to integers."""
+        """Return the driver's metrics in the form that Hadoop uses: integers by name."""
         durations = self.recorder.snapshot().durations
         stages = {name: spent for name, spent in durations.items() if name.startswith(_STAGES)}
         return {

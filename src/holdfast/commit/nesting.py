@@ -1,13 +1,14 @@
 """Refuse destinations that are nested in each other.
 
 Readers of the outer destination, such as plain Spark, list everything below it. They would count the inner
-destination's rows as its own, also rows of running and of aborted jobs, and an overwrite would delete them. Nothing can
-separate the two, so a job that would create a nested destination is refused. Most often a user has named a partition's
-directory as the destination.
+destination's rows as rows of the outer one, even rows of running and of aborted jobs, and overwriting the outer
+destination would delete them. The files of the two destinations cannot be told apart, so a job that would create a
+nested destination is refused. The most common cause is a user who names a partition's directory as the destination.
 
 A destination is a folder whose decision log contains a commit. A destination's first job checks the folders above and
-below before it starts, and again right before its decision; the second check also finds jobs that are announced and
-undecided. Each of two first jobs announces itself before its second check, so at least one of them finds the other.
+below the destination before it starts, and again right before its decision. The second check also finds jobs that are
+announced but not yet decided. If two first jobs run at the same time, each announces itself before its second check, so
+at least one of them finds the other.
 
 Readers skip folders such as ``_archive/`` and ``.old/``, so these may contain other destinations.
 """
@@ -28,33 +29,34 @@ from holdfast.versioned_log import LogView, VersionedLog
 
 __all__ = ["is_first", "refuse_inner", "refuse_inner_logs", "refuse_nested", "refuse_part"]
 
-_FEW = 10  # a directory marker may be among them
+_FEW = 10  # more than one, because a directory marker may be among the keys
 
 
 def is_first(ctx: CommitContext, view: LogView) -> bool:
     """Check whether the destination's log contains no commit yet.
 
-    Costs no request if a decision is visible, otherwise one per log entry.
+    Costs no request if a decision is visible; if none is, up to one request per log entry.
     """
     return not view.visible and not _has_commit(ctx, view)
 
 
 def refuse_nested(ctx: CommitContext, *, first: bool, deciding: bool = False) -> None:
-    """Refuse a destination inside another one, or around one.
+    """Refuse a destination that lies inside another one or contains one.
 
-    Costs one listing of a few keys per folder above; with `first` also a listing of everything below the destination
-    except its own records; with `deciding` one more listing per folder above.
+    Costs one listing of a few keys for each folder above the destination. With `first`, everything below the
+    destination except its own records is listed too. With `deciding`, there is one more listing for each folder above.
 
     Args:
-        first: whether this may be the destination's first commit. Later commits do not need the check below.
-        deciding: also check for announced jobs. Requires: the job has announced itself. Does nothing without `first`.
+        first: whether this may be the destination's first commit. Later commits need no check of the folders below.
+        deciding: also check for announced jobs; the calling job must already have announced itself. Without `first`,
+            `deciding` makes this function check nothing.
 
     Raises:
-        InvalidRequestError: there is a destination above or below.
+        InvalidRequestError: another destination lies above or below.
         ConflictError: an undecided job is writing above or below.
         CorruptDataError: the log of a folder above or below contains a file that is not a record.
-        AccessDeniedError: the store denies listing below the destination. If it denies listing above, the check above
-            is skipped.
+        AccessDeniedError: the store denies listing below the destination. If it denies listing a folder above, that
+            folder is not checked.
     """
     if not ctx.settings.check_nesting or (deciding and not first):
         return
@@ -65,10 +67,10 @@ def refuse_nested(ctx: CommitContext, *, first: bool, deciding: bool = False) ->
 
 
 def refuse_inner_logs(ctx: CommitContext, keys: Iterable[str], *, deciding: bool = False) -> None:
-    """Raise if `keys` show another destination inside this one. Iterates over them once.
+    """Raise if `keys` show another destination inside this one. Iterates over `keys` once.
 
     Args:
-        keys: store keys below the destination, except those in its own folder ``_holdfast/``.
+        keys: the store keys below the destination, without the keys in its own folder ``_holdfast/``.
         deciding: also raise for announced jobs.
 
     Raises: as for `refuse_nested`.
@@ -94,7 +96,7 @@ def refuse_inner_logs(ctx: CommitContext, keys: Iterable[str], *, deciding: bool
 def refuse_inner(ctx: CommitContext, folder: str) -> None:
     """Refuse to list a destination that contains another one with a visible commit.
 
-    Such data was written before nesting was refused, or was copied here.
+    Such a nested destination was written before nesting was refused, or was copied here.
 
     Raises:
         InvalidRequestError: always.
@@ -108,12 +110,12 @@ def refuse_inner(ctx: CommitContext, folder: str) -> None:
 
 
 def refuse_part(ctx: CommitContext) -> None:
-    """Refuse to read a folder inside a destination: its files lack the partition columns, and not all of them count.
+    """Refuse to read a folder inside a destination, whose files lack the partition columns and may not all count.
 
-    Costs one listing of a few keys per folder above.
+    Costs one listing of a few keys for each folder above.
 
     Raises:
-        InvalidRequestError: there is a destination above. Folders that the store does not allow to list are skipped.
+        InvalidRequestError: a destination lies above. Folders that the store does not allow listing are skipped.
     """
 
     def check(folder: str) -> str | None:
@@ -141,7 +143,7 @@ def _above(ctx: CommitContext) -> list[str]:
 
 def _check_above(ctx: CommitContext, folder: str, deciding: bool) -> None:
     try:
-        # List jobs before the log: a job whose record has been deleted in between is in the log.
+        # List jobs before the log: if a job's record is deleted between the two listings, the job is in the log.
         announced = deciding and _has_announced(ctx, folder)
         if _has_log(ctx, folder) and _is_destination(ctx, folder):
             raise InvalidRequestError(
@@ -151,7 +153,7 @@ def _check_above(ctx: CommitContext, folder: str, deciding: bool) -> None:
                 outer=_url(ctx, folder),
             )
     except AccessDeniedError:
-        return  # the credentials cover only this destination, as in `holdfast.commit.two_phase.live_jobs`
+        return  # the credentials cover only this destination; see `holdfast.commit.two_phase.live_jobs`
     if announced:
         raise _in_progress(ctx, folder)
 
@@ -172,7 +174,7 @@ def _is_record(path: str) -> bool:
 
 # --- a folder ---------------------------------------------------------------------------------------------------------
 def _folder_of(ctx: CommitContext, key: str, home: str) -> str | None:
-    """Return the folder whose `home` (``LOG``, ``JOBS``) contains `key`; None if it is not below or readers skip it."""
+    """Return the folder whose `home` (``LOG``, ``JOBS``) contains `key`; None if there is none, or readers skip it."""
     before, found, rest = key[len(ctx.prefix) :].partition(home)
     if not found or not before.endswith("/") or layout.is_hidden(before.rstrip("/")):
         return None
@@ -183,7 +185,7 @@ def _folder_of(ctx: CommitContext, key: str, home: str) -> str | None:
 def _is_destination(ctx: CommitContext, folder: str) -> bool:
     other = _at(ctx, folder)
     view = _log(other).read()
-    # A trimmed log is a long one: assume that a commit is among the trimmed entries.
+    # A log is trimmed only when it is long: assume that one of the trimmed entries was a commit.
     return view.head > 0 and (bool(view.visible) or view.oldest > 1 or _has_commit(other, view))
 
 
@@ -193,9 +195,9 @@ def _has_commit(ctx: CommitContext, view: LogView) -> bool:
             if _log(ctx).entry(seq).kind is Kind.COMMIT:
                 return True
         except NotFoundError:
-            return True  # trimmed meanwhile: other jobs are being decided here
+            return True  # trimmed just now, so other jobs are being decided here
         except CorruptDataError:
-            continue  # commands on this log report it
+            continue  # commands that use this log report the error
     return False
 
 

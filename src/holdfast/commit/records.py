@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Kind(str, enum.Enum):
-    """What was decided."""
+    """The kind of a decision."""
 
     COMMIT = "commit"
     ABORT = "abort"
@@ -49,14 +49,14 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEntry:
-    """A hidden file of an undecided job: pending upload `upload_id` with `parts`, or a file at `source`.
+    """A hidden file of an undecided job: either the pending upload `upload_id` with `parts`, or a file at `source`.
 
     Attributes:
-        path: target, relative to the destination.
-        parts: (etag, size in bytes) of parts 1, 2, …
-        source: relative to the destination; only on rename stores.
-        etag, modified_at_s: of the file at `source` if the caller chose the name. Such names may be used again, so
-            these attributes identify the file.
+        path: the file's target, relative to the destination.
+        parts: (etag, size in bytes) of each part, starting with part 1.
+        source: path of the hidden file, relative to the destination; only on rename stores.
+        etag, modified_at_s: etag and modification time of the file at `source`, if the caller chose the file's name.
+            They identify the file, because such a name may be used again.
     """
 
     path: str
@@ -84,10 +84,10 @@ class TaskCommit:
     """The commit message of a task attempt: small, because Spark sends all of them to one process.
 
     Attributes:
-        ref: reference to the attempt's manifest, if the committer passes it in the message; in the protocols of the
-            papers the driver finds manifests by listing instead.
-        inline: the manifest's bytes, compressed, if they are few: this saves the driver a GET.
-        etag: etag of the manifest, for committers whose driver decides by a listing which manifest counts.
+        ref: reference to the attempt's manifest, for committers that send one in the message. In the papers' protocols
+            the driver finds manifests by listing instead.
+        inline: the manifest's bytes, compressed, if the manifest is small; this saves the driver a GET.
+        etag: etag of the manifest, for committers whose driver lists manifests to decide which one counts.
     """
 
     job: JobId
@@ -99,17 +99,17 @@ class TaskCommit:
     etag: str = ""
 
     def manifest_data(self) -> bytes | None:
-        """Return the manifest's bytes if the message contains them; the digest in `ref`, or `etag`, must match."""
+        """Return the manifest's bytes if the message contains them. The caller checks them against `ref` or `etag`."""
         return None if self.inline is None else zlib.decompress(self.inline)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamBatch:
-    """A batch of a stream: it is committed once, however often it is written (C8).
+    """A batch of a stream, which is committed once, no matter how often it is written (C8).
 
     Attributes:
         stream: the stream's name.
-        checkpoint: identity of the checkpoint that numbers the batches.
+        checkpoint: the id of the checkpoint that numbers the batches.
     """
 
     stream: str
@@ -122,14 +122,14 @@ class JobRecord:
     """The record that describes a job before it writes anything.
 
     Attributes:
-        publication: how its files become visible, for committers that choose by the store: ``upload`` or ``rename``.
-        base_seq: head of the decision log when the job started, for committers that keep a log: the job's decision can
+        publication: ``upload`` or ``rename``: how the job's files become visible, for committers that support both.
+        base_seq: head of the decision log when the job started, for committers that keep a log. The job's decision can
             only be a later entry.
         details: stored with the decision (schema, format); never secrets.
-        job_attempt: number of the job attempt, 0 for the first; in some protocols a later attempt takes over committed
-            tasks of an earlier one.
+        job_attempt: number of the job attempt, counted from 0. In some protocols a later job attempt takes over the
+            committed tasks of an earlier one.
         stream: the batch that the job writes, if it belongs to a stream.
-        announced: whether its tasks announce every upload before they start it, because the server does not list
+        announced: whether the job's tasks announce every upload before they start it, because the server does not list
             uploads.
     """
 
@@ -153,9 +153,9 @@ class JobReport:
         stage: the last stage that was entered, by its name in the statistics.
         tasks: how many tasks were committed.
         filenames: absolute paths of the first files.
-        metrics: figures of the driver's work: integers by name.
-        diagnostics: strings by name.
-        statistics: of all committed tasks and of the driver.
+        metrics: measurements of the driver's work, by name.
+        diagnostics: details such as the error, by name.
+        statistics: the merged statistics of all committed tasks and of the driver.
     """
 
     job: JobId
@@ -177,12 +177,12 @@ class JobOutcome:
     """The outcome of a job.
 
     Attributes:
-        committed: whether its output is committed; otherwise nothing of it is visible.
-        totals: what it committed; no rows if their number is unknown.
+        committed: whether the job's output is committed. If not, none of it is visible, except where C5 does not hold.
+        totals: the counts of the committed output; 0 rows if their number is unknown.
         finished: whether all work after the decision is done; if not, the next job or ``holdfast recover`` does it.
-        pending_reason: one sentence, empty if finished.
+        pending_reason: why work is left, in one sentence; empty if `finished`.
         report: the report in ``_SUCCESS``, if this call wrote it.
-        statistics: of all of the driver's work, including the cleanup after the report was written.
+        statistics: the statistics of all of the driver's work, including the cleanup after the report was written.
     """
 
     job: JobId

@@ -1,8 +1,8 @@
-"""Recover a destination: end every interrupted job, whichever committer it used (C9). Safe to run at any time.
+"""Recover a destination: end every interrupted job of every committer (C9). Safe to run at any time.
 
-The decision log shows which of its jobs to roll forward and which to abort. Committers without a log report what they
-find below the destination and which action is safe (paper 001, "Job Driver failure during Job Commit" and "Cleaning up
-after complete job failure").
+For jobs in the decision log, the log shows which ones to roll forward and which ones to abort. Committers without a log
+report the leftovers that they find below the destination, and which action is safe (paper 001, "Job Driver failure
+during Job Commit" and "Cleaning up after complete job failure").
 """
 
 from __future__ import annotations
@@ -34,19 +34,20 @@ def recover(
 ) -> RecoveryReport:
     """End every interrupted job of the destination.
 
-    Guarantee: afterwards every decided job of the log is completely visible (commit) or completely absent (abort),
-    every undecided job that was quiet for `older_than_s` is aborted, and none of these has a pending upload left. A job
-    without a log is rolled forward only if its committer can prove that nothing is missing or replaced; a job with an
-    unknown outcome is kept. If ending one job fails, the others are still ended. Idempotent.
+    Guarantee: afterwards the output of every job that the log has decided is completely visible (commit) or completely
+    absent (abort), every undecided job of the log that was quiet for `older_than_s` is aborted, and none of these jobs
+    has a pending upload left. A job of a committer without a log is rolled forward only if the committer can prove that
+    no file is missing or replaced; if its outcome is unknown, recovery leaves it for a person to decide. If ending one
+    job fails, the others are still ended. Idempotent.
 
     Args:
-        ctx: needs `CommitContext.staging`, or jobs of `staging-*` are not searched.
+        ctx: the destination. Jobs of `staging-*` are found only if `CommitContext.staging` is set.
         older_than_s: spare undecided jobs that wrote something more recently. For jobs of the log this is only a
-            courtesy: if a live one is aborted, it fails and corrupts nothing. For others only this prevents recovery
-            from interfering with a live driver.
+            courtesy: if a live job is aborted, it fails and corrupts nothing. For other jobs, nothing else prevents
+            recovery from interfering with a live driver.
         dry_run: only report.
-        accept_damage: roll committed jobs forward although files of theirs are lost, and record which; commit jobs of
-            Hadoop although some of their tasks may be missing.
+        accept_damage: roll committed jobs forward even if some of their files are lost, and record the lost files;
+            commit Hadoop jobs even if some of their tasks may be missing.
         foreign: how to end dead jobs of Hadoop's own committers; None to ignore them.
         committers: search for undecided jobs of these committers.
 
@@ -74,10 +75,10 @@ def recover(
 
 
 def find_leftovers(ctx: CommitContext, committer: Committer) -> list[Leftover]:
-    """List the leftovers that a committer without a log finds; none on a store on which it cannot run.
+    """List the leftovers that a committer without a log finds; none if the committer cannot run on this store.
 
     Raises:
-        CorruptDataError: a record that it needs cannot be read.
+        CorruptDataError: a record that the committer needs cannot be read.
     """
     if committer.refusal(ctx.store.capabilities, _ANYTHING):
         return []

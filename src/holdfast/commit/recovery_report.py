@@ -11,7 +11,7 @@ __all__ = ["RecoveredJob", "RecoveryReport", "end_leftover", "is_quiet"]
 
 
 def is_quiet(active_at_s: float, now_s: float, older_than_s: float) -> bool:
-    """Check whether something has been quiet for `older_than_s`; always true for zero, even if clocks differ."""
+    """Check whether a job has been quiet for `older_than_s`; always true if that is zero, even if clocks differ."""
     return older_than_s <= 0 or now_s - active_at_s >= older_than_s
 
 
@@ -20,12 +20,12 @@ class RecoveredJob:
     """An interrupted job, and what recovery did with it.
 
     Attributes:
-        action: what recovery did; in a dry run, and for a job that may be alive, what it would do.
-        reason: why, in one sentence.
-        files, uploads: how many of the job's were found, if they were counted.
+        action: the action that recovery took; in a dry run, or if the job may be alive, the action that it would take.
+        reason: why this action, in one sentence.
+        files, uploads: how many files and uploads of the job were found, if they were counted.
         lost: how many of its files or manifests are lost, if the damage was accepted.
-        is_alive: the job wrote something too recently, so nothing was done.
-        is_foreign: it is a job of Hadoop's own committers.
+        is_alive: whether the job wrote something so recently that recovery did nothing.
+        is_foreign: whether it is a job of Hadoop's own committers.
     """
 
     committer: str
@@ -44,11 +44,11 @@ class RecoveryReport:
     """What recovery did, or would do.
 
     Attributes:
-        jobs: in the order in which they were ended.
-        damaged: a sentence by job or record: committed jobs with lost files, records that cannot be read, failed
-            cleanup. Recovery did not change these, or it can be run again.
-        pending: a sentence by job: decided jobs whose remaining work failed, and why.
-        uploads_aborted, folders_removed: leftovers of jobs that had already ended.
+        jobs: the interrupted jobs, in the order in which recovery handled them.
+        damaged: one sentence for each damaged job or record: a committed job with lost files, a record that cannot be
+            read, or a failed cleanup. Recovery did not change it, or can be run again.
+        pending: one sentence for each decided job whose remaining work failed, saying why.
+        uploads_aborted, folders_removed: how many leftovers of jobs that had already ended were removed.
         notes: what could not be checked, one sentence each.
     """
 
@@ -66,17 +66,17 @@ class RecoveryReport:
 
     @property
     def rolled_back(self) -> list[str]:
-        """Return the jobs none of whose output exists now."""
+        """Return the jobs that were rolled back: none of their output is left."""
         return self._jobs(Action.BACK)
 
     @property
     def cleaned_up(self) -> list[str]:
-        """Return the jobs that had ended and left something behind."""
+        """Return the jobs that had already ended, and whose leftovers were cleaned up."""
         return self._jobs(Action.CLEAN)
 
     @property
     def kept(self) -> list[str]:
-        """Return the jobs that a person has to decide."""
+        """Return the jobs whose end a person has to decide."""
         return self._jobs(Action.KEEP)
 
     @property

@@ -1,4 +1,4 @@
-"""Find a committer by its name, and those that fit a store."""
+"""Find a committer by its name, and find the committers that fit a store."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ COMMITTERS: Mapping[str, Committer] = {
 
 
 def get_committer(name: str) -> Committer:
-    """Return the committer with this name; ``-`` and ``_`` are the same.
+    """Return the committer with this name; ``-`` and ``_`` are equivalent.
 
     Raises:
-        InvalidRequestError: there is none; the message suggests the nearest name.
+        InvalidRequestError: no committer has this name; the message suggests the most similar name.
     """
     wanted = name.strip().lower().replace("_", "-")
     for known, committer in COMMITTERS.items():
@@ -55,7 +55,7 @@ def get_committer(name: str) -> Committer:
 
 
 def fitting_committers(capabilities: Capabilities) -> list[Committer]:
-    """List the committers that run on such a store without ``allow_unsafe``, the default first."""
+    """List the committers that run on such a store with default settings; the default committer comes first."""
     return [committer for committer in COMMITTERS.values() if not committer.refusal(capabilities)]
 
 
@@ -63,7 +63,7 @@ def require_fit(committer: Committer, ctx: CommitContext, mode: SaveMode) -> Non
     """Refuse a store or a mode that the committer does not support, and name alternatives. Sends no request.
 
     Raises:
-        UnsupportedError: the committer does not fit the store; the message says why, and which ones would.
+        UnsupportedError: the committer does not fit the store; the message says why, and which committers do.
         InvalidRequestError: the committer does not support the mode.
     """
     fitting = fitting_committers(ctx.store.capabilities)

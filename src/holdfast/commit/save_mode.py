@@ -1,4 +1,4 @@
-"""Define the save modes: what a job does with data that its destination already contains."""
+"""Define the save modes, which say what a job does with data that its destination already contains."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class FileSink(Protocol):
 
     @property
     def path(self) -> str:
-        """Return the target, relative to the destination."""
+        """Return the target path, relative to the destination."""
         ...
 
     def write(self, data: bytes | bytearray | memoryview, /) -> int:
@@ -48,21 +48,21 @@ class UploadGuard(Protocol):
         ...
 
     def wait(self, path: str, size_bytes: int, work: Callable[[], object]) -> None:
-        """Run `work` once it may start an upload for `path`; it buffers `size_bytes` until then."""
+        """Run `work`, which holds `size_bytes` in memory, once an upload for `path` may start."""
         ...
 
 
 def part_size(number: int, base_bytes: int) -> int:
-    """Return the size of part `number`: it doubles every 1,000 parts, so 10,000 parts hold 8 TB at a base of 8 MiB.
+    """Return the size of part `number`. Sizes double every 1,000 parts, so 10,000 parts hold 8 TB at a base of 8 MiB.
 
-    Parts that are sent early because of the attempt's budget are smaller, which lowers the limit: see `PartBudget`.
+    Parts that are sent early because of the attempt's budget are smaller, which lowers this limit: see `PartBudget`.
     """
     return base_bytes << min(number // 1000, 9)
 
 
 @dataclass(slots=True)
 class PartBudget:
-    """Limits the bytes buffered in an attempt's open sinks. Over the limit the fullest sink sends a part early."""
+    """Limits the bytes buffered in an attempt's open sinks. Above the limit, the fullest sink sends a part early."""
 
     limit_bytes: int
     sinks: dict[str, UploadSink] = field(default_factory=dict)
@@ -78,11 +78,11 @@ class UploadSink:
     """A pending multipart upload to the file's final name (paper 000, VI): invisible until it is completed.
 
     Args:
-        on_uploaded: called once, in the background, when the file is closed and all its bytes are uploaded; its row
-            count is not known then.
-        guard: announces the upload before it is started, for names that do not contain the job.
+        on_uploaded: called once, in the background, when the file is closed and all its bytes are uploaded. The entry
+            that it receives has no row count, which is not known yet.
+        guard: announces the upload before it is started, for file names that do not contain the job's id.
 
-    Crash: the upload stays pending, with the job in its key or announced by the guard, so that cleanup finds it.
+    Crash: the upload stays pending. Its key contains the job's id, or the guard has announced it, so cleanup finds it.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class UploadSink:
 
     @property
     def in_doubt(self) -> bool:
-        """Return whether the store may contain more of the file than this sink knows: a call failed or was not made."""
+        """Check whether the store may hold more of the file than this sink knows: a call failed or was not made."""
         return self._begun and (not self._upload_id or len(self._parts) != self._sent)
 
     def write(self, data: bytes | bytearray | memoryview, /) -> int:
@@ -141,7 +141,7 @@ class UploadSink:
         return len(view)
 
     def send_early(self) -> bool:
-        """Send the buffer as one part if it is large enough; return whether it was."""
+        """Send the buffer as one part if it is large enough; return whether it was sent."""
         if len(self._buffer) < self._limits.min_part_size_bytes:
             return False
         self._send(len(self._buffer))
@@ -202,7 +202,7 @@ class UploadSink:
             return
 
         def finish() -> None:
-            # A small file is one background task, so dozens of them are uploaded in parallel.
+            # A small file is one background task, so dozens of small files are uploaded in parallel.
             if not self._upload_id:
                 self._begin()
             self._note(self._store.upload_part(self._key, self._upload_id, number, data))

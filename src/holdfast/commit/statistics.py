@@ -1,6 +1,6 @@
 """Count operations and their durations in every process, and add them up for ``_SUCCESS``.
 
-`Statistics` is a plain value that can be summed; `hadoop.statistics` converts it to Hadoop's IOStatistics and back.
+`Statistics` is a plain value that supports ``+``; `hadoop.statistics` converts it to Hadoop's IOStatistics and back.
 
 Example::
 
@@ -26,7 +26,7 @@ __all__ = ["NO_STATISTICS", "STORE_STATISTICS", "Duration", "Recorder", "Statist
 
 T = TypeVar("T")
 
-_MAX_NAMES = 10_000  # per kind; Hadoop's own lists have a few hundred
+_MAX_NAMES = 10_000  # per kind; Hadoop itself defines a few hundred
 
 STORE_STATISTICS: Mapping[str, str] = {
     "put": "object_put_request",
@@ -49,8 +49,9 @@ STORE_STATISTICS: Mapping[str, str] = {
     "file.close": "file_close",
     "file.discard": "file_discard",
 }
-"""The statistic of each call of the store protocols, with the names of Hadoop's StoreStatisticNames. Hadoop has none
-for ``op_rename_dir``, ``op_check_targets`` and ``file_…``, so these are Holdfast's own."""
+"""The statistic of each call of the store protocols, with the names of Hadoop's StoreStatisticNames. The names
+``op_rename_dir``, ``op_check_targets`` and ``file_…`` are Holdfast's own, because Hadoop has none for these calls.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """Counters and durations, which are summed, and gauges, of which a sum keeps the later value."""
+    """Counters, gauges and durations. A sum adds up counters and durations; of two gauges it takes the second value."""
 
     counters: Mapping[str, int] = field(default_factory=dict)
     gauges: Mapping[str, int] = field(default_factory=dict)
@@ -101,7 +102,7 @@ NO_STATISTICS = Statistics()
 
 
 class _Tally:
-    """A mutable duration. It counts in seconds, so that a thousand calls of 0.4 ms are 400 ms, not 0."""
+    """A mutable duration. It adds up unrounded seconds, so that a thousand calls of 0.4 ms are 400 ms, not 0."""
 
     def __init__(self) -> None:
         self.count = self.failures = 0
@@ -145,7 +146,7 @@ class Recorder:
 
     @contextlib.contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Time the block; an error that leaves it counts as a failure."""
+        """Time a ``with`` block; an error that leaves the block counts as a failure."""
         started_s = self._clock.elapsed_s()
         failed = True
         try:
@@ -167,7 +168,7 @@ class Recorder:
         return result
 
     def snapshot(self) -> Statistics:
-        """Return the statistics so far."""
+        """Return the statistics collected so far."""
         with self._lock:
             return Statistics(
                 counters=dict(self._counters),
@@ -189,7 +190,7 @@ def compact(statistics: Statistics) -> dict[str, object]:
 
 
 def from_compact(value: object) -> Statistics:
-    """Return the statistics that `compact` encoded.
+    """Decode the statistics that `compact` encoded.
 
     Raises:
         ValueError: the value is invalid, so the record that contains it is damaged; the message says why.

@@ -1,6 +1,7 @@
 """Write and read job reports, in the JSON format of Hadoop's S3A and manifest committers and their tools.
 
-A successful job writes one to ``_SUCCESS``; every job writes one to the report directory, if there is one.
+A successful job writes its report to ``_SUCCESS``. Every job also writes a report to the report directory, if there is
+one.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 FILENAME_LIMIT = 100
-"""Hadoop lists at most this many files (SUCCESS_MARKER_FILE_LIMIT)."""
+"""The most files that a report lists, as in Hadoop (SUCCESS_MARKER_FILE_LIMIT)."""
 
 _NAME = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
 _log = logging.getLogger(__name__)
@@ -75,10 +76,10 @@ def encode_report(report: JobReport) -> bytes:
 
 
 def read_success(ctx: CommitContext) -> SuccessReport | None:
-    """Read the destination's report: None if there is none, empty if it is a classic committer's empty file.
+    """Read the report in ``_SUCCESS``; None if there is no file, empty if a classic committer wrote an empty file.
 
     Raises:
-        CorruptDataError: it is not a report in this format.
+        CorruptDataError: the file is not a report in this format.
     """
     try:
         data = ctx.store.get(ctx.key(layout.SUCCESS))
@@ -88,7 +89,7 @@ def read_success(ctx: CommitContext) -> SuccessReport | None:
 
 
 def parse_success(key: str, data: bytes) -> SuccessReport:
-    """Parse and validate the report in `data`; unknown fields are kept."""
+    """Parse and validate the report in `data`; preserve unknown fields."""
     if not data.strip():
         return {}
     try:
@@ -101,14 +102,14 @@ def parse_success(key: str, data: bytes) -> SuccessReport:
 
 
 def report_seq(report: SuccessReport | None) -> int:
-    """Return the number of the decision that a report describes; 0 for a report of another tool."""
+    """Return the number of the decision that a report describes; 0 if another tool wrote the report."""
     diagnostics = (report or {}).get("diagnostics")
     text = diagnostics.get("holdfast.seq", "0") if isinstance(diagnostics, dict) else "0"
     return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() else 0
 
 
 def write_success(ctx: CommitContext, report: JobReport, seq: int) -> None:
-    """Write ``_SUCCESS`` for decision `seq`, unless it describes a later one: a slow helper must not undo that (C6).
+    """Write ``_SUCCESS`` for decision `seq`, unless it describes a later one, which a slow helper must not undo (C6).
 
     Requires: every file of the job is visible.
     """
@@ -130,15 +131,15 @@ def write_success(ctx: CommitContext, report: JobReport, seq: int) -> None:
         except UnsupportedError:
             if not isinstance(mode, Update):
                 raise
-            mode = Overwrite()  # the server supports only Create: the check before has to be enough
-    # Another process keeps rewriting it. Give up: the log is authoritative, this file is informational.
+            mode = Overwrite()  # the server supports only Create: rely on the check above
+    # Another process keeps rewriting the file. Give up: the log is authoritative, this file is only informational.
 
 
 def _mode_over(ctx: CommitContext, key: str, seq: int, refused: str) -> PutMode | None:
-    """Return the mode that replaces the object at `key`; None if it is a later decision's report.
+    """Return the mode that replaces the object at `key`; None if that object is a later decision's report.
 
     Args:
-        refused: an etag under which a put was refused, or empty.
+        refused: the etag for which the store has just refused a put; empty if there is none.
     """
     try:
         found = ctx.store.head(key)
@@ -146,7 +147,7 @@ def _mode_over(ctx: CommitContext, key: str, seq: int, refused: str) -> PutMode 
             return None
     except NotFoundError:
         return Create()
-    # Some servers refuse even the current etag (radosgw 16.2): if nothing changed in between, overwrite.
+    # Some servers refuse even the current etag (radosgw 16.2). If the etag has not changed since, overwrite.
     return Overwrite() if found.etag == refused else Update(found.etag)
 
 

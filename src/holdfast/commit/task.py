@@ -1,8 +1,8 @@
 """Run a task attempt: write hidden files, then report them to the driver, without any coordination.
 
-Spark tasks write everything before Spark decides which attempt may commit, and a losing attempt is not notified. So a
-task must not make anything visible, and only the commit message that reaches the driver determines whose files count
-(C3). Committers differ in four steps of an attempt: see `TaskSteps`.
+Spark tasks write all their data before Spark decides which attempt may commit, and a losing attempt is not notified. So
+a task must not make anything visible; the commit messages that reach the driver determine which attempts' files count
+(C3). Committers differ in the four steps of an attempt that `TaskSteps` defines.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskScope:
-    """What every step of an attempt receives.
+    """The context that every step of an attempt receives.
 
     Attributes:
         ctx: the destination; calls of its store are measured.
-        owner: job, task and attempt.
+        owner: the ids of the job, the task and the attempt.
         background: runs slow calls in the background.
         budget: limits the buffered parts of all files of the attempt.
-        intents: announces uploads to names that do not contain the job.
+        intents: announces uploads to names that do not contain the job's id.
     """
 
     ctx: CommitContext
@@ -52,7 +52,7 @@ class TaskSteps(Protocol):
     """The steps of a task attempt in which committers differ; every `Committer` has them."""
 
     def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
-        """Return the base name of the attempt's file `number`, counted from 0."""
+        """Return the base name of the attempt's `number`-th file, counted from 0."""
         ...
 
     def open_file(self, scope: TaskScope, path: str) -> UploadSink | RenameSink:
@@ -60,11 +60,11 @@ class TaskSteps(Protocol):
         ...
 
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Report the attempt's files, which are complete and durable."""
+        """Commit the attempt, whose files are all complete and durable, and return its report."""
         ...
 
     def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-        """Discard what the attempt left behind. Runs in any process, also long after the attempt died."""
+        """Discard what the attempt left behind. Runs in any process, even long after the attempt died."""
         ...
 
 
@@ -73,7 +73,8 @@ class TaskAttempt:
 
     Use it as a context manager: leaving it with an error, or without `commit`, discards everything that it wrote.
 
-    Crash: pending uploads, or files in the job's folder, whose names contain the job and the attempt.
+    Crash: leaves pending uploads, or files in the job's folder. Their paths contain the job's id, or, in `two_phase`,
+    the uploads are announced.
     """
 
     def __init__(self, ctx: CommitContext, job: JobRecord, task: int, steps: TaskSteps) -> None:
@@ -107,7 +108,7 @@ class TaskAttempt:
 
     @property
     def owner(self) -> FileOwner:
-        """Return the job, the task and the attempt."""
+        """Return the ids of the job, the task and the attempt."""
         return self._scope.owner
 
     def file_name(self, extension: str) -> str:
@@ -120,7 +121,8 @@ class TaskAttempt:
         """Open a new file of this attempt.
 
         Args:
-            path: target relative to the destination; ends in a name from `file_name`, or in one that the caller chose.
+            path: target relative to the destination. Its last segment is a name from `file_name`, or a name that the
+                caller chose.
 
         Raises:
             InvalidRequestError: the path is outside the destination, is hidden, or names another attempt.
@@ -185,15 +187,15 @@ class TaskAttempt:
         return report
 
     def abort(self) -> None:
-        """Discard everything that the attempt wrote, best effort; the job's cleanup deletes the rest.
+        """Discard everything that the attempt wrote, as far as possible; the job's cleanup deletes the rest.
 
-        An error here is suppressed, so that the error that caused the abort is raised (scenario 15).
+        Errors of the abort are suppressed, so that they do not hide the error that caused it (scenario 15).
         """
         with contextlib.suppress(Exception):  # `commit` or `write` has already raised it
             self._scope.background.drain()
         self._scope.background.close()
         discarded = [_discard(sink) for sink in self._sinks.values()]
-        if all(discarded) and not self._left_behind:  # otherwise cleanup needs the records to find the rest
+        if all(discarded) and not self._left_behind:  # if not, cleanup needs the records to find the rest
             with contextlib.suppress(HoldfastError):
                 self._scope.intents.withdraw()
         self._sinks.clear()
@@ -202,7 +204,7 @@ class TaskAttempt:
 
 
 def _discard(sink: UploadSink | RenameSink) -> bool:
-    """Discard a file; return whether certainly nothing of it is left."""
+    """Discard a file; return True only if it is certain that nothing of the file is left."""
     in_doubt = isinstance(sink, UploadSink) and sink.in_doubt
     try:
         sink.discard()

@@ -19,7 +19,7 @@ def check_messages(
     """Return one commit message per task, in order of tasks; check that none is missing or duplicate (C1, C3).
 
     Args:
-        tasks: the numbers of the tasks; or only how many there are, if they are numbered from 0.
+        tasks: the numbers of all tasks, or just the number of tasks if they are numbered from 0.
 
     Raises:
         InvalidRequestError: a task is missing or reported twice. The job is undecided.
@@ -44,7 +44,7 @@ def check_messages(
 
 def inline_record(ctx: CommitContext, data: bytes) -> bytes | None:
     """Compress a record of the attempt for its commit message; return None if it is too large."""
-    packed = zlib.compress(data, level=1)  # names repeat: it shrinks to between a third and a tenth
+    packed = zlib.compress(data, level=1)  # names repeat, so records shrink to a third or less
     return packed if len(packed) <= ctx.settings.inline_manifest_bytes else None
 
 
@@ -62,7 +62,7 @@ def report_task(owner: FileOwner, files: tuple[FileEntry, ...]) -> TaskCommit:
 
 
 def reported_totals(commits: Sequence[TaskCommit]) -> Totals:
-    """Return the sum of the totals that tasks reported. Use it for reports only: no decision depends on it."""
+    """Return the sum of the totals that tasks reported. Use it only for reports, never for a decision."""
     totals = Totals()
     for commit in commits:
         totals += commit.totals

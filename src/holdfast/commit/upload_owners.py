@@ -1,4 +1,4 @@
-"""Find the pending uploads below a url, and the job that each belongs to."""
+"""Find the pending uploads below a url, and the job that each upload belongs to."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ class UploadState(str, enum.Enum):
     """Whether the job that started a pending upload can still complete it.
 
     Attributes:
-        OVER: the job has ended: nothing will complete the upload.
-        UNFINISHED: the job may still commit: the upload is its data.
-        UNKNOWN: a job of Holdfast started it, but no record of that job is below this url.
-        HADOOP: a job of Hadoop's committers started it, dead or alive: only ``holdfast recover --foreign`` ends it.
-        OTHER_TOOL: neither Holdfast nor Hadoop started it.
+        OVER: the job has ended, so nothing will complete the upload.
+        UNFINISHED: the job may still commit, and needs the upload.
+        UNKNOWN: a Holdfast job started the upload, but no record of that job is below this url.
+        HADOOP: a job of Hadoop's committers started the upload. The job may be dead or alive; only ``holdfast recover
+            --foreign`` ends it.
+        OTHER_TOOL: neither Holdfast nor Hadoop started the upload.
     """
 
     OVER = "over"
@@ -48,8 +49,8 @@ class PendingUpload:
     """A pending upload and its owner.
 
     Attributes:
-        path: relative to the url.
-        job: empty if another tool started the upload.
+        path: the path to which the file is being uploaded, relative to the url.
+        job: the job's id; empty if another tool started the upload.
         committer: the job's committer; empty if it is not known.
     """
 
@@ -68,7 +69,7 @@ def find_pending(ctx: CommitContext) -> tuple[list[PendingUpload], str]:
     the job's destination.
 
     Returns:
-        The uploads, and a sentence on what the list may lack (empty if it is complete).
+        The uploads, and a sentence that says what the list may lack (empty if the list is complete).
 
     Raises:
         UnsupportedError: the store has no multipart uploads.
@@ -77,7 +78,7 @@ def find_pending(ctx: CommitContext) -> tuple[list[PendingUpload], str]:
         raise UnsupportedError("this store has no pending uploads: give an s3:// url", url=ctx.url)
     uploads = find_uploads(ctx)
     found = uploads.uploads
-    # An empty listing is no proof: some servers list no uploads at all.
+    # An empty listing proves nothing, because some servers list no uploads at all.
     note = uploads.note if found else NOTES[find_listing(ctx)]
     owners = _Owners(ctx, found)
     now_s = ctx.clock.now_s()
@@ -90,7 +91,7 @@ def find_pending(ctx: CommitContext) -> tuple[list[PendingUpload], str]:
 
 
 class _Owners:
-    """The jobs that own a destination's pending uploads, read once for all of them."""
+    """The jobs that own a destination's pending uploads; their records are read once for all uploads."""
 
     def __init__(self, ctx: CommitContext, uploads: Sequence[UploadInfo]) -> None:
         self._live = LiveJobs(ctx)
@@ -113,29 +114,29 @@ class _Owners:
         return "", "", UploadState.OTHER_TOOL
 
     def _without_log(self, job: str) -> tuple[str, UploadState]:
-        """Return committer and state of a job that keeps no log."""
+        """Return the committer of a job that is not in the log, and the state of its uploads."""
         leftover = self._leftovers.get(job)
-        # A job of `emr` leaves uploads and nothing else. So does a live job of any other committer before its first
-        # task commit: the two cannot be told apart.
+        # A job of `emr` leaves nothing but uploads. A live job of another committer may look the same before its first
+        # task commit, so the two cannot be distinguished.
         if leftover is None or leftover.committer == EMR.name:
             return "", UploadState.UNKNOWN
         return leftover.committer, UploadState.OVER if leftover.action is Action.CLEAN else UploadState.UNFINISHED
 
 
 def _two_phase_jobs(upload: UploadInfo, announcers: Mapping[str, set[JobId]]) -> Collection[JobId]:
-    """Return the `two_phase` jobs that may own an upload: the one in its key, else those that announced it."""
+    """Return the `two_phase` jobs that may own an upload: the job in its key or, if none, those that announced it."""
     job = job_of(upload.key)
     return announcers.get(upload.key, ()) if job is None else (job,)
 
 
 def _leftovers(ctx: CommitContext) -> dict[str, Leftover]:
-    """Find the jobs without a log, by id: only their leftovers tell of them."""
+    """Find the jobs of committers without a log, by id; only their leftovers show that these jobs exist."""
     found: dict[str, Leftover] = {}
     for committer in COMMITTERS.values():
         try:
             leftovers = find_leftovers(ctx, committer)
         except CorruptDataError:
-            continue  # its uploads stay UNKNOWN; holdfast recover reports the corrupt record
+            continue  # the uploads of its jobs stay UNKNOWN; holdfast recover reports the corrupt record
         for leftover in leftovers:
             found.setdefault(leftover.job, leftover)
     return found

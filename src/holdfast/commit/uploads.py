@@ -16,13 +16,13 @@ from holdfast.stores.base import Part, multipart
 __all__ = ["ATTEMPT_METADATA", "complete_upload", "is_published", "open_upload", "settle"]
 
 ATTEMPT_METADATA = "holdfast-attempt"
-"""Metadata key of an upload: the attempt that started it. It distinguishes the object from those of other attempts."""
+"""Metadata key of an upload, for the attempt that started it. Distinguishes the object from other attempts' objects."""
 
 
 def is_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | None = None) -> bool:
-    """Check whether the file is at its target, by its size and, if the store supports metadata, by its attempt.
+    """Check whether the file is at its target, by size and, if the store supports metadata, by the attempt's id.
 
-    For a renamed file whose name the caller chose, check that it is the file that was at the source.
+    For a renamed file whose name the caller chose, also check that the file at the target is the one from the source.
 
     Args:
         written_by: the attempt that wrote the file; None to parse it from a generated name.
@@ -37,20 +37,21 @@ def is_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | No
     if found.size_bytes != file.size_bytes:
         return False
     if file.etag:
-        # A rename keeps the etag and the time; a copy to another file system keeps only the time.
+        # A rename preserves etag and modification time; a copy to another file system preserves only the time.
         return found.etag == file.etag or found.modified_at_s == file.modified_at_s
-    # Generated names are used once, so an existing file is the job's own; size and metadata are checked in case another
-    # tool has changed it. Other names may be used again: only the attempt in the metadata identifies their object.
+    # Generated names are used only once, so an existing file is the job's own; size and metadata are checked in case
+    # another tool has changed the file. Names that the caller chose may be used again, so only the attempt in the
+    # metadata identifies the object.
     has_metadata = owner is None and bool(file.upload_id) and ctx.store.capabilities.metadata
     allowed = (written_by,) if has_metadata else (written_by, None)
     return written_by is None or found.metadata.get(ATTEMPT_METADATA) in allowed
 
 
 def settle(ctx: CommitContext, file: FileEntry, publish: Callable[[], object], is_there: Callable[[], bool]) -> bool:
-    """Publish a file, settle lost replies, and return whether the file is visible.
+    """Publish a file, resolve lost replies, and return whether the file is visible.
 
-    After a lost reply, or if another process was faster, the next try finds no upload; a HEAD request then shows the
-    outcome. Repeating alone is not portable: servers answer a second completion with 200, 404 or 500.
+    If a reply was lost, or another process was faster, the next try finds nothing to publish, and `is_there` then shows
+    the outcome. The answer to a repeated completion is not enough: servers answer it with 200, 404 or 500.
     """
     for attempt in range(3):
         if attempt:
@@ -73,7 +74,7 @@ def open_upload(
     guard: UploadGuard | None = None,
     on_uploaded: Callable[[FileEntry], None] | None = None,
 ) -> UploadSink:
-    """Open an upload of an attempt, with the attempt in its metadata.
+    """Open an upload of an attempt, with the attempt's id in its metadata.
 
     Args:
         path: the file's target, relative to the destination.
@@ -103,12 +104,13 @@ def complete_upload(
 ) -> bool:
     """Make a pending upload visible; return False if it is neither pending nor visible.
 
-    An upload is used once: a late caller finds it missing, and never replaces the object that is at the key by then.
+    An upload can be completed only once. So a late caller finds no upload, and never replaces a newer object at the
+    key.
 
     Args:
-        written_by: as for `is_published`.
+        written_by: see `is_published`.
         checksums: (algorithm, checksum) of each part, if the upload has any.
-        is_there: called instead of `is_published` to check whether the file is visible if the upload is missing.
+        is_there: if the upload is missing, called instead of `is_published` to check whether the file is visible.
 
     Raises:
         OutcomeUnknownError: the reply was lost three times.

@@ -27,10 +27,10 @@ class VerifyReport:
     """The result of `verify`.
 
     Attributes:
-        problems: one sentence each; empty if the destination is verified.
-        notes: facts that are no problem but worth knowing, one sentence each.
-        totals: counts of the visible files, without rows.
-        jobs: how many committed jobs were compared.
+        problems: one sentence for each problem; empty if the destination is verified.
+        notes: one sentence for each fact that is not a problem but worth knowing.
+        totals: number and bytes of the visible files; rows are not counted.
+        jobs: how many committed jobs were checked.
     """
 
     problems: list[str] = field(default_factory=list)
@@ -47,8 +47,8 @@ class VerifyReport:
 def verify(ctx: CommitContext) -> VerifyReport:
     """Compare the log with the listing, ``_SUCCESS`` and pending uploads.
 
-    Guarantee: reads only. Every job in the log must have exactly the files and bytes that it committed, less what later
-    jobs replaced; aborted and undecided jobs must have none.
+    Guarantee: this only reads. Every job in the log must have exactly the files and bytes that it committed, except for
+    files that later jobs replaced; aborted and undecided jobs must have none.
     """
     history = read_history(ctx)
     found, foreign = _count_files(ctx)
@@ -108,7 +108,7 @@ def _count_files(ctx: CommitContext) -> tuple[dict[JobId, Totals], Totals]:
 
 
 def _expected(history: History) -> dict[JobId, tuple[int, int]]:
-    """Return the files and bytes that each committed job must have, by replaying the log."""
+    """Compute the number of files and bytes that each committed job must have, by replaying the log."""
     expected: dict[JobId, tuple[int, int]] = {}
     for decision in history.decisions:
         entry = decision.entry
@@ -177,7 +177,7 @@ def _judge_pending(ctx: CommitContext, history: History, report: VerifyReport) -
 
 
 def _judge_hadoop(ctx: CommitContext, report: VerifyReport) -> None:
-    """Report Hadoop's jobs: partly visible or dead ones as problems, ones that may be running as notes."""
+    """Report Hadoop's jobs: as problems if they are partly visible or dead, as notes if they may be running."""
     for found in find_hadoop_jobs(ctx):
         if not found.is_over:
             left = found.leftover

@@ -1,4 +1,4 @@
-"""Look up the outcome of one call of a write by its token, whichever committer it used."""
+"""Look up the outcome of one call of a write by the call's token, for every committer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast.runtime import Ids
 __all__ = ["QUIET_S", "TOKEN", "JobIds", "find_files", "find_written", "is_job_of", "refuse_running"]
 
 TOKEN = "token"
-"""The key, in a job's details, of the token of the call that started the job."""
+"""The key, in a job's details, under which the token of the call that started the job is stored."""
 
 QUIET_S = 300.0
 """A job that has not written anything for this long, in seconds, may be dead."""
@@ -29,12 +29,12 @@ _TOKEN = re.compile(r"[0-9a-f]{12}")
 
 
 class JobIds:
-    """Ids for the process that starts the job of a write: the job's id ends in the write's token.
+    """Ids for the process that starts a write's job, whose id then ends in the write's token.
 
     So the leftovers of a write can be found even if its committer stores no record of the job.
 
     Args:
-        token: of the write; ignored unless it is twelve hexadecimal digits.
+        token: the write's token; ignored unless it is twelve hexadecimal digits.
         ids: the source of all other tokens.
     """
 
@@ -48,12 +48,12 @@ class JobIds:
 
 
 def is_job_of(job: str, token: str) -> bool:
-    """Check whether the job's id ends in the write's token, for jobs without a record that contains it."""
+    """Check whether a job's id ends in the write's token; for jobs without a record that contains the token."""
     return is_job_id(job) and job.endswith(f"-{token}")
 
 
 def find_written(ctx: CommitContext, token: str) -> JobOutcome | None:
-    """Return the committed job of a write, from the log or else from ``_SUCCESS``; None if neither names it.
+    """Return the committed job of a write, from the log or, failing that, from ``_SUCCESS``; None if neither has it.
 
     Args:
         token: the value of `TOKEN` in the job's details.
@@ -63,7 +63,7 @@ def find_written(ctx: CommitContext, token: str) -> JobOutcome | None:
         try:
             entry = read_entry(ctx, seq)
         except NotFoundError:
-            break  # trimmed meanwhile, and all before it
+            break  # this entry and all before it have just been trimmed
         if entry.kind is Kind.COMMIT and entry.record.details.get(TOKEN) == token:
             return JobOutcome(job=entry.job, committed=True, totals=entry.totals, finished=seq in view.done)
     return _in_report(ctx, token)
@@ -72,11 +72,11 @@ def find_written(ctx: CommitContext, token: str) -> JobOutcome | None:
 def refuse_running(ctx: CommitContext, write_id: str) -> None:
     """Refuse to start a write while another job with the same write id is running.
 
-    A job that has been quiet for `QUIET_S` does not count: its driver may be dead. If it is alive after all, only one
-    of the two is committed, because the decision checks the write id again.
+    A job that has been quiet for `QUIET_S` does not count: its driver may be dead. If the driver is alive after all,
+    only one of the two jobs is committed, because the decision checks the write id again.
 
     Raises:
-        ConflictError: such a job is running.
+        ConflictError: another job with this write id is running.
     """
     for job in open_jobs(ctx):
         quiet_s = ctx.clock.now_s() - job.active_at_s
@@ -94,7 +94,7 @@ def _in_report(ctx: CommitContext, token: str) -> JobOutcome | None:
     try:
         report = read_success(ctx) or {}
     except CorruptDataError:
-        return None  # another tool wrote it
+        return None  # another tool wrote the file
     if _mapping(report, "diagnostics").get(f"holdfast.{TOKEN}") != token or report.get("success") is not True:
         return None
     metrics = _mapping(report, "metrics")
@@ -107,7 +107,7 @@ def _in_report(ctx: CommitContext, token: str) -> JobOutcome | None:
 
 
 def find_files(ctx: CommitContext, token: str) -> JobOutcome | None:
-    """Find the visible files of a write by the job id in their names, if there is no log entry and no ``_SUCCESS``.
+    """Find the visible files of a write by the job id in their names; for writes without log entry and ``_SUCCESS``.
 
     Guarantee: never returns files of a write with another token.
     """

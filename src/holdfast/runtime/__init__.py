@@ -1,6 +1,7 @@
-"""Provide time, randomness, waiting and threads as values; no other package may use them directly.
+"""Provide time, randomness, waiting and threads as objects; no other package may get them from the system directly.
 
-All other code takes them as arguments, so that the checker can run the production code in a simulated world.
+All other code receives these objects as arguments, so that the checker can run the production code in a simulated
+world.
 """
 
 from holdfast.runtime.background_executor import BackgroundExecutor, InlineExecutor, ThreadExecutor

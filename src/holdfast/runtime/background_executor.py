@@ -47,14 +47,14 @@ class InlineExecutor:
             raise self._error
 
     def close(self) -> None:
-        """Do nothing: there is no thread to end."""
+        """Do nothing: there are no threads to end."""
 
 
 class ThreadExecutor:
     """Runs calls in its own threads, which start on first use.
 
     Args:
-        threads: how many calls run concurrently; as many more may wait.
+        threads: how many calls run concurrently; the same number of further calls may wait.
     """
 
     def __init__(self, threads: int) -> None:

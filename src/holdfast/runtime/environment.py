@@ -1,4 +1,4 @@
-"""Bundle everything that code takes from its surroundings: time, random tokens, threads and seeded chance."""
+"""Bundle everything that code needs from its surroundings: time, random tokens, threads and seeded random numbers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["Environment"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """The clock, ids, threads and chance that code runs with, handed in as one value.
+    """The clock, ids, threads and random numbers that code uses, passed as one value.
 
-    The checker and tests replace it by a simulated one; production code uses the defaults.
+    The checker and the tests pass a simulated environment; production code uses the defaults.
 
     Attributes:
-        chance: seeded random draws, for jitter and sampling; never for tokens.
+        chance: seeded random numbers, for jitter and sampling; never for tokens.
     """
 
     clock: Clock = field(default_factory=SystemClock)

@@ -1,6 +1,6 @@
 """Simulate time and ids: they are the same in every run.
 
-For tests and simulated worlds. Nothing here waits.
+For tests and simulated worlds. Nothing in this module really waits.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ __all__ = ["CountingIds", "SimulatedClock", "StillClock"]
 
 @dataclass
 class SimulatedClock:
-    """A clock that moves only when somebody waits or reads it.
+    """A clock that advances only when it is read or when somebody waits.
 
     Attributes:
         at_s: the current time, seconds since the epoch.
-        step_s: how far each look at the clock moves it.
+        step_s: how many seconds the clock advances each time it is read.
         waits: the durations of all waits, seconds.
     """
 
@@ -60,7 +60,7 @@ class StillClock:
 
 @dataclass
 class CountingIds:
-    """Ids that count: 000000000001, 000000000002, …
+    """Ids that count up: 000000000001, 000000000002, …
 
     Attributes:
         last: the number of the last token.

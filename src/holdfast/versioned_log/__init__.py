@@ -1,7 +1,7 @@
-"""Keep numbered records in an object store, each created once: a log with one order for all writers.
+"""Store numbered records, each created only once, in an object store: a log whose order is the same for all writers.
 
-The log knows nothing of what its entries mean. `records` creates a record if it is absent and settles lost replies,
-`view` is the log as one listing shows it, `log` reads, appends, searches and trims.
+The log does not interpret its entries. `records` creates a record if it is absent and resolves lost replies, `view` is
+the log as one listing shows it, and `log` reads, appends, searches and trims.
 
 Example::
 

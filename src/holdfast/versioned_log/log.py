@@ -1,8 +1,8 @@
 """Read, append, search and trim a log of numbered records.
 
-Creating entry ``head + 1`` is the moment at which a writer wins: of several writers exactly one creates it. Each entry
-names the token of the entry before it, so that an entry which a late writer created in the trimmed past is recognized
-and ignored.
+A writer wins by creating entry ``head + 1``: of several writers, exactly one succeeds. Each entry names the token of
+the entry before it. This is how readers recognize and ignore an entry that a late writer created under the number of an
+entry that has already been trimmed.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _MARKS = ("visible", "done")
 
 
 class Entry(Protocol):
-    """The attributes that the log needs of an entry."""
+    """The attributes that every entry of a log must have."""
 
     @property
     def seq(self) -> int:
-        """Return its number, from 1."""
+        """Return the number of the entry, counted from 1."""
         ...
 
     @property
     def token(self) -> str:
-        """Return a random string that no other entry has."""
+        """Return the entry's token: a random string that no other entry has."""
         ...
 
     @property
     def after(self) -> str:
-        """Return the token of the entry before it; empty for the first."""
+        """Return the token of the previous entry; empty for the first entry."""
         ...
 
 
@@ -52,7 +52,7 @@ class VersionedLog(Generic[E]):
     Attributes:
         runner: reads several entries in parallel.
         folder: path of the log relative to the record store; ends in ``/``.
-        decode: returns the entry in (path, number, bytes); raises `CorruptDataError`.
+        decode: called with an entry's path, number and bytes. Returns the entry, or raises `CorruptDataError`.
     """
 
     records: RecordStore
@@ -68,9 +68,10 @@ class VersionedLog(Generic[E]):
     def read(self) -> LogView:
         """List the log.
 
-        Guarantee: a gap is reported only if it is one. A listing is no snapshot, least of all on a file system: it may
-        show an entry without an earlier one that was created meanwhile. So each number that the listing lacks is
-        checked by itself; entries are created in order, so one that is missing below another has been removed.
+        Guarantee: an entry counts as removed only if it really is. A listing is not a snapshot, least of all on a file
+        system: it may show an entry but not an earlier one, if both were created during the listing. So the log looks
+        up each missing number separately. Entries are created in order, so if one does not exist but a later one does,
+        the missing one has been removed.
 
         Raises:
             CorruptDataError: the folder contains a file that is not a record.
@@ -109,7 +110,7 @@ class VersionedLog(Generic[E]):
         return oldest, head
 
     def _is_out_of_order(self, seq: int) -> bool:
-        """Check whether the next entry was made after another entry of this number, which has been trimmed."""
+        """Check whether the next entry names another predecessor: an earlier entry with this number, since trimmed."""
         try:
             return self.entry(seq + 1).after != self.entry(seq).token
         except (NotFoundError, CorruptDataError):
@@ -119,18 +120,18 @@ class VersionedLog(Generic[E]):
         """Return one entry.
 
         Raises:
-            NotFoundError: it was trimmed meanwhile.
-            CorruptDataError: its bytes are not an entry.
+            NotFoundError: the entry has been trimmed.
+            CorruptDataError: the stored bytes are not a valid entry.
         """
         path = self.path(seq)
         return self.decode(path, seq, self.records.read(path))
 
     def entries(self, seqs: Iterable[int]) -> Iterator[E]:
-        """Iterate over entries by their numbers, in the given order."""
+        """Iterate over the entries with these numbers, in the given order."""
         return self.runner.map(self.entry, seqs)
 
     def exists(self, seq: int, kind: str = "json") -> bool:
-        """Check whether an entry exists now, or one of its marks."""
+        """Check whether an entry, or one of its marks, exists now."""
         return self.records.exists(self.path(seq, kind))
 
     # --- search -------------------------------------------------------------------------------------------------------
@@ -147,7 +148,7 @@ class VersionedLog(Generic[E]):
         for _ in range(_SEARCHES):
             if view.head < after:
                 raise LogRemovedError("the log was removed: start over", url=self.records.url)
-            # The newest first: the oldest are those that may be trimmed meanwhile.
+            # Newest first, because the oldest entries may be trimmed during the search.
             entries = self.entries(range(view.head, max(after, view.oldest - 1), -1))
             try:
                 found = _first_in_order(entries, matches)
@@ -163,19 +164,20 @@ class VersionedLog(Generic[E]):
     def append(self, entry: E, data: bytes, is_same: Callable[[E], bool]) -> E:
         """Create `entry` at its number, and return the entry that has this number now: the caller's or the winner's.
 
-        Guarantee: the returned entry is part of the log's one order. A writer that paused while others appended
-        more entries than the log keeps finds its number free again, because the entry that had it was trimmed: what
-        this writer creates there is ignored by all readers. Entries are trimmed one by one, oldest first, and never the
-        one before an unfinished one. So while the predecessor of `entry` exists, the number of `entry` has not been
-        used before.
+        Guarantee: the returned entry is part of the log's one order. Suppose that a writer pauses while others append
+        more entries than the log retains. The entry that took the writer's number may then have been trimmed, so the
+        writer can still create its own; all readers ignore that late entry. Entries are trimmed one by one, oldest
+        first, and the entry before an unfinished one is never trimmed. So while the predecessor of `entry` exists, no
+        other entry has ever had the number of `entry`.
 
         Args:
-            data: `entry` as bytes that `decode` understands; no other entry has the same, since they hold its token.
-            is_same: whether an entry belongs to the same unit of work as `entry`.
+            data: `entry` as bytes that `decode` understands. They contain the token, so no other entry has the same
+                bytes.
+            is_same: returns whether another entry belongs to the same unit of work as `entry`.
 
         Raises:
-            LogRemovedError, LogTrimmedError: the entry was created in the trimmed past, or it counts and has been
-                trimmed again; the log cannot tell which.
+            LogRemovedError, LogTrimmedError: either `entry` was created too late and is ignored, or it is valid and has
+                already been trimmed; the log cannot tell which.
         """
         path = self.path(entry.seq)
         found = self.records.create(path, data)
@@ -192,7 +194,7 @@ class VersionedLog(Generic[E]):
         return settled
 
     def _follows_its_predecessor(self, entry: E) -> bool:
-        """Check whether the previous entry is the one that `entry` names as its predecessor, not another late entry."""
+        """Check whether the previous entry is the one that `entry` names as its predecessor."""
         try:
             return self.entry(entry.seq - 1).token == entry.after
         except NotFoundError:
@@ -206,8 +208,8 @@ class VersionedLog(Generic[E]):
     def trim(self, view: LogView, *, keep: int) -> None:
         """Delete finished entries that are older than the newest `keep`.
 
-        An unfinished entry is never deleted, nor the one before it: readers use the state that it carries until the
-        unfinished one is visible.
+        An unfinished entry and the entry before it are never deleted: until the unfinished entry is visible, readers
+        use the state that the entry before it contains.
 
         Crash: leaves a gap, or marks without an entry. `read` starts after the gap, and the next trim deletes the rest.
         """
@@ -219,8 +221,9 @@ class VersionedLog(Generic[E]):
         marks = [self.records.key(self.path(seq, mark)) for seq in range(view.oldest, limit) for mark in _MARKS]
         for batch in batched_keys(stale):
             store.delete_many(batch)
-        # Entries are deleted before their marks: an entry without its mark would look unfinished. And one by one, the
-        # oldest first: while one exists, none after it is gone (see `append`). As a rule it is only one.
+        # Entries are deleted before their marks, because an entry without its mark would look unfinished. They are
+        # deleted one by one, oldest first, so while an entry exists, no later entry has been trimmed (see `append`).
+        # Usually there is only one entry to delete.
         for seq in range(view.oldest, limit):
             store.delete(self.records.key(self.path(seq)))
         for batch in batched_keys(marks):
@@ -228,7 +231,7 @@ class VersionedLog(Generic[E]):
 
 
 def _first_in_order(entries: Iterable[E], matches: Callable[[E], bool]) -> E | None:
-    """Return the newest match in the log's order: the entry after it, if there is one, names it as its predecessor.
+    """Return the newest matching entry, ignoring any that the entry after it does not name as its predecessor.
 
     Args:
         entries: the entries, newest first.

@@ -1,4 +1,4 @@
-"""Create records that are never overwritten, and settle lost replies by comparing their content."""
+"""Create records that are never overwritten, and resolve lost replies by comparing contents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RecordStore:
     Attributes:
         prefix: key prefix of the directory: empty, or ending in ``/``.
         url: the directory as a person writes it, without credentials; for error messages.
-        conditional: False for a store without conditional writes: two writers may then both believe that they created
+        conditional: False for a store without conditional writes, where two writers may both believe that they created
             a record.
     """
 
@@ -38,7 +38,7 @@ class RecordStore:
     conditional: bool = True
 
     def key(self, path: str) -> str:
-        """Return the store's key of a path relative to the directory."""
+        """Return the store's key for a path relative to the directory."""
         return self.prefix + path
 
     def read(self, path: str) -> bytes:
@@ -60,14 +60,15 @@ class RecordStore:
     def create(self, path: str, data: bytes) -> bytes:
         """Create a record unless it exists, and return the bytes that it has now.
 
-        Guarantee: returns `data` if this call created the record, even if the reply was lost; otherwise the bytes of
-        the winner. A lost reply is settled by writing again under the same condition and comparing contents, so `data`
-        must differ from what any other writer would write: include a random token.
+        Guarantee: returns `data` if this call created the record, even if the reply was lost; returns the other
+        writer's bytes if another writer created it. After a lost reply, this method writes again under the same
+        condition and compares contents, so `data` must differ from what any other writer would write: include a random
+        token.
 
         Raises:
             OutcomeUnknownError: the store did not answer. Read the record before doing anything else.
             UnavailableError: nothing was written. Retry later.
-            NotFoundError: the store itself does not exist, such as a bucket.
+            NotFoundError: the store itself, such as a bucket, does not exist.
             UnsupportedError: the store refuses conditional writes.
         """
         last: HoldfastError | None = None

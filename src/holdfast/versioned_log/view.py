@@ -1,4 +1,4 @@
-"""Describe a log as one listing shows it."""
+"""Represent a log as one listing shows it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class LogView:
     Attributes:
         oldest: number of the first retained entry, 1 for an empty log. All entries from `oldest` to `head` exist.
         head: number of the newest entry, 0 for an empty log.
-        visible: entries whose effect is visible.
-        done: entries without remaining work.
+        visible: numbers of the entries whose effect is visible.
+        done: numbers of the entries that have no work left.
         stale: number and key of each record before `oldest`: leftovers of an interrupted trim, or entries that a late
-            writer created in the trimmed past (see `VersionedLog.append`).
+            writer created under trimmed numbers (see `VersionedLog.append`).
     """
 
     oldest: int
@@ -28,7 +28,7 @@ class LogView:
 
     @property
     def unfinished(self) -> list[int]:
-        """Return the entries that are not done, oldest first."""
+        """Return the numbers of the entries that are not done, oldest first."""
         return [seq for seq in range(self.oldest, self.head + 1) if seq not in self.done]
 
 

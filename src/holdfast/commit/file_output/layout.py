@@ -4,9 +4,9 @@
     _temporary/<job attempt>/<task>/<path>                   committed by the task; v1 only
     _temporary/0/job_<job>.<committer>.json                  from the start to the end of the job
 
-The last one is Holdfast's own: Hadoop creates the job attempt's directory, and stores have no directories. It is
-deleted right after ``_SUCCESS`` is written. A job without it is over: if its attempts still write, recovery does not
-take their files for those of a dead job.
+The last path, the job's record, is Holdfast's own. It replaces the job attempt's directory that Hadoop creates, because
+object stores have no directories. The record is deleted right after ``_SUCCESS`` is written. A job without a record is
+over: if its attempts still write, recovery does not mistake their files for those of a dead job.
 
 Source: paper 000, III.B; paper 001, "Hadoop MR Commit algorithm 1".
 """
@@ -51,13 +51,13 @@ _RECORD = re.compile(rf"{TEMPORARY}/0/job_([0-9a-f-]+)\.([a-z0-9-]+)\.json")
 def job_record(job: JobRecord) -> str:
     """Return the path of a job's record.
 
-    The first attempt at the job writes it, once. It exists until the job is over.
+    The first attempt at the job writes the record, once. It exists until the job is over.
     """
     return f"{job_attempt_dir(0)}/job_{job.job}.{job.committer}.json"
 
 
 def recorded_job(path: str) -> tuple[JobId, str] | None:
-    """Return the job whose record is at `path`, and its committer; None for any other path."""
+    """Parse the path of a job's record, and return the job and its committer; None for any other path."""
     match = _RECORD.fullmatch(path)
     return (JobId(match[1]), match[2]) if match is not None and is_job_id(match[1]) else None
 
@@ -65,9 +65,9 @@ def recorded_job(path: str) -> tuple[JobId, str] | None:
 def start_file_job(
     ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]
 ) -> JobRecord | None:
-    """Create a job as `new_truncating_job` does, and write its record before its first task.
+    """Create a job with `new_truncating_job`, and write the job's record before its first task.
 
-    Crash: at most the record exists; `holdfast recover` deletes it.
+    Crash: the record may exist; `holdfast recover` deletes it.
     """
     job = new_truncating_job(ctx, committer, mode, details)
     if job is not None:
@@ -76,7 +76,7 @@ def start_file_job(
 
 
 def job_attempt_dir(job_attempt: int) -> str:
-    """Return the directory of a job attempt. It does not name the job: only one job may write to a destination."""
+    """Return the directory of a job attempt. It does not name the job, because a destination may have only one job."""
     return f"{TEMPORARY}/{job_attempt}"
 
 
@@ -102,7 +102,8 @@ def require_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, writte
         written: how many files the attempt reports to have written.
 
     Raises:
-        NotFoundError: it wrote files that do not exist: the job ended, or another job cleaned up (scenario 6).
+        NotFoundError: the attempt wrote files that no longer exist, because the job ended or another job cleaned up
+            (scenario 6).
     """
     if is_dir(ctx, attempt_dir(job, owner)):
         return True
@@ -124,7 +125,7 @@ def abort_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
 def clean_up(measure: Measure, job: JobRecord, outcome: JobOutcome) -> JobOutcome:
     """Delete all of ``_temporary``, including the work of every other job in this destination (C7 does not hold).
 
-    The job has ended by now, so an error becomes part of the outcome and is not raised.
+    The job has already ended, so an error is not raised but added to the outcome.
     """
     try:
         with measure.stage("job_stage_cleanup"):

@@ -19,9 +19,10 @@ def merge_paths_v1(ctx: CommitContext, source: str) -> None:
     Guarantee: a file replaces the file or directory at its target; directories are merged, depth first.
 
     Raises:
-        NotFoundError: another process moved or deleted `source`, or a part of it; what has moved stays.
+        NotFoundError: another process moved or deleted `source`, or a part of it. Files that have already moved stay at
+            their targets.
 
-    Crash: some entries have moved and some have not, which is not recorded: the merge cannot simply be repeated.
+    Crash: some files and directories have moved, and no record says which: the merge cannot simply be repeated.
     """
     # The destination itself always exists: `source` is in it.
     for name, is_directory in _children(ctx, source):
@@ -29,7 +30,7 @@ def merge_paths_v1(ctx: CommitContext, source: str) -> None:
 
 
 def _children(ctx: CommitContext, source: str) -> list[tuple[str, bool]]:
-    """List a directory that must exist, as `list_children` does: a file system lists nothing for a deleted one."""
+    """List a directory that must exist; `list_children` would return an empty list for a deleted one."""
     found = list_children(ctx, source)
     if not found:
         raise NotFoundError(
@@ -53,7 +54,7 @@ def _merge_v1(ctx: CommitContext, source: str, is_directory: bool, target: str) 
 
 
 def merge_paths_v2(ctx: CommitContext, source: str) -> None:
-    """Move the files below the directory `source` to the destination one by one, so that tasks can do it concurrently.
+    """Move the files below the directory `source` to the destination one by one; tasks can do so concurrently.
 
     Guarantee: a file replaces the file or directory at its target. Readers see each file as soon as it is moved.
 

@@ -1,11 +1,12 @@
 """Find dead jobs of ``file-v1`` and ``file-v2`` by their records and the ids in directory names, and recover them.
 
-A job without a record is over: what its attempts wrote since is deleted, and its visible files stay. A job with a
-record is rolled back, if the names of its files identify them. Rolling forward is never provably right: a late attempt
-may have replaced a committed directory (v1) or its files (v2), and a job commit that died during its merge recorded no
-progress. Only a job of v1 is known to be complete, once no committed directory is left to merge.
+A job without a record is over: files that its attempts wrote after its end are deleted, and its visible files stay. A
+job with a record is rolled back, if its files have names that identify the job. Rolling forward is never provably
+right: a late attempt may have replaced a committed directory (v1) or its files (v2), and a job commit that died during
+its merge recorded no progress. The only jobs that are known to be complete are jobs of v1 with visible files and no
+committed directory left to merge.
 
-Source: paper 001, "Job Recovery" and "v2 Job Recovery"; the clean-up of single jobs is Holdfast's own.
+Source: paper 001, "Job Recovery" and "v2 Job Recovery"; cleaning up one job at a time is Holdfast's own addition.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ class _FileJob:
     """A job's records, directories and uploads below ``_temporary``.
 
     Attributes:
-        committer: from its record; empty if it has no record, so that the job is over.
-        records: paths of its records.
-        directories: of its tasks and attempts, relative to the destination.
+        committer: the committer that the record names; empty if there is no record, which means that the job is over.
+        records: paths of the job's records.
+        directories: the directories of the job's tasks and attempts, relative to the destination.
         committed: those of `directories` that a task committed.
-        unattributed: whether the name of a file does not carry the job's id.
+        unattributed: whether any file has a name without the job's id.
     """
 
     committer: str = ""
@@ -49,10 +50,11 @@ class _FileJob:
 
 
 def file_leftovers(ctx: CommitContext, *, committer: str) -> Iterator[Leftover]:
-    """List the jobs that have data below ``_temporary``, live ones included.
+    """List the jobs that have data below ``_temporary``, including live jobs.
 
     Args:
-        committer: ``file-v1``, which also lists the leftover data of all jobs that are over, or ``file-v2``.
+        committer: ``file-v1`` or ``file-v2``. For ``file-v1``, jobs of either committer that are over are listed as
+            well.
     """
     jobs = {job: found for job, found in _scan(ctx).items() if (found.committer or "file-v1") == committer}
     if not jobs:
@@ -94,7 +96,7 @@ def _scan(ctx: CommitContext) -> dict[JobId, _FileJob]:
 
 
 def _note(ctx: CommitContext, jobs: dict[JobId, _FileJob], key: str, at_s: float) -> _FileJob | None:
-    """Record what exists at `key` for its job; return None if the job is unknown."""
+    """Add the object or upload at `key` to its job, and return the job; None if `key` names no job."""
     segments = key[len(ctx.prefix) :].split("/")
     if len(segments) < 4 or not segments[1].isdigit():
         return None
@@ -153,8 +155,8 @@ def _finish(ctx: CommitContext, job: JobId, found: _FileJob, action: Action) -> 
             if not _is_still(ctx, job, found, action):
                 return
             delete_visible(ctx, lambda path: file_job(path) == job)
-        # C7: its own directories only; the committers themselves delete all of _temporary. Records are deleted last:
-        # until then the job is unfinished, and the next run comes to the same decision.
+        # C7: delete only this job's directories, although the committers themselves delete all of _temporary. Records
+        # are deleted last: until then the job counts as unfinished, and the next run comes to the same decision.
         for directory in sorted(found.directories):
             delete_dir(ctx, directory)
         for record in found.records:

@@ -1,16 +1,17 @@
 """Implement ``file-v1``, FileOutputCommitter's algorithm 1: tasks commit by renaming a directory, the job by merging.
 
-What does not hold, as in the paper:
+These guarantees do not hold, as the papers describe:
 
-- C1: if an attempt dies or hangs while its commit replaces an earlier attempt's, the earlier directory is already
-  deleted, at least in part. A job that commits now lacks the task's output and does not notice.
+- C1: if an attempt dies or hangs while its commit replaces an earlier attempt's directory, that directory is already
+  deleted, at least in part. If the job commits then, the task's output is missing, and nothing reports this.
 - C4: files appear one after the other during the job commit; a job commit that dies leaves some of them visible.
-- C3: of two attempts that commit, the later one counts, whichever the driver accepted, even during the job commit.
-- C5, C6: files that a failed job commit has merged stay visible. An attempt that commits after its job leaves a
-  directory that the next job in the destination takes for its own.
+- C3: if two attempts at a task commit, the later commit counts, no matter which attempt the driver accepted, and even
+  if it happens during the job commit.
+- C5, C6: files that a failed job commit has merged stay visible. If an attempt commits after its job has ended, it
+  leaves a directory that the next job in the destination mistakes for its own.
 - C7: a job merges and then deletes everything below ``_temporary``, including the work of other jobs.
-- C9: a job that died before its commit can be recovered (`recover_v1_task`); one that died during it cannot be
-  completed.
+- C9: a job that died before its job commit can be recovered (`recover_v1_task`); a job that died during its job commit
+  cannot be completed.
 
 On a store that moves a directory file by file, two attempts that commit at the same moment can mix (C2).
 
@@ -70,19 +71,21 @@ __all__ = [
 
 # --- task -------------------------------------------------------------------------------------------------------------
 def commit_v1_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, written: int) -> None:
-    """Rename the attempt's directory to the task's. An attempt without files has nothing to commit (scenario 3).
+    """Rename the attempt's directory to the task's directory.
 
-    Guarantee: on a store that renames directories, the task's directory contains all files of one attempt, the last one
+    An attempt without files has nothing to commit (scenario 3).
+
+    Guarantee: on a store that renames directories, the task's directory contains exactly the files of the last attempt
     to commit (scenario 7).
 
     Args:
         written: how many files the attempt reports to have written.
 
     Raises:
-        NotFoundError: they do not exist.
+        NotFoundError: the attempt wrote files, but they do not exist.
         PreconditionError: another attempt committed concurrently; the task counts as committed.
 
-    Crash: an earlier attempt's directory is deleted and this attempt's is not renamed yet; or all is done.
+    Crash: an earlier attempt's directory may be deleted although this attempt's directory is not renamed yet.
     """
     if require_attempt(ctx, job, owner, written):
         target = committed_dir(job, owner.task)
@@ -101,19 +104,19 @@ def list_v1_tasks(ctx: CommitContext, job: JobRecord) -> Iterator[str]:
 
 # --- recovery ---------------------------------------------------------------------------------------------------------
 def next_attempt(job: JobRecord) -> JobRecord:
-    """Return the next attempt at the job after its driver died: tasks that have committed need not run again."""
+    """Return the record for the next attempt at a job whose driver died. Committed tasks need not run again."""
     return replace(job, job_attempt=job.job_attempt + 1)
 
 
 def recover_v1_task(ctx: CommitContext, job: JobRecord, task: int) -> bool:
-    """Move what the previous job attempt committed for a task to this one; return whether there was anything.
+    """Move a task's directory from the previous job attempt to this one; return whether there was a directory.
 
-    A task that committed without output leaves nothing: it runs again.
+    A task that committed without output left no directory, so it runs again.
 
     Args:
-        job: from `next_attempt`.
+        job: the record that `next_attempt` returned.
 
-    Crash: the directory is at one of the two paths. Idempotent.
+    Crash: the directory is at its old or its new path. Idempotent.
     """
     target = committed_dir(job, task)
     if job.job_attempt == 0:
@@ -149,15 +152,16 @@ class FileV1Committer(Committer):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Merge every committed directory, one after the other, write ``_SUCCESS``, delete ``_temporary``.
+        """Merge the committed directories one after the other, write ``_SUCCESS``, then delete ``_temporary``.
 
         Args:
             commits: the reports of the tasks that ran in this attempt at the job; recovered tasks do not report.
 
         Raises:
-            NotFoundError: tasks wrote files that do not exist: the job ended before (scenario 8).
+            NotFoundError: tasks wrote files that no longer exist, because the job was already committed or aborted
+                (scenario 8).
 
-        Crash: some files are visible. It cannot be repeated: `holdfast recover` deletes them.
+        Crash: some files are visible. The job commit cannot be repeated; `holdfast recover` deletes these files.
         """
         with measured_commit(ctx, self.name, job) as measure:
             totals = reported_totals(check_messages(job, commits, tasks))
@@ -179,7 +183,7 @@ class FileV1Committer(Committer):
         return report_commit(ctx, measure, outcome)
 
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Delete ``_temporary`` with the job's directory. Files that a failed job commit has merged stay (C5)."""
+        """Delete ``_temporary`` with the job's directory in it. Files that a failed job commit has merged stay (C5)."""
         with measured_abort(ctx) as measure:
             committed = has_succeeded(measure.ctx, job.job)
             outcome = clean_up(measure, job, JobOutcome(job=job.job, committed=committed))

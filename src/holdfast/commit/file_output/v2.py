@@ -1,13 +1,13 @@
 """Implement ``file-v2``, FileOutputCommitter's algorithm 2: a task commits by moving its files to their final paths.
 
-What does not hold, as in the paper:
+These guarantees do not hold, as the papers describe:
 
 - C4: the files of every committed task are visible while the job runs, and stay visible if it fails (C5).
-- C2, C3: a task commit that fails or hangs halfway leaves some files visible. The next attempt replaces only those with
-  the same names, and an attempt that continues late replaces some again.
-- C6: it may do so after the job has committed.
+- C2, C3: a task commit that fails or hangs halfway leaves some files visible. The next attempt replaces only the files
+  with the same names, and a late attempt may replace some of them again.
+- C6: a late attempt may replace files even after the job has committed.
 - C7: a job deletes everything below ``_temporary``, including the work of other jobs.
-- C9: files of a task that died during its commit cannot be told from files that count.
+- C9: the files of a task that died during its commit cannot be distinguished from files of committed tasks.
 
 Sources: paper 000, III.C; paper 001, "v2 commit algorithm".
 """
@@ -65,9 +65,9 @@ class FileV2Committer(Committer):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Write ``_SUCCESS``, then delete ``_temporary``: the tasks have done the rest. Idempotent (scenario 8).
+        """Write ``_SUCCESS``, then delete ``_temporary``; the tasks have done the rest. Idempotent (scenario 8).
 
-        ``_SUCCESS`` names no files: the driver does not know them.
+        ``_SUCCESS`` names no files, because the driver does not know them.
         """
         with measured_commit(ctx, self.name, job) as measure:
             present = check_messages(job, commits, tasks)
@@ -92,9 +92,9 @@ class FileV2Committer(Committer):
         return open_attempt_file(scope, path)
 
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Merge the attempt's files into the destination, where they are visible at once.
+        """Merge the attempt's files into the destination, where they become visible immediately.
 
-        Crash: some of them are visible and are never deleted.
+        Crash: some of the files are visible, and nothing ever deletes them.
         """
         if require_attempt(scope.ctx, scope.job, scope.owner, len(files)):
             with scope.measure.stage("task_stage_rename_files"):

@@ -1,6 +1,6 @@
 """Encode and decode Hadoop's file formats, which Hadoop's tools can read, and interpret magic paths.
 
-Pure functions between bytes and frozen values; no function accesses a store.
+All functions are pure, and convert between bytes and frozen values; none accesses a store.
 """
 
 from holdfast.commit.hadoop.magic_path import (

@@ -1,7 +1,7 @@
-"""Interpret magic paths: a file that is written below one becomes a pending upload to another path.
+"""Interpret magic paths: a file that is written to a magic path becomes a pending upload to another path.
 
-``dest/__magic_job-7/tasks/attempt_3/__base/year=2026/x`` stands for ``dest/year=2026/x``. On a store without rename, a
-program that knows nothing of commits can write hidden files this way.
+``dest/__magic_job-7/tasks/attempt_3/__base/year=2026/x`` stands for ``dest/year=2026/x``. In this way a program that
+knows nothing about commits can write hidden files on a store without rename.
 
 Sources: paper 000, VI.A and Table III; paper 001, "Magic Committer"; HADOOP-18797 for the name with the job in it.
 """
@@ -26,19 +26,21 @@ __all__ = [
 ]
 
 MAGIC = "__magic"
-"""Name of the magic directory until Hadoop 3.3."""
+"""Name of the magic directory up to Hadoop 3.3."""
 
 MAGIC_JOB_PREFIX = "__magic_job-"
-"""Start of that name since Hadoop 3.4; the job id follows, so that jobs in one destination do not share it."""
+"""Start of the magic directory's name since Hadoop 3.4. The job id follows, so that jobs do not share a directory."""
 
 BASE = "__base"
-"""The directory below the magic directory whose tree is kept; the segments between the two are the committer's own."""
+"""A directory below the magic directory. The tree below it is preserved; the committer chooses the segments above
+it.
+"""
 
 PENDING = ".pending"
 PENDINGSET = ".pendingset"
 
 MARKER_LENGTH = "x-hadoop-s3a-magic-data-length"
-"""Metadata key of the empty marker at a magic path: the size of the file in bytes (HADOOP-17414)."""
+"""Metadata key, on the empty marker at a magic path, that stores the file's size in bytes (HADOOP-17414)."""
 
 
 def magic_dir(job: str) -> str:
@@ -70,17 +72,18 @@ def is_pendingset(path: str) -> bool:
 
 
 def pending_path(path: str) -> str:
-    """Return the path of the record of the upload that `path` stands for."""
+    """Return the path of the record of the upload that the magic `path` stands for."""
     return path + PENDING
 
 
 def final_path(path: str) -> str:
-    """Return the final path of a file written to `path`; `path` itself if it is not magic or a committer's record.
+    """Return the final path of a file written to `path`: `path` itself if it is not magic, or is a committer's record.
 
-    The first magic directory counts and, below it, the last ``__base``; a ``__base`` above it is an ordinary name.
-    Without ``__base``, everything below the magic directory keeps its tree: ``dest/__magic/1/2`` stands for
-    ``dest/1/2``, as in paper 000. Hadoop keeps only the last segment then (``dest/2``), so that two files of one task
-    may collide. Below ``__base``, which committers always use, both agree.
+    If names occur twice, the first magic directory counts and, below it, the last ``__base``; a ``__base`` above the
+    magic directory is an ordinary name. Without ``__base``, the whole tree below the magic directory is preserved:
+    ``dest/__magic/1/2`` stands for ``dest/1/2``, as in paper 000. In that case Hadoop preserves only the last segment
+    (``dest/2``), so that two files of one task may collide. Committers always use ``__base``; below it, Hadoop and
+    Holdfast agree.
 
     Raises:
         InvalidRequestError: nothing follows the magic directory or its ``__base``, a segment is empty, ``.`` or ``..``,

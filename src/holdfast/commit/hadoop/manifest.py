@@ -1,9 +1,9 @@
-"""Encode and decode the manifest committer's record of a task attempt, in Hadoop's format: the files to rename.
+"""Encode and decode the manifest of a task attempt, in Hadoop's format: the list of files to rename.
 
-The field names are those of Hadoop 3.3.5 to 3.5.0, compared with what 3.5.0 writes and reads: a file is ``{"s": source,
-"d": dest, "z": size, "e": etag}``, a directory ``{"d": path, "t": status, "l": level}``. Paths are absolute URIs in the
-file and relative to the destination here. Hadoop does not know row counts: they are stored in an extra field of the
-file's entry, which Hadoop skips.
+The field names are those of Hadoop 3.3.5 to 3.5.0, and were checked against what 3.5.0 writes and reads: a file is
+``{"s": source, "d": dest, "z": size, "e": etag}``, a directory ``{"d": path, "t": status, "l": level}``. Paths are
+absolute URIs in the stored manifest, and relative to the destination in this module's values. Hadoop has no row counts;
+Holdfast stores them in an extra field of the file's entry, which Hadoop ignores.
 
 Sources: paper 002, "The Intermediate Manifest"; Hadoop's TaskManifest, FileEntry, DirEntry and EntryStatus.
 """
@@ -50,7 +50,7 @@ _ROWS = "holdfast.rows"
 
 
 class DirStatus(enum.IntEnum):
-    """What the task attempt found where a directory is required; stored as the number."""
+    """What the task attempt found at the path of a required directory; the manifest stores the number."""
 
     UNKNOWN = 0
     NOT_FOUND = 1
@@ -89,8 +89,8 @@ class IntermediateManifest:
     """The files that one task attempt wrote.
 
     Attributes:
-        job_attempt: number of the job's attempt, from 0.
-        task_attempt_dir: the directory of its files, relative to the destination.
+        job_attempt: number of the attempt at the job, counted from 0.
+        task_attempt_dir: the directory that contains the attempt's files, relative to the destination.
     """
 
     job_id: str
@@ -115,7 +115,7 @@ def encode_intermediate_manifest(manifest: IntermediateManifest, url: str) -> by
 
     Args:
         manifest: the value to encode.
-        url: of the destination, as `Destination.url` has it; absolute paths start with it.
+        url: URL of the destination, in the form of `Destination.url`; all URIs in the manifest start with it.
     """
 
     def file(entry: ManifestFile) -> dict[str, object]:
@@ -193,16 +193,16 @@ def _read_list(value: dict[str, Any], name: str) -> list[object]:
 
 
 def decode_intermediate_manifest(key: str, data: bytes, *, url: str, job_id: str) -> IntermediateManifest:
-    """Decode and check a manifest: its renames move only files of its own attempt to paths below the destination.
+    """Decode a manifest, and check that it only moves files of its own attempt to paths below the destination.
 
     Args:
-        key: of the manifest itself, for errors.
-        url: of the destination.
+        key: key of the manifest itself, for error messages.
+        url: URL of the destination.
         job_id: the job that the manifest must belong to.
 
     Raises:
-        CorruptDataError: a field is missing or wrong, a dest occurs twice, or it belongs to another job; the error says
-            which. The record is not deleted: report it, or abort the job.
+        CorruptDataError: a field is missing or wrong, two files have the same target, or the manifest belongs to
+            another job; the error says which. The manifest is not deleted: report it, or abort the job.
     """
 
     def decode() -> IntermediateManifest:

@@ -1,11 +1,11 @@
-"""Encode and decode pending uploads as Hadoop's S3A committers do: ``.pending`` for one, ``.pendingset`` for a task.
+"""Encode and decode the S3A committers' records: ``.pending`` for one upload, ``.pendingset`` for a task's uploads.
 
-Etags are JSON objects since Hadoop 3.4.2 (HADOOP-15224) and strings up to 3.4.1; no release of Hadoop reads both.
-`Etags` selects which form is written; Holdfast reads both. A set has version 3 and a single upload version 2 in all
-releases from 3.3.6 to 3.5.0; sets of version 2 are older, and are read.
+Etags are JSON objects since Hadoop 3.4.2 (HADOOP-15224) and strings up to 3.4.1; no release of Hadoop reads both forms.
+`Etags` selects which form is written; Holdfast reads both. In all releases from 3.3.6 to 3.5.0, a set has version 3 and
+a single upload has version 2. Older releases wrote sets of version 2, which Holdfast can read too.
 
-Hadoop stores no part sizes and no row counts. Holdfast puts them into ``extraData``, where Hadoop keeps fields that it
-does not know: ``holdfast.part.sizes`` (comma separated) and ``holdfast.rows``.
+Hadoop stores no part sizes and no row counts. Holdfast puts them into ``extraData``, where Hadoop preserves fields that
+it does not know: ``holdfast.part.sizes`` (comma separated) and ``holdfast.rows``.
 
 Sources: paper 001, "Magic Committer"; Hadoop's SinglePendingCommit, PendingSet and UploadEtag; records that 3.4.1 and
 3.5.0 wrote (tests/unit/commit/hadoop/recorded).
@@ -69,20 +69,20 @@ _ROWS = "holdfast.rows"
 
 
 class Etags(enum.Enum):
-    """How etags are written; both forms can be read."""
+    """The form in which etags are written; Holdfast reads both forms."""
 
     OBJECTS = "objects"
-    """Hadoop since 3.4.2."""
+    """The form of Hadoop since 3.4.2."""
 
     TEXTS = "texts"
-    """Hadoop up to 3.4.1; without checksums."""
+    """The form of Hadoop up to 3.4.1, which has no checksums."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingPart:
     """A part of an upload, with its checksum if the store returned one; `size_bytes` is 0 if unknown.
 
-    The etag has no quotes here; on the wire and in Hadoop's records it has.
+    The etag has no quotes here; on the wire and in Hadoop's records it does.
     """
 
     etag: str
@@ -97,13 +97,13 @@ class SinglePending:
 
     Attributes:
         key: the key of the completed file, in `bucket`.
-        parts: parts 1, 2, …
-        uri: of the path that the program wrote to; informational, not used.
-        created_ms, saved_ms: milliseconds since the epoch.
-        date: the same, human readable.
-        job_id, task_id: the owner; empty in what Hadoop's filesystem writes, which knows neither.
-        text: notes.
-        filename: of the record itself; informational.
+        parts: the upload's parts, starting with part 1.
+        uri: URI of the path that the program wrote to; informational only.
+        created_ms, saved_ms: when the upload and the record were created, in milliseconds since the epoch.
+        date: the same time in human-readable form.
+        job_id, task_id: the owner; empty in records that Hadoop's filesystem writes, because it knows neither.
+        text: free-form notes.
+        filename: path of the record itself; informational only.
     """
 
     bucket: str
@@ -131,7 +131,7 @@ class SinglePending:
 
     @property
     def completed_etag(self) -> str:
-        """Return the etag of the completed object if part etags are MD5 sums of their bytes; else empty."""
+        """Return the etag of the completed object; empty if the parts' etags are not MD5 sums of their bytes."""
         sums = [part.etag.lower() for part in self.parts]
         if not all(re.fullmatch("[0-9a-f]{32}", text) for text in sums):
             return ""
@@ -139,7 +139,7 @@ class SinglePending:
         return f"{whole}-{len(sums)}"
 
     def file_entry(self, prefix: str) -> FileEntry:
-        """Return the pending file, for a destination whose keys start with `prefix`."""
+        """Return this upload as a `FileEntry`, with its path relative to the destination at key prefix `prefix`."""
         return FileEntry(
             path=self.key.removeprefix(prefix),
             size_bytes=self.size_bytes,
@@ -151,7 +151,7 @@ class SinglePending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingSet:
-    """All pending uploads of a task: what its commit passes to the job commit."""
+    """All pending uploads of a task, which the task commit passes to the job commit."""
 
     job_id: str
     commits: tuple[SinglePending, ...]
@@ -242,7 +242,7 @@ def _part(found: object, size_bytes: int) -> PendingPart:
 
 
 def _bare(etag: str) -> str:
-    """Return an etag without the quotes that S3 puts around it and that Hadoop keeps."""
+    """Return an etag without the quotes that S3 puts around it and that Hadoop's records preserve."""
     bare = etag[1:-1] if len(etag) > 1 and etag[0] == etag[-1] == '"' else etag
     require(bool(bare), "an etag is empty")
     return bare
@@ -292,12 +292,12 @@ def _read(value: dict[str, Any], bucket: str, prefix: str, job_id: str) -> Singl
 
 
 def decode_pending(record: str, data: bytes, *, bucket: str, prefix: str, job_id: str) -> SinglePending:
-    """Decode and check a pending upload: completing it can only make a file of this destination.
+    """Decode a pending upload, and check that completing it can only create a file in this destination.
 
     Args:
-        record: key of the record itself, for errors.
-        bucket: the destination's.
-        prefix: the destination's; empty or ending in ``/``.
+        record: key of the record itself, for error messages.
+        bucket: bucket of the destination.
+        prefix: key prefix of the destination; empty or ending in ``/``.
         job_id: the job that the upload must belong to; a record without a job is accepted.
 
     Raises:
@@ -313,10 +313,10 @@ def decode_pending(record: str, data: bytes, *, bucket: str, prefix: str, job_id
 
 
 def decode_pendingset(record: str, data: bytes, *, bucket: str, prefix: str, job_id: str) -> PendingSet:
-    """Decode the pending uploads of a task. Check each as `decode_pending` does, and that no file occurs twice.
+    """Decode the pending uploads of a task. Check each like `decode_pending`, and that no file occurs twice.
 
     Args:
-        job_id: the job that the set must belong to; a set without a job, as Hadoop's staging committers write it, is
+        job_id: the job that the set must belong to; a set without a job, like those of Hadoop's staging committers, is
             accepted.
 
     Raises:

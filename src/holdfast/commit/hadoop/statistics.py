@@ -1,7 +1,7 @@
 """Encode and decode statistics as Hadoop's IOStatistics: the ``iostatistics`` of ``_SUCCESS``, uploads and manifests.
 
 Hadoop spreads a duration over four maps: ``name`` and ``name.failures`` among the counters, and ``name.min``,
-``name.max`` and ``name.mean`` (samples and sum) in maps of their own; all in milliseconds.
+``name.max`` and ``name.mean`` (samples and sum) in maps of their own. Times are in milliseconds.
 
 Source: Hadoop's IOStatisticsSnapshot and StoreStatisticNames; facts checked against what Hadoop 3.5.0 writes.
 """
@@ -15,11 +15,11 @@ from holdfast.commit.statistics import NO_STATISTICS, Duration, Statistics
 
 __all__ = ["decode_statistics", "encode_statistics"]
 
-_MAX_NAMES = 10_000  # of one kind; Hadoop's own lists have a few hundred
+_MAX_NAMES = 10_000  # in one map; Hadoop itself defines a few hundred
 
 
 def encode_statistics(statistics: Statistics) -> dict[str, dict[str, Any]]:
-    """Return the object for ``iostatistics``, with all five of its maps."""
+    """Return the JSON object for ``iostatistics``, with all five of its maps."""
     durations = statistics.durations
     return {
         "counters": {
@@ -40,11 +40,11 @@ def encode_statistics(statistics: Statistics) -> dict[str, dict[str, Any]]:
 def decode_statistics(value: object) -> Statistics:
     """Decode an ``iostatistics`` object, which may be null. Inverse of `encode_statistics`.
 
-    Hadoop times failures separately, as ``name.failures.mean``; here they join the duration. Minimums and maximums
-    without a sample are left out.
+    Hadoop times failures separately, as ``name.failures.mean``; here their times are added to the duration `name`.
+    Minimums and maximums without samples are left out.
 
     Raises:
-        ValueError: it is not such an object. The message says why; the record that contains it is damaged.
+        ValueError: `value` is not such an object, so the record that contains it is damaged. The message says why.
     """
     if value is None:
         return NO_STATISTICS

@@ -1,7 +1,7 @@
 """Convert URLs to and from Hadoop's form: percent-encoded, ``s3a`` for ``s3``, ``file:/path`` for ``file:///path``.
 
-Holdfast's URLs take every character literally (`holdfast.stores.url`); Hadoop's are Java's ``URI``: there
-``file:///data/out put`` is ``file:/data/out%20put``. Which characters are encoded was compared with Hadoop 3.5.0.
+In Holdfast's URLs every character is literal (`holdfast.stores.url`). Hadoop uses Java's ``URI``, where
+``file:///data/out put`` is ``file:/data/out%20put``. The set of encoded characters was checked against Hadoop 3.5.0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _store(scheme: str, authority: str | None) -> tuple[str, str]:
 
 
 def _split_url(url: str) -> tuple[tuple[str, str], str]:
-    """Split one of Holdfast's URLs into (store, path without a trailing slash)."""
+    """Split a URL of Holdfast's into (store, path without a trailing slash)."""
     if (found := _URL.fullmatch(url)) is None:
         raise BadFieldError(f"the destination is not a url: {url!r}")
     return _store(found[1], found[2]), found[3].rstrip("/")
@@ -44,8 +44,8 @@ def encode_uri(url: str, path: str = "") -> str:
     """Return the URI of `path` below a destination.
 
     Args:
-        url: the destination, literally, as `Destination.url` has it.
-        path: relative, literally; empty for the destination itself.
+        url: the destination's URL, in the form of `Destination.url`, not encoded.
+        path: relative to the destination, not encoded; empty for the destination itself.
     """
     (scheme, authority), base = _split_url(url)
     whole = f"{base}/{path}" if path else base or "/"
@@ -54,15 +54,15 @@ def encode_uri(url: str, path: str = "") -> str:
 
 
 def check_uri(uri: str) -> None:
-    """Raise `BadFieldError` or `ValueError` if Java cannot parse the URI of a file."""
+    """Raise `BadFieldError` or `ValueError` if Java cannot parse `uri` as the URI of a file."""
     _split_uri(uri)
 
 
 def path_below(uri: str, url: str) -> str:
-    """Return the part of `uri` after `url`, without decoding it; empty if they are equal. Nothing else is checked.
+    """Return the decoded path of `uri` relative to the destination `url`; empty if they are equal. Check nothing else.
 
     Raises:
-        BadFieldError, ValueError: it is not a URI, or one of another destination.
+        BadFieldError, ValueError: `uri` is not a URI, or belongs to another destination.
     """
     store, path = _split_uri(uri)
     own_store, base = _split_url(url)

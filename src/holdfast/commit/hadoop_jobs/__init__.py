@@ -1,8 +1,8 @@
-"""Find and recover dead jobs of Hadoop's own committers. A user decides how each of them ends.
+"""Find and recover dead jobs of Hadoop's own committers. A user decides how each job ends.
 
-Hadoop's committers log no decision and have no fencing. Paper 001 says what can be proved from pending sets. What
-cannot be proved (the number of tasks of a job, whether its driver is alive) is reported to the user, who must confirm
-the risk. Interface::
+Hadoop's committers log no decision and have no fencing. Paper 001 says which facts can be proved from pending sets.
+Facts that cannot be proved (a job's number of tasks, whether its driver is alive) are reported to the user, who must
+confirm the risk. Interface::
 
     for found in find_hadoop_jobs(ctx, Resolution.COMMIT): ...  # the jobs, and the recovery action of each
     end_hadoop_jobs(ctx, report, ForeignJobPolicy(), ...)       # part of `recover`

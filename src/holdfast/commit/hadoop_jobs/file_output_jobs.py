@@ -5,14 +5,16 @@ Jobs are found by their directories below ``_temporary``::
     _temporary/<start>/task_<job>_m_000003/<path>                committed by a task; v1 only
     _temporary/<start>/_temporary/attempt_<job>_m_000003_0/<path>  an attempt that has not committed
 
-Spark's file names contain a UUID of the write. It identifies the files that are already visible. The job commit of v1
-moves committed files one by one; v2 has no such files, because its tasks publish theirs at once. So:
+The file names that Spark chooses contain a UUID of the write, which identifies the files that are already visible. The
+job commit of v1 moves committed files one by one. In v2, tasks publish their files directly, so no committed files wait
+in ``_temporary``. This leads to three cases:
 
-- Committed files exist in ``_temporary`` and some files of the write are visible: the job commit of v1 had started.
+- Committed files exist in ``_temporary``, and some files of the write are visible: the job commit of v1 had started.
   Moving the remaining files completes the job; deleting the visible files undoes it.
-- Committed files exist and none is visible: the job commit had not started. The number of tasks is not recorded.
-- No committed file exists: v2, or a job of v1 that has finished or has no committed task. Visible files are never
-  deleted then.
+- Committed files exist in ``_temporary``, and no file of the write is visible: the job commit had not started. The
+  number of tasks is not recorded.
+- No committed file exists in ``_temporary``: the job used v2, or it used v1 and has finished, or no task has committed.
+  In this case visible files are never deleted.
 
 Sources: paper 000, III.B and III.C; paper 001, "Hadoop MR Commit algorithm 1" and "2".
 """
@@ -53,9 +55,9 @@ class _FileJob:
     """A job's files and uploads below ``_temporary``. Paths are relative to the destination.
 
     Attributes:
-        tasks: directories of committed tasks; for each, the sizes of its files by path below it.
+        tasks: maps the directory of each committed task to the sizes of its files, by path below the directory.
         attempts: directories of attempts that have not committed.
-        starts: the driver starts after which tasks have committed.
+        starts: numbers of the driver starts after which tasks have committed.
         writes: the UUIDs in the file names; an empty string for a name without one.
     """
 
@@ -77,7 +79,7 @@ class _FileJob:
         return sum(map(len, self.tasks.values()))
 
     def owns(self, path: str) -> bool:
-        """Check whether a visible file's name carries the UUID of this write."""
+        """Check whether the name of the visible file at `path` contains the UUID of this write."""
         return bool(self.write) and _write_of(path) == self.write
 
 
@@ -101,7 +103,7 @@ def file_output_job_of(path: str) -> str | None:
 def hadoop_file_leftovers(
     ctx: CommitContext, resolution: Resolution | None, *, insist: bool
 ) -> Iterator[HadoopLeftover]:
-    """List jobs of FileOutputCommitter that left data below ``_temporary``, with a recovery action each."""
+    """List the jobs of FileOutputCommitter that left data below ``_temporary``, each with its recovery action."""
     for job in sorted(_scan(ctx).values(), key=lambda one: one.job):
         visible = _count_visible(ctx, job)
         action, reason = _decide(ctx, job, visible, resolution, insist)
@@ -133,7 +135,7 @@ def _scan(ctx: CommitContext) -> dict[str, _FileJob]:
 
 
 def _note(ctx: CommitContext, jobs: dict[str, _FileJob], key: str, info: ObjectInfo | None) -> _FileJob | None:
-    """Record what exists at `key` for its job; return None if the path is not a Hadoop job's."""
+    """Add the object or upload at `key` to its job, and return the job; None if `key` belongs to no Hadoop job."""
     name = file_output_job_of(key[len(ctx.prefix) :])
     if name is None:
         return None
@@ -202,8 +204,8 @@ def _finish(ctx: CommitContext, name: str, resolution: Resolution | None, insist
     Raises:
         ConflictError: the job has made progress, so it may be alive.
 
-    Crash: run it again. Visible files are deleted before the files in ``_temporary``, and files are moved one by one.
-    While files remain in ``_temporary``, the next run comes to the same decision (C10).
+    Crash: run it again. Files are moved one by one, and visible files are deleted before the files in ``_temporary``.
+    So while files remain in ``_temporary``, the next run comes to the same decision (C10).
     """
     job = next((one for one in _scan(ctx).values() if one.job == name), None)
     if job is None or expected is Action.KEEP:

@@ -1,4 +1,4 @@
-"""Define values for jobs of Hadoop's committers: what was found, and what the user wants done."""
+"""Define values that describe jobs of Hadoop's committers, and how the user wants them to end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["QUIET_S", "ForeignJobPolicy", "HadoopJob", "HadoopLeftover", "Resolu
 QUIET_S = 86400.0
 """How long a Hadoop job must have been idle before it counts as dead, by default.
 
-Its tasks write records only when they close files, which may take hours, and ending a live job does not stop it.
+A job's tasks write records only when they close files, which may take hours, and ending a live job does not stop it.
 """
 
 
@@ -24,7 +24,7 @@ _ID = re.compile(
 
 
 class Resolution(str, enum.Enum):
-    """What the user wants done with dead Hadoop jobs."""
+    """How the user wants dead Hadoop jobs to end."""
 
     ABORT = "abort"
     COMMIT = "commit"
@@ -35,7 +35,7 @@ class ForeignJobPolicy:
     """How recovery treats jobs of Hadoop's committers.
 
     Attributes:
-        resolution: how to end dead jobs; None: only report them (C7).
+        resolution: how to end dead jobs; None to only report them (C7).
         older_than_s: do not touch jobs that wrote something more recently than this.
     """
 
@@ -49,13 +49,13 @@ class HadoopJob:
 
     Attributes:
         committer: ``hadoop-magic`` or ``hadoop-staging``.
-        job: its UUID, or any other name of its directory.
+        job: the job's UUID, or whatever other name its directory has.
         home: the directory tree that contains its records.
         directory: the job's directory, relative to `home`. It is deleted when the job ends.
         sets: keys of the pending sets that its tasks have committed.
         attempts: keys of the records of attempts that have not committed: single records, or sets.
-        starts: how often its driver started and tasks committed afterwards; 0 if no task has committed.
-        active_at_s: when its directory last changed.
+        starts: how many starts of its driver were followed by a task commit; 0 if no task has committed.
+        active_at_s: when its directory last changed, in seconds since the epoch.
     """
 
     committer: str
@@ -73,7 +73,7 @@ class HadoopLeftover:
     """A job's leftover data and its recovery action.
 
     Attributes:
-        is_over: whether the job has finished and left only its directory: the user need not act.
+        is_over: whether the job has finished and left only its directory, so that the user need not act.
     """
 
     leftover: Leftover
@@ -86,8 +86,9 @@ def ids_in(path: str) -> tuple[str, ...]:
 
 
 def carries(job: str, path: str) -> bool:
-    """Check whether the last segment of `path` contains the job's id, as names of Spark and of staging do.
+    """Check whether the last segment of `path` contains the job's id, like the names that Spark and staging choose.
 
-    Such a file belongs to the job. Ids of any other form, such as a user may choose, prove nothing.
+    A file with such a name belongs to the job. Only ids in the form of Spark's or YARN's are recognized; a user-chosen
+    id proves nothing.
     """
     return job in ids_in(path)

@@ -30,10 +30,10 @@ class Owner(NamedTuple):
 def find_hadoop_jobs(
     ctx: CommitContext, resolution: Resolution | None = None, *, insist: bool = False
 ) -> Iterator[HadoopLeftover]:
-    """List the jobs of Hadoop's committers on this destination, live ones included, with a recovery action each.
+    """List the jobs of Hadoop's committers on this destination, including live jobs, each with its recovery action.
 
     Args:
-        resolution: what the user wants done; None: nothing.
+        resolution: how the user wants dead jobs to end; None to leave them alone.
         insist: commit jobs even if it is unknown whether all of their tasks had committed.
     """
     yield from s3a_leftovers(ctx, list(find_s3a_jobs(ctx)), resolution, insist=insist)
@@ -53,8 +53,8 @@ def end_hadoop_jobs(
 ) -> None:
     """Report dead Hadoop jobs, and end them if the policy has a resolution; add the results to `report`.
 
-    A finished job that left only its directory is reported only if jobs are to be ended. An upload with a name that
-    identifies no job may belong to a task of a live job: while a recent one exists, no job counts as dead.
+    A finished job that left only its directory is reported only if the policy has a resolution. An upload whose name
+    identifies no job may belong to a task of a live job, so no job counts as dead while such an upload is recent.
     """
     newest_stray_s: float | None = None
     for found in find_hadoop_jobs(ctx, foreign.resolution, insist=insist):
@@ -69,7 +69,7 @@ def end_hadoop_jobs(
 
 
 def find_upload_owners(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Mapping[tuple[str, str], Owner]:
-    """Return the pending uploads that belong to Hadoop jobs: by their records, otherwise by file names."""
+    """Return the owner of each upload that belongs to a Hadoop job: known from its path, its file name or a record."""
     owners: dict[tuple[str, str], Owner] = {}
     for upload in uploads:
         job = file_output_job_of(upload.key[len(ctx.prefix) :])

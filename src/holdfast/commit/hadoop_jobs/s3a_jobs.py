@@ -6,8 +6,9 @@
     <shared>/<user>/<uuid>/staging-uploads/_temporary/0/task_…                           directory, partitioned
     <shared>/<user>/<uuid>/staging-uploads/_temporary/0/_temporary/attempt_…
 
-``<shared>`` is ``fs.s3a.committer.staging.tmp.path``. A staging job does not record its destination; its pending sets
-do. Recorded from 3.4.1 and 3.5.0; the older magic directory follows Hadoop's documentation.
+``<shared>`` is ``fs.s3a.committer.staging.tmp.path``. The directory of a staging job does not say which destination the
+job writes to; its pending sets do. The layouts were recorded from runs of 3.4.1 and 3.5.0, except for the older magic
+directory, which follows Hadoop's documentation.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _JobListing:
-    """A job as a listing shows it, built up key by key."""
+    """A job as a listing shows it; filled in key by key."""
 
     job: str
     sets: list[str] = field(default_factory=list)
@@ -64,7 +65,7 @@ class _JobListing:
 
 
 def find_s3a_jobs(ctx: CommitContext) -> Iterator[HadoopJob]:
-    """List the jobs of Hadoop's S3A committers on this destination, live ones included.
+    """List the jobs of Hadoop's S3A committers on this destination, including live jobs.
 
     Staging jobs are found in the shared directory of `CommitContext.staging`, if the context has one.
     """
@@ -82,7 +83,7 @@ def find_s3a_jobs(ctx: CommitContext) -> Iterator[HadoopJob]:
 
 
 def _list_magic(ctx: CommitContext) -> dict[str, _JobListing]:
-    """List jobs by directory. A job with an id of Holdfast's belongs to `magic`, whoever ran its tasks."""
+    """List jobs by directory. Skip Holdfast's job ids: these jobs belong to `magic`, even if Hadoop ran their tasks."""
     jobs: dict[str, _JobListing] = {}
     for info in iter_objects(ctx.store, ctx.key(MAGIC), markers=True):
         match = _MAGIC_DIR.fullmatch(info.key[len(ctx.prefix) :])
@@ -117,7 +118,7 @@ def _list_staging(home: CommitContext) -> dict[str, _JobListing]:
 
 
 def _is_of(ctx: CommitContext, home: CommitContext, key: str) -> bool:
-    """Check whether a staged set names an upload of this destination. Nothing else is checked."""
+    """Check whether a staged set names an upload to this destination. Check nothing else."""
     try:
         data = home.store.get(key)
         commits = json.loads(data)["commits"] if len(data) <= MAX_PENDINGSET_BYTES else ()
@@ -133,11 +134,11 @@ def _is_of(ctx: CommitContext, home: CommitContext, key: str) -> bool:
 
 
 def load_record(ctx: CommitContext, job: HadoopJob, key: str) -> tuple[SinglePending, ...]:
-    """Load one record's uploads, and check that each is a file of this destination but of no Holdfast job.
+    """Load one record's uploads, and check that each belongs to this destination and to no Holdfast job.
 
     Raises:
-        CorruptDataError: it cannot be parsed, or belongs to another job or destination.
-        NotFoundError: it does not exist.
+        CorruptDataError: the record cannot be parsed, or belongs to another job or destination.
+        NotFoundError: the record does not exist.
     """
     data = job.home.store.get(key)
     bucket = bucket_name(ctx.url)

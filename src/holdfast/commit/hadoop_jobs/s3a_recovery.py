@@ -1,15 +1,18 @@
-"""End a dead job of Hadoop's S3A committers: complete its uploads or abort them, as the user wishes.
+"""End a dead job of Hadoop's S3A committers: complete its uploads or abort them, as the user has chosen.
 
-The proof is the same as for our own jobs without a log (paper 001, "Job Driver failure during Job Commit"): Hadoop's
-job commit starts when all tasks have committed. So:
+The reasoning is the same as for Holdfast's own jobs without a log (paper 001, "Job Driver failure during Job Commit"):
+Hadoop's job commit starts only when all tasks have committed. This leads to four cases:
 
-- Some files are visible and all others are pending: the job commit had started. Completing the rest completes the job.
+- Some files are visible and all others are pending: the job commit had started. Completing the others completes the
+  job.
 - No file is visible: the number of tasks is not recorded. The job is committed only if the user confirms the risk.
-- Some files are neither: the job commit had failed and was deleting files, or other jobs replaced files. Never commit.
+- Some files are neither visible nor pending: the job commit had failed and was deleting files, or other jobs replaced
+  files. The job is never committed.
 - Nothing is pending: the job has finished or was aborted. Visible files are never deleted.
 
-An abort deletes visible files only if their names carry the job's id; others may be another job's with the same bytes.
-Two sets may name the same file (if names carry no job id): both are completed, as Hadoop does.
+An abort deletes visible files only if their names carry the job's id; files with other names may belong to another job
+that wrote the same bytes. If names carry no job id, two sets may name the same file: both uploads are completed, like
+in Hadoop.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ def s3a_leftovers(
     """List each job's leftover data and its recovery action.
 
     Args:
-        resolution: None: nothing is done.
+        resolution: how the user wants dead jobs to end; None to leave them alone.
         insist: commit the job even if it is unknown whether all of its tasks had committed.
     """
     for job, found in zip(jobs, inspect_jobs(ctx, jobs), strict=True):
@@ -84,7 +87,7 @@ def _decide(
 def _decide_damaged(
     job: HadoopJob, found: JobState, resolution: Resolution | None, *, insist: bool
 ) -> tuple[Action, str]:
-    """Never commit. An abort needs confirmation: it loses track of the uploads that only this record names."""
+    """Never commit. Abort only if the user confirms: afterwards nothing names the uploads of the damaged record."""
     state = f"a record cannot be parsed, {found.damaged}"
     if resolution is not Resolution.ABORT or not insist:
         return Action.KEEP, (
@@ -156,9 +159,9 @@ def _finish(ctx: CommitContext, job: HadoopJob, resolution: Resolution | None, i
 
     Raises:
         ConflictError: the job has made progress, so it may be alive.
-        UnavailableError: uploads are left; run it again.
+        UnavailableError: some uploads are not aborted; run it again.
 
-    Crash: run it again; a partly finished recovery leads to the same end (C10).
+        Crash: run it again; a partly finished recovery leads to the same end (C10).
     """
     if expected is Action.KEEP:
         return
@@ -172,7 +175,7 @@ def _finish(ctx: CommitContext, job: HadoopJob, resolution: Resolution | None, i
     if action is Action.FORWARD:
         _complete(measure, job)
     elif action is Action.BACK:
-        # Before the uploads: while some are pending, the next run comes to the same decision.
+        # Delete files before aborting uploads: while uploads are pending, the next run comes to the same decision.
         for batch in batched_keys(sorted(one.key for one in found.visible)):
             ctx.store.delete_many(batch)
     _clean_up(measure, job, found, with_sets=action is not Action.FORWARD)
@@ -182,7 +185,7 @@ def _complete(measure: Measure, job: HadoopJob) -> None:
     """Complete the pending uploads and write ``_SUCCESS``.
 
     Raises:
-        NotFoundError: an upload does not exist and its file is not visible: another process works on this job.
+        NotFoundError: an upload does not exist and its file is not visible, so another process is working on this job.
     """
     ctx = measure.ctx
 
@@ -202,11 +205,12 @@ def _complete(measure: Measure, job: HadoopJob) -> None:
 def _clean_up(measure: Measure, job: HadoopJob, found: JobState, *, with_sets: bool) -> None:
     """Abort the job's pending uploads, then delete its records. Never touch uploads that no record or name identifies.
 
-    Records are deleted after the uploads. If the driver is alive after all, it finds its uploads aborted and fails. If
-    it found no sets first, it would report success without files.
+    Records are deleted after the uploads are aborted. If the driver is alive after all, it finds that its uploads are
+    aborted, and fails. If the records were deleted first, the driver would find no sets and report success without any
+    files.
 
     Args:
-        with_sets: whether to abort what tasks have committed; False after it has been completed.
+        with_sets: whether to abort the uploads that tasks have committed; False if they have just been completed.
 
     Raises:
         UnavailableError: uploads are left; run it again.

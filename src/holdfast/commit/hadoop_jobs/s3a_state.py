@@ -1,7 +1,8 @@
 """Inspect a job of Hadoop's S3A committers: which of its files are visible, pending or missing.
 
-Hadoop adds no mark of its own to a file. A visible file counts as the job's if its size matches the record and either
-its name carries the job's id, or its etag is what completing this very upload gives: the MD5 sum of the parts' sums.
+Hadoop does not mark files as its own. A visible file counts as the job's if its size matches the record and, in
+addition, either its name carries the job's id, or its etag is the one that completing this upload yields: the MD5 sum
+of the parts' MD5 sums.
 """
 
 from __future__ import annotations
@@ -28,15 +29,16 @@ class JobState:
     """The state of a job's files and uploads.
 
     Attributes:
-        active_at_s: when it last wrote a record, or started one of its pending uploads.
+        active_at_s: when the job last wrote a record or started one of its pending uploads, in seconds since the epoch.
         succeeded: whether ``_SUCCESS`` names this job.
         marked: whether any ``_SUCCESS`` exists.
-        damaged: an unreadable record and the reason, or empty. What that record names is unknown.
-        commits: the uploads that its tasks have committed, in the order of the sets.
-        pending, visible, missing: those of `commits` that are pending, visible, or neither.
-        orphans: visible files whose names carry the job's id and that no set names.
-        uncommitted: uploads of attempts that have not committed, and uploads whose names carry the job's id and that no
-            record names.
+        damaged: the key of one unreadable record, and the reason; empty if all are readable. The uploads that the
+            unreadable record names are unknown.
+        commits: the uploads that the job's tasks have committed, in the order of the sets.
+        pending, visible, missing: the uploads in `commits` that are still pending, whose files are visible, or neither.
+        orphans: visible files that no set names, but whose names carry the job's id.
+        uncommitted: uploads of attempts that have not committed, and uploads that no record names, but whose names
+            carry the job's id.
     """
 
     active_at_s: float
@@ -57,17 +59,19 @@ class JobState:
 
     @property
     def is_over(self) -> bool:
-        """Check whether the job has finished: nothing is pending, and no ``_SUCCESS`` is missing."""
+        """Check whether the job has finished: nothing is pending, and ``_SUCCESS`` exists if the job needs one."""
         if self.damaged or self.pending or self.uncommitted:
             return False
         return self.succeeded or not self.visible or (self.marked and not self.missing)
 
 
 def inspect_jobs(ctx: CommitContext, jobs: Sequence[HadoopJob]) -> list[JobState]:
-    """Return the current state of each job. Read-only: the jobs' records, one listing of files and one of uploads.
+    """Return the current state of each job.
+
+    This only reads: the jobs' records, one listing of files and one listing of uploads.
 
     Raises:
-        HoldfastError: the store failed.
+        HoldfastError: a store call failed.
     """
     if not jobs:
         return []
@@ -90,7 +94,7 @@ def inspect_jobs(ctx: CommitContext, jobs: Sequence[HadoopJob]) -> list[JobState
 
 @dataclass(frozen=True, slots=True)
 class _Records:
-    """The uploads that a job's readable records name, and one unreadable record or an empty string."""
+    """The uploads that a job's readable records name, and one unreadable record (empty if all are readable)."""
 
     committed: tuple[SinglePending, ...] = ()
     attempts: tuple[SinglePending, ...] = ()
@@ -99,7 +103,7 @@ class _Records:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The state of the destination: ``_SUCCESS``, uploads and their start times, files that may be the jobs'."""
+    """The state of the destination: ``_SUCCESS``, uploads with their start times, and files that may be the jobs'."""
 
     marker: SuccessReport | None
     uploads: dict[Upload, float]
@@ -161,7 +165,7 @@ def _state_of(ctx: CommitContext, job: HadoopJob, records: _Records, listing: _L
 
 
 def recorded_uploads(ctx: CommitContext, job: HadoopJob) -> set[Upload]:
-    """Return the uploads that the job's readable records name, pending or not."""
+    """Return the uploads that the job's readable records name, whether or not they are still pending."""
 
     def load(key: str) -> tuple[SinglePending, ...]:
         try:

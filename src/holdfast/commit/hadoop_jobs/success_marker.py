@@ -10,7 +10,10 @@ __all__ = ["save_first_marker"]
 
 
 def save_first_marker(ctx: CommitContext, data: bytes) -> None:
-    """Put ``_SUCCESS`` unless it exists. S3A's committers delete it at job start, so another job wrote it later."""
+    """Put ``_SUCCESS`` unless it exists.
+
+    S3A's committers delete it when a job starts, so an existing ``_SUCCESS`` belongs to a later job.
+    """
     try:
         ctx.store.head(ctx.key(layout.SUCCESS))
     except NotFoundError:

@@ -2,15 +2,17 @@
 
 The guarantees of ARCHITECTURE.md hold, except for these:
 
-- C3: the attempts of a task share the name of its pending set. The last one to write it wins, even if the driver
-  accepted another one, and even during the job commit (HADOOP-17258; paper 000, VIII.C: known, and accepted there).
+- C3: the attempts of a task share the name of its pending set. The last attempt to write the set wins, even if the
+  driver accepted another attempt, and even during the job commit (HADOOP-17258; paper 000, VIII.C, knows and accepts
+  this).
 - C4, C5: the job commit completes uploads one by one. A driver that dies halfway leaves some files visible, and an
-  abort does not delete them (paper 001, "Failure during job commit"). `holdfast recover` does, see `magic.recovery`.
+  abort does not delete them (paper 001, "Failure during job commit"). `holdfast recover` deletes them; see
+  `magic.recovery`.
 - C6: two jobs, or an old driver and a new one, may write ``_SUCCESS`` in any order.
 - C8: no decision is logged.
-- C9: mode ``overwrite`` deletes data before the first task runs. If an attempt dies before it puts the record of an
-  upload with a name of the caller's choice, or if its pending set is overwritten, only ``holdfast uploads`` finds the
-  upload.
+- C9: mode ``overwrite`` deletes data before the first task runs. An upload to a file name that the caller chose can be
+  lost: if its attempt dies before it puts the upload's record, or if its pending set is overwritten, only ``holdfast
+  uploads`` finds the upload.
 
 Sources: paper 000, VI.A, VIII.C and XIV; paper 001, "Magic Committer"; HADOOP-16570, HADOOP-17258, HADOOP-18797.
 """
@@ -50,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 
 def _load_all(measure: Measure, owner: FileOwner, paths: list[str], rows: dict[str, int]) -> list[SinglePending]:
-    """Load all upload records of an attempt and add its ids. If one cannot be parsed, abort the others and raise."""
+    """Load all upload records of an attempt and add its ids. If one cannot be loaded, abort the others and raise."""
     prefix = measure.ctx.prefix
 
     def load(path: str) -> SinglePending | HoldfastError:
@@ -74,7 +76,7 @@ def _load_all(measure: Measure, owner: FileOwner, paths: list[str], rows: dict[s
 
 @final
 class MagicCommitter(Committer):
-    """Upload to the final names in tasks and complete all uploads at job commit."""
+    """Upload to the final names in tasks, and complete all uploads at job commit."""
 
     name = "magic"
     summary = "uploads to the final names, which the job commit completes one by one"
@@ -95,13 +97,13 @@ class MagicCommitter(Committer):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Complete the uploads of every pending set that a listing shows, write ``_SUCCESS``, clean up.
+        """Complete the uploads of every pending set that a listing shows, write ``_SUCCESS``, then clean up.
 
-        A set that a task report carries inline is not read again if the listing shows the same etag. Only the listing
-        decides which sets count, so a set that was overwritten since is read.
+        Only the listing decides which sets count. A set that a task report contains is not read from the store if the
+        listing shows the same etag; if the set has been overwritten since, it is read.
 
-        Guarantee: on return every file of the sets is visible. After an error the files that became visible are deleted
-        and the other uploads aborted, best effort: run the job again.
+        Guarantee: on return every file of the sets is visible. After an error, the files that became visible are
+        deleted and the other uploads are aborted, as far as possible: run the job again.
 
         Raises:
             NotFoundError: no sets exist, because the job was already committed or aborted (scenario 8); or an upload
@@ -109,7 +111,8 @@ class MagicCommitter(Committer):
             CorruptDataError: a set cannot be parsed.
 
         Crash: see C4 at the top of this module.
-        Source: paper 000, VI.A (commitJob); sets are loaded as they are completed, not all before (HADOOP-16570).
+        Source: paper 000, VI.A (commitJob); sets are loaded while earlier ones are being completed, not all in advance
+        (HADOOP-16570).
         """
         with measured_commit(ctx, self.name, job) as measure:
             reported = check_messages(job, commits, tasks)
@@ -140,13 +143,13 @@ class MagicCommitter(Committer):
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
         """Abort all pending uploads and delete the records. Visible files stay (paper 000, VI.A, abortJob).
 
-        A job that ``_SUCCESS`` names is committed: only its clean-up is finished.
+        If ``_SUCCESS`` names the job, it is committed; then this only finishes its clean-up.
         """
         with measured_abort(ctx) as measure:
             committed = False
             try:
                 committed = has_succeeded(measure.ctx, job.job)
-            except HoldfastError as error:  # the abort goes on: it aborts pending uploads and nothing else
+            except HoldfastError as error:  # continue: an abort only aborts pending uploads, which is safe
                 _log.warning("_SUCCESS could not be read (%s)", error)
             left = clean_up(measure, job.job, with_sets=True)
             outcome = JobOutcome(job=job.job, committed=committed, finished=not left, pending_reason=left)
@@ -169,17 +172,17 @@ class MagicCommitter(Committer):
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
         """Collect the attempt's upload records into the task's pending set.
 
-        Guarantee: one atomic put, which replaces an earlier attempt's set. A listing of the attempt's directory decides
-        what counts, so files that a program wrote through a file system are included.
+        Guarantee: the set is written by one atomic put, which replaces an earlier attempt's set. A listing of the
+        attempt's directory decides which files count, so files that a program wrote through a file system are included.
 
         Raises:
-            NotFoundError: the listing lacks a file that this attempt wrote: the job has ended (scenario 6), or the
-                store's listings lag. Nothing was committed.
+            NotFoundError: the listing does not show a file that this attempt wrote, because the job has ended (scenario
+                6) or the store's listings are not up to date. Nothing was committed.
             HoldfastError: a record could not be loaded, or the set could not be written. All loaded uploads are
                 aborted.
 
-        Crash: before the put nothing is committed; after it the attempt's directory is left and is deleted with the
-        job's.
+        Crash: before the put, nothing is committed. After the put, the attempt's directory is left, and is deleted with
+        the job's directory.
         """
         measure, owner = scope.measure, scope.owner
         ctx = measure.ctx

@@ -1,4 +1,4 @@
-"""Write a file to a magic path: a pending upload to the final path, an empty marker, and the upload's record.
+"""Write a file to a magic path, as a pending upload to the final path, an empty marker, and the upload's record.
 
 Source: paper 000, VI.A ("When a magic output stream is closed …"); paper 001, "A new/modified output stream for delayed
 PUT commits"; HADOOP-17414.
@@ -30,9 +30,9 @@ __all__ = ["iter_pending_paths", "load_pending", "open_magic_file"]
 def open_magic_file(measure: Measure, path: str, *, background: BackgroundExecutor, budget: PartBudget) -> UploadSink:
     """Open a sink for the file that the magic `path` stands for.
 
-    Guarantee: nothing is visible. When the sink is closed and all parts are uploaded, exactly two objects are put: an
-    empty marker at `path`, for programs that check the file they have written, then the upload's record next to it. No
-    other request is made (scenario 70).
+    Guarantee: nothing becomes visible. When the sink is closed and all parts are uploaded, exactly two objects are put:
+    an empty marker at `path`, for programs that check the file they have written, and then the upload's record next to
+    it. No other request is made (scenario 70).
 
     Args:
         path: a magic path, relative to the destination.
@@ -40,8 +40,8 @@ def open_magic_file(measure: Measure, path: str, *, background: BackgroundExecut
     Raises:
         InvalidRequestError: the path is not magic, or its final path is hidden or outside the destination.
 
-    Crash: before the record is put, the upload is pending without one. It is aborted with its job if the file's name
-    carries the job's id, otherwise by ``holdfast uploads abort``.
+    Crash: if the record was not put yet, the upload is pending without a record. It is aborted with its job if the
+    file's name carries the job's id; if not, ``holdfast uploads abort`` aborts it.
     """
     final = final_path(path)
     if not is_magic(path) or is_pending(path) or final == path or not layout.is_safe_path(final):
@@ -83,8 +83,8 @@ def load_pending(measure: Measure, job: JobId, path: str) -> SinglePending:
     """Load one upload record and check that its file lies in this destination. Sends one request.
 
     Raises:
-        CorruptDataError: it cannot be parsed, or belongs to another job.
-        NotFoundError: it does not exist.
+        CorruptDataError: the record cannot be parsed, or belongs to another job.
+        NotFoundError: the record does not exist.
     """
     ctx = measure.ctx
     with measure.recorder.timed("committer_load_single_pending_file"):

@@ -38,7 +38,7 @@ def magic_jobs(ctx: CommitContext) -> dict[JobId, float]:
 
 
 def magic_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
-    """List the leftover data of every job with a magic directory, live jobs included."""
+    """List the leftover data of every job with a magic directory, including live jobs."""
     if ctx.store.capabilities.multipart is None:
         return
     for job, active_at_s in magic_jobs(ctx).items():
@@ -46,5 +46,5 @@ def magic_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
 
 
 def _job_record(job: JobId) -> JobRecord:
-    """Return a substitute for the job's record, which `magic` does not store. The save mode does not matter here."""
+    """Return a substitute for the job's record, which `magic` does not store. The save mode has no effect here."""
     return JobRecord(job=job, committer="magic", mode=SaveMode.APPEND, started_at_s=0.0)

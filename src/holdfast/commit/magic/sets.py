@@ -40,11 +40,11 @@ def load_pendingset(measure: Measure, job: JobId, path: str, data: bytes | None 
     """Load and check one pending set.
 
     Args:
-        data: its bytes, if the caller has them; otherwise they are read.
+        data: the set's bytes, if the caller has them; None to read them from the store.
 
     Raises:
-        CorruptDataError: it cannot be parsed, or belongs to another job.
-        NotFoundError: it does not exist.
+        CorruptDataError: the set cannot be parsed, or belongs to another job.
+        NotFoundError: the set does not exist.
     """
     ctx = measure.ctx
     with measure.recorder.timed("op_load_manifest"):
@@ -56,12 +56,13 @@ def load_pendingset(measure: Measure, job: JobId, path: str, data: bytes | None 
 def clean_up(measure: Measure, job: JobId, *, with_sets: bool) -> str:
     """Abort the job's pending uploads, then delete its magic directory. Idempotent (C10).
 
-    The job's uploads are those that its records name and those whose file names carry its id. With the setting
-    ``abort_pending_uploads`` they are all uploads below the destination, including other jobs', which is Hadoop's
-    default (XIV.C.1). An upload with a name of the caller's choice whose record was never put is not found.
+    The job's uploads are the uploads that its records name, and those whose file names carry its id. With the setting
+    ``abort_pending_uploads``, which is Hadoop's default (XIV.C.1), all uploads below the destination are aborted,
+    including other jobs'. An upload is not found if the caller chose its file name and its record was never put.
 
     Args:
-        with_sets: whether to abort what tasks have committed as well; after a job commit nothing of it is pending.
+        with_sets: whether to abort the uploads that tasks have committed too; after a job commit, none of them is
+            pending.
 
     Returns:
         Why something is left, in one sentence; empty if nothing is. Errors are not raised: an abort must not hide the
@@ -80,7 +81,7 @@ def clean_up(measure: Measure, job: JobId, *, with_sets: bool) -> str:
 
 
 def _abort_uploads(measure: Measure, job: JobId, with_sets: bool) -> None:
-    """Abort the job's uploads, also those that no listing shows because the server cannot list by directory (MinIO)."""
+    """Abort the job's uploads, even those that no listing shows because the server cannot list by directory (MinIO)."""
     ctx = measure.ctx
     lists = ctx.store.capabilities.lists_uploads is Support.YES
     recorded: set[Upload] | None = None
@@ -98,7 +99,7 @@ def _abort_uploads(measure: Measure, job: JobId, with_sets: bool) -> None:
 
 
 def _recorded_uploads(measure: Measure, job: JobId, with_sets: bool) -> set[Upload]:
-    """Return the uploads that records name as the job's; skip unreadable ones (paper 001, "Malicious …")."""
+    """Return the uploads that the job's records name; skip unreadable records (paper 001, "Malicious …")."""
     ctx = measure.ctx
 
     def load(path: str) -> tuple[SinglePending, ...]:

@@ -17,17 +17,17 @@ _log = logging.getLogger(__name__)
 
 
 def clean_up(ctx: CommitContext, job: JobRecord, *, over: bool) -> str:
-    """Delete the job's directory, as the settings say (scenario 62).
+    """Delete the job's directory in the way that the settings choose (scenario 62).
 
-    C7: only this job's directory is deleted. ``_temporary`` does not exist as an object; it disappears with its last
-    file.
+    C7: only this job's directory is deleted. ``_temporary`` is not an object; it disappears with the last file below
+    it.
 
     Args:
-        over: whether the job is committed. Its record is then deleted first, even if clean-up is skipped: without the
-            record recovery does not consider the job unfinished.
+        over: whether the job is committed. If so, its record is deleted first, even if clean-up is skipped, so that
+            recovery does not consider the job unfinished.
 
     Returns:
-        Why something is left unexpectedly; empty if nothing is.
+        Why something is unexpectedly left; empty if nothing is.
 
     Raises:
         HoldfastError: the directory could not be deleted, and `cleanup_failures_ignored` is off.
@@ -65,7 +65,7 @@ def remove_job_dir(ctx: CommitContext, job: JobId) -> None:
 
 
 def _remove_attempts(ctx: CommitContext, job: JobRecord) -> None:
-    """Delete the attempts' directories in parallel. Errors do not matter: the job's directory is deleted next."""
+    """Delete the attempts' directories in parallel. Only log errors, because the job's directory is deleted next."""
     directory = tasks_dir(job)
     try:
         attempts = [f"{directory}/{name}" for name, is_directory in list_children(ctx, directory) if is_directory]

@@ -23,9 +23,9 @@ __all__ = ["MANIFEST", "ManifestCommitter"]
 
 @final
 class ManifestCommitter(Committer):
-    """List files to rename in tasks and rename all of them in parallel at job commit.
+    """In tasks, list the files to rename; at job commit, rename all of them in parallel.
 
-    Refused on stores without atomic rename, such as S3, regardless of settings (scenario 63).
+    Stores without atomic rename, such as S3, are refused, whatever the settings are (scenario 63).
     """
 
     name = "manifest"
@@ -53,7 +53,7 @@ class ManifestCommitter(Committer):
         return report_commit(ctx, measure, outcome)
 
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Delete the job's directory, from any process (scenarios 17 to 22)."""
+        """Delete the job's directory; may be called from any process, and repeatedly (scenarios 17 to 22)."""
         with measured_abort(ctx) as measure:
             outcome = abort_job(measure, job)
         return report_abort(ctx, measure, self.name, job, outcome)

@@ -1,7 +1,7 @@
 """Set up, commit and abort a `manifest` job: load the tasks' manifests, rename the files, write ``_SUCCESS``.
 
-There is no logged decision: a job is committed when its last file is at its final path. A crash before that leaves some
-files visible and the others hidden; the manifests tell which.
+No decision is logged: a job is committed when its last file is at its final path. A crash before that moment leaves
+some files visible and the others hidden. The manifests list both, so recovery can find out which files are visible.
 
 Source: paper 002, "Job Setup", "Job Commit", "Job Abort/cleanup"; Hadoop's job stages for names and order.
 """
@@ -40,13 +40,14 @@ __all__ = ["abort_job", "commit_job", "finish_job", "setup_job"]
 def setup_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:
     """Check the destination and create the job's directory, which must not exist (scenario 31).
 
-    A store has no directories to create, so the job's record stands for it. Hadoop checks and then creates; here, on a
-    store with conditional writes, the second of two concurrent drivers is refused as well.
+    Object stores have no directories, so the job's record takes the place of the job's directory. Hadoop first checks
+    for the directory and then creates it. Here, on a store with conditional writes, the second driver is refused even
+    if two drivers run this concurrently.
 
     Raises:
-        DestinationExistsError: mode ``fail`` and the destination contains data, or the job was started before.
+        DestinationExistsError: the mode is ``fail`` and the destination contains data, or the job was started before.
 
-    Crash: an earlier ``_SUCCESS`` may be deleted, and a record may exist; `find_leftovers` finds it.
+    Crash: an earlier ``_SUCCESS`` may be deleted, and a record may exist, which `find_leftovers` finds.
     """
     job = new_job(ctx, committer, mode, details)
     if job is None:
@@ -68,18 +69,18 @@ def commit_job(
 ) -> JobOutcome:
     """Rename the files of all committed tasks to their final paths.
 
-    Guarantee: on return every file of every manifest in the job's directory is at its final path (C1), and no file of
-    another attempt (C2). The manifests in the directory decide, not the tasks' reports.
+    Guarantee: on return every file of every manifest in the job's directory is at its final path (C1), and no files of
+    other attempts are visible (C2). The manifests in the directory decide which files count, not the tasks' reports.
 
     C3 does not hold: a partitioned attempt may have replaced its task's manifest. C4 does not hold: files appear one by
-    one. C5 does not hold once a job commit has failed halfway: visible files stay, even after an abort. C8 does not
-    hold: two drivers can commit and abort one job at the same time. In the modes that overwrite, C9 does not hold: see
-    `make_room`.
+    one. C5 does not hold once a job commit has failed halfway: files that are already visible stay, even after an
+    abort. C8 does not hold: two drivers can commit and abort one job at the same time. In the modes that overwrite, C9
+    does not hold: see `make_room`.
 
     Raises:
         NotFoundError: the job is over, or one of its manifests or files does not exist.
         InvalidRequestError: a task is missing or reported twice, or two files have the same target. Nothing is visible.
-        DestinationExistsError: a file with a name of the caller's choice already exists (scenario 56).
+        DestinationExistsError: the caller chose a file's name, and a file with that name already exists (scenario 56).
         CorruptDataError: a manifest cannot be parsed, or validation failed.
         UnavailableError: a store call failed. Renamed files are visible; calling again continues.
         OutcomeUnknownError: see `rename_files` and `finish_job`.
@@ -137,10 +138,10 @@ def finish_job(measure: Measure, job: JobRecord, loaded: LoadedJob) -> JobOutcom
 
 # --- abort ------------------------------------------------------------------------------------------------------------
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Delete the job's directory, from any process (scenarios 17 to 22).
+    """Delete the job's directory; may be called from any process, and repeatedly (scenarios 17 to 22).
 
-    A job that ``_SUCCESS`` names is committed: only its clean-up is done, and the outcome says so. Files that a job
-    commit renamed before it failed stay, as in Hadoop (C5 does not hold for them).
+    If ``_SUCCESS`` names the job, it is committed; then this only cleans up, and the outcome says that the job is
+    committed. Files that a job commit renamed before it failed stay, as in Hadoop (C5 does not hold for them).
 
     Crash: a part of the directory is left; run it again.
     """

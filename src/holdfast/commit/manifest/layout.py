@@ -2,7 +2,7 @@
 
 ``_temporary/manifest_<job>/``
 └── ``00/``                                    the attempt at the job
-    ├── ``job.json``                           Holdfast's own: the job is not over while it exists
+    ├── ``job.json``                           Holdfast's own: while it exists, the job is not over
     ├── ``manifests/<task>-manifest.json``     which files to rename; one per task
     │              ``<attempt>-manifest.json.tmp``
     └── ``tasks/<attempt>/…``                  the attempts' files, under their final paths
@@ -30,14 +30,14 @@ __all__ = [
 ]
 
 TEMPORARY = "_temporary"
-"""Shared with other jobs and committers: only a job's own directory is ever deleted in it (C7)."""
+"""A directory shared with other jobs and committers: in it, a job deletes only its own directory (C7)."""
 
 MANIFEST_SUFFIX = "-manifest.json"
-"""The end of the name of every committed task's manifest."""
+"""The suffix of the file names of committed tasks' manifests."""
 
 
 def job_dir(job: JobId) -> str:
-    """Return the directory of a job, with all attempts at it."""
+    """Return the directory of a job, which contains all attempts at the job."""
     return manifest_job_dir(job).rstrip("/")
 
 
@@ -47,7 +47,7 @@ def job_attempt_dir(job: JobRecord) -> str:
 
 
 def job_mark(job: JobRecord) -> str:
-    """Return the path of the job's record. It stands for Hadoop's job attempt directory."""
+    """Return the path of the job's record, which takes the place of Hadoop's job attempt directory."""
     return f"{job_attempt_dir(job)}/job.json"
 
 
@@ -67,7 +67,7 @@ def attempt_dir(job: JobRecord, owner: FileOwner) -> str:
 
 
 def task_manifest(job: JobRecord, task: int) -> str:
-    """Return the path of the task's manifest. The last attempt to rename its own to this path is the committed one."""
+    """Return the path of the task's manifest. The last attempt that renames its manifest to this path wins."""
     return f"{manifests_dir(job)}/{task_name(job.job, task)}{MANIFEST_SUFFIX}"
 
 

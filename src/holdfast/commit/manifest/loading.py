@@ -1,7 +1,7 @@
 """List and load the manifests of a job's tasks in bounded memory.
 
 Hadoop spills the entries of all manifests to a local file between loading and renaming (MAPREDUCE-7435). Here each
-manifest is read once, and what the renames need of it is kept compressed: about ten bytes per file.
+manifest is read once, and the data that the renames need stays in memory, compressed to about ten bytes per file.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class LoadedJob:
         tasks: names of the committed tasks.
         directories: the required directories, and what the tasks found there.
         partitions: directories that receive files (``""`` for the destination itself).
-        statistics: of all tasks.
-        names: the first hundred files.
-        packed: the compressed files, one chunk per task.
+        statistics: the merged statistics of all tasks.
+        names: the targets of the first hundred files.
+        packed: the compressed list of files to rename, one chunk per task.
         marks: digests of the files' targets.
     """
 
@@ -68,7 +68,7 @@ class LoadedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Loaded:
-    """What is kept of one manifest."""
+    """The part of one manifest that stays in memory."""
 
     task: str
     totals: Totals
@@ -81,14 +81,14 @@ class _Loaded:
 
 
 def _mark(path: str) -> bytes:
-    return hashlib.blake2b(path.encode(), digest_size=16).digest()  # a hundred thousand long paths take too much memory
+    return hashlib.blake2b(path.encode(), digest_size=16).digest()  # 100,000 long paths would fill the memory
 
 
 def require_open(ctx: CommitContext, job: JobRecord) -> None:
     """Raise an error if the job is over.
 
     Raises:
-        NotFoundError: it was committed or aborted before (scenarios 8, 10).
+        NotFoundError: the job was already committed or aborted (scenarios 8, 10).
     """
     if file_info(ctx, job_mark(job)) is None:
         raise NotFoundError(
@@ -97,7 +97,7 @@ def require_open(ctx: CommitContext, job: JobRecord) -> None:
 
 
 def check_reported(job: JobRecord, loaded: LoadedJob, commits: Sequence[TaskCommit]) -> None:
-    """Refuse to commit without the manifest of a task that has reported (C1). The reported counts do not matter.
+    """Refuse to commit if the manifest of a task that has reported is missing (C1). Do not check the reported counts.
 
     Raises:
         NotFoundError: a manifest was deleted.
@@ -110,15 +110,15 @@ def check_reported(job: JobRecord, loaded: LoadedJob, commits: Sequence[TaskComm
 
 
 def load_manifests(ctx: CommitContext, job: JobRecord) -> LoadedJob:
-    """Load every manifest in the job's directory: a task counts if it has one there, whoever wrote it.
+    """Load every manifest in the job's directory. A task counts if it has a manifest there, no matter who wrote it.
 
     Raises:
-        CorruptDataError: a manifest is not what a task of this job would write.
+        CorruptDataError: a manifest is not one that a task of this job would write.
         InvalidRequestError: two files have the same target (paper 002, "Benefits": the preflight check).
     """
     prefix = f"{manifests_dir(job)}/"
     listed = [(path, info) for path, info in list_files(ctx, manifests_dir(job)) if path.endswith(MANIFEST_SUFFIX)]
-    listed = [entry for entry in listed if "/" not in entry[0][len(prefix) :]]  # Hadoop lists this one directory
+    listed = [entry for entry in listed if "/" not in entry[0][len(prefix) :]]  # like Hadoop, skip subdirectories
     tasks: set[str] = set()
     packed: list[bytes] = []
     directories: dict[str, DirStatus] = {}
@@ -153,9 +153,9 @@ def load_manifests(ctx: CommitContext, job: JobRecord) -> LoadedJob:
 
 
 def _merged(known: DirStatus | None, status: DirStatus) -> DirStatus:
-    """Merge what two tasks found at a path.
+    """Merge the statuses that two tasks found at one path.
 
-    A file that any task found must be deleted; a directory that any task found existed.
+    If any task found a file, the file must be deleted; if any task found a directory, the directory existed.
     """
     order = (DirStatus.FILE, DirStatus.DIR, DirStatus.CREATED_DIR, DirStatus.UNKNOWN, DirStatus.NOT_FOUND)
     return status if known is None else min(known, status, key=order.index)

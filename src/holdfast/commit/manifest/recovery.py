@@ -1,9 +1,9 @@
 """Find dead `manifest` jobs and choose a recovery action for each.
 
-Hadoop has no recovery for this committer: Spark starts from scratch. But a job commit that had started can be
-completed. Manifests record each file's source and target, and a rename keeps size and etag, so each file can be found
-at its source or at its target. The recipe is paper 001's for pending uploads ("Job Driver failure during Job Commit"),
-with renames in place of completions.
+Hadoop has no recovery for this committer; Spark runs the whole job again. But a job commit that had started can be
+completed: manifests record each file's source and target, and a rename preserves size and etag, so each file can be
+recognized at its source or at its target. The method is the one that paper 001 describes for pending uploads ("Job
+Driver failure during Job Commit"), with renames in place of completions.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _JOB_DIR = re.compile(r"manifest_([^/]+)/(?:(\d\d)/job\.json$)?")
 
 @dataclass(slots=True)
 class _Directory:
-    """A job's directory.
+    """The directory of a job.
 
     Attributes:
-        job_attempt: the attempt of its newest record; None if it has no record.
+        job_attempt: the number of the newest job attempt that has a record; None if there is no record.
     """
 
     job: JobId
@@ -51,16 +51,16 @@ class _Directory:
 
 @dataclass(slots=True, kw_only=True)
 class _FileCounts:
-    """Where a job's files are, in numbers.
+    """The numbers of a job's files, by where they are.
 
     Attributes:
-        pending: at their sources.
-        visible: at their targets, by size and etag.
-        missing: at neither.
-        blocked: pending, and another file exists at the target.
-        unattributed: those of `visible` whose names do not carry the job's id.
+        pending: files at their sources.
+        visible: files at their targets, recognized by size and etag.
+        missing: files at neither path.
+        blocked: pending files whose target is taken by another file.
+        unattributed: files in `visible` whose names do not carry the job's id.
         own: visible files whose names carry the job's id.
-        orphans: those of `own` that no manifest names.
+        orphans: files in `own` that no manifest names.
     """
 
     pending: int = 0
@@ -73,21 +73,22 @@ class _FileCounts:
 
     @property
     def all_visible(self) -> int:
-        """Return the number of visible files that are the job's by name or by manifest."""
+        """Return the number of visible files that belong to the job, according to their names or to a manifest."""
         return self.own + self.unattributed
 
 
 def find_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
-    """List every job that has a directory below the destination, oldest first; live ones included.
+    """List every job that has a directory below the destination, including live jobs; oldest first.
 
-    A job without a record is over, and so is one that ``_SUCCESS`` names. The others died before the end of their job
-    commit, or are alive. *Forward* is chosen only if it is provably right: some files are at their targets, so the job
-    commit had started and all tasks had committed; the others are pending and not blocked; and no other file of the job
-    is visible, as would be the case if a late attempt had replaced a manifest since. Otherwise *back*: visible files
-    whose names carry the job's id are deleted. Files with names of the caller's choice are never deleted: such a job is
-    *kept* until a user decides.
+    A job without a record is over, and so is a job that ``_SUCCESS`` names. All other jobs died before the end of their
+    job commit, or are alive. A job is rolled *forward* only if this is provably right. First, some files are at their
+    targets, so the job commit had started and all tasks had committed. Second, the other files are pending and not
+    blocked. Third, no other file of the job is visible; such a file would mean that a late attempt has replaced a
+    manifest. A job that does not meet these conditions is rolled *back*: visible files whose names carry the job's id
+    are deleted. Files whose names the caller chose are never deleted; a job with such files is *kept* until a user
+    decides.
 
-    A live job that is rolled back fails; the files that it renamed until then are deleted as well.
+    A live job that is rolled back fails, and the files that it has renamed so far are deleted too.
     """
     for directory in _directories(ctx):
         try:
@@ -102,7 +103,7 @@ def _directories(ctx: CommitContext) -> list[_Directory]:
     for path, info in list_files(ctx, TEMPORARY):
         match = _JOB_DIR.match(path, len(TEMPORARY) + 1)
         if match is None or not is_job_id(match[1]):
-            continue  # of another committer, or of Hadoop
+            continue  # belongs to another committer, or to Hadoop
         job = JobId(match[1])
         directory = found.setdefault(job, _Directory(job))
         directory.active_at_s = max(directory.active_at_s, info.modified_at_s)
@@ -159,7 +160,7 @@ def _is_still(ctx: CommitContext, directory: _Directory, expected: Action) -> bo
     try:
         found = _leftover(ctx, directory)
     except NotFoundError:
-        return False  # another process has ended it
+        return False  # another process has ended the job
     if found.action is not expected:
         raise ConflictError("the job has made progress: run recover again", job=directory.job, found=found.reason)
     return True
@@ -218,7 +219,7 @@ def _decide(counts: _FileCounts) -> tuple[Action, str]:
 
 
 def _go_forward(ctx: CommitContext, job: JobRecord, loaded: LoadedJob) -> None:
-    """Rename pending files and end the job. Idempotent. The ``_SUCCESS`` of a job that ended since stays (C6)."""
+    """Rename pending files and end the job. Idempotent. If a later job wrote ``_SUCCESS``, that file stays (C6)."""
     is_newest = file_info(ctx, layout.SUCCESS) is None
     options = replace(
         ctx.settings.hadoop,

@@ -1,4 +1,4 @@
-"""Rename the files of committed tasks to their final paths, in parallel, after deleting what the job replaces.
+"""Delete the files that a job replaces, then rename its committed tasks' files to their final paths, in parallel.
 
 Source: paper 002, "Job Commit"; Hadoop's CreateOutputDirectoriesStage, RenameFilesStage and ValidateRenamedFilesStage.
 Directories are not created here: the store creates a target's directory when it renames.
@@ -24,10 +24,11 @@ REPLACING = frozenset({SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS})
 
 
 def make_room(measure: Measure, job: JobRecord, loaded: LoadedJob) -> None:
-    """Delete what the job replaces, and files that exist where it needs directories (scenario 57).
+    """Delete the files that the job replaces, and files that exist where it needs directories (scenario 57).
 
-    Existing targets stay: the rename replaces them. So this may be repeated after renames have started (C10). Tasks
-    recorded the files in the way when they committed; a file that was added since makes a rename fail.
+    Files at the job's own targets stay, because the renames replace them. So this function may be repeated after
+    renames have started (C10). When tasks committed, they recorded the files that are in the way of directories; such a
+    file that was added later makes a rename fail.
 
     Crash: replaced data is deleted, in part or completely, and its replacement is still hidden (C9 does not hold).
     """
@@ -45,19 +46,19 @@ def make_room(measure: Measure, job: JobRecord, loaded: LoadedJob) -> None:
 def rename_files(measure: Measure, job: JobRecord, loaded: LoadedJob) -> None:
     """Rename every file to its target; stop at the first error (scenario 53).
 
-    Guarantee: on return every file of every committed task is at its target. Idempotent: a file that is already at its
-    target, by its etag, is not touched.
+    Guarantee: on return every file of every committed task is at its target. Idempotent: a file whose etag shows that
+    it is already at its target is not touched.
 
     C4 does not hold: files appear one after the other.
 
     Raises:
         NotFoundError: a file is neither at its source nor at its target (scenario 55).
         DestinationExistsError: another file exists at the target, and neither the mode nor `delete_target_files` allows
-            to replace it (scenario 56).
+            replacing it (scenario 56).
         OutcomeUnknownError: the store did not say whether a file was renamed.
 
-    Crash: some files are visible, the others are at their sources; `find_leftovers` tells which, and recovery
-    continues.
+    Crash: some files are visible, the others are at their sources. `find_leftovers` finds out which files are visible,
+    and recovery continues.
     """
     ctx = measure.ctx
     check_targets = job.mode not in REPLACING
@@ -74,9 +75,9 @@ def rename_files(measure: Measure, job: JobRecord, loaded: LoadedJob) -> None:
 def _may_be_taken(job: JobRecord, loaded: LoadedJob, file: ManifestFile) -> bool:
     """Check whether another file may exist at a file's target.
 
-    A rename of Holdfast replaces an existing target, while one of Hadoop fails, so the target must be checked. Names
-    that carry the job's id belong to this job only, and a directory that did not exist when the tasks committed is
-    empty. Every other file costs one request.
+    Hadoop's rename fails if the target exists, but Holdfast's replaces it, so the target must be checked first. No
+    check is needed for a name that carries the job's id, because no other job uses it, or for a directory that did not
+    exist when the tasks committed, because it is empty. For every other file the check costs one request.
     """
     directory = file.dest.rpartition("/")[0]
     was_there = not directory or loaded.directories.get(directory, DirStatus.UNKNOWN) in (
@@ -103,15 +104,16 @@ def _clear_target(ctx: CommitContext, file: ManifestFile) -> None:
 
 
 def is_same_file(file: ManifestFile, found: ObjectInfo) -> bool:
-    """Check whether `found` is `file`: a rename keeps size and etag. Only the size counts if it has no etag."""
+    """Check whether `found` is `file`: a rename preserves size and etag. Without an etag, only sizes are compared."""
     return found.size_bytes == file.size_bytes and file.etag in ("", found.etag)
 
 
 def _rename_file(measure: Measure, file: ManifestFile) -> None:
     """Rename one file, and check the effect if the store does not answer (paper 002, "Requirements of the Store").
 
-    If the source does not exist, a file with the same etag and size at the target is taken for it: an earlier rename,
-    by this process or another, had its effect. Without etags only a repeated call of this function accepts the target.
+    If the source does not exist, but a file with the same etag and size is at the target, then an earlier rename by
+    this or another process has taken effect. If the file has no etag, the target is accepted only after this call has
+    already tried the rename.
     """
     ctx = measure.ctx
     store = rename(ctx.store)
@@ -139,11 +141,11 @@ def _rename_file(measure: Measure, file: ManifestFile) -> None:
 
 # --- validation -------------------------------------------------------------------------------------------------------
 def validate_files(measure: Measure, loaded: LoadedJob) -> None:
-    """Check whether every file is at its target, with its size and etag (scenario 59).
+    """Check that every file is at its target, with the expected size and etag (scenario 59).
 
     Raises:
-        NotFoundError: one does not exist.
-        CorruptDataError: one is a different file.
+        NotFoundError: a file does not exist.
+        CorruptDataError: a different file is at a target.
     """
     ctx = measure.ctx
 

@@ -1,4 +1,4 @@
-"""Write, commit and abort a task attempt of `manifest`: files in its own directory, then one manifest of the renames.
+"""Write, commit and abort a task attempt of `manifest`: it writes files to its own directory, then one manifest.
 
 Source: paper 002, "Task Commit" and "The Intermediate Manifest"; Hadoop's TaskAttemptScanDirectoryStage and
 SaveTaskManifestStage for the order of calls and the retries.
@@ -29,7 +29,7 @@ from holdfast.stores.base import rename
 
 __all__ = ["abort_task", "commit_task", "open_file"]
 
-_PAUSE_S = 0.5  # as in Hadoop; multiplied by the number of the attempt
+_PAUSE_S = 0.5  # like Hadoop's pause; multiplied by the number of the failed attempt
 
 
 def open_file(scope: TaskScope, path: str) -> RenameSink:
@@ -42,17 +42,19 @@ def open_file(scope: TaskScope, path: str) -> RenameSink:
 def commit_task(scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
     """Scan the attempt's directory and save the list of its files as the task's manifest.
 
-    Guarantee: the manifest appears complete, in one step, and replaces that of another attempt of the task. The last
-    attempt to commit is the task's result, and only its files (scenario 7). Nothing is visible.
+    Guarantee: the manifest appears complete, in one step, and replaces the manifest of any other attempt at the task.
+    So the task's result is exactly the files of the last attempt to commit (scenario 7). Nothing becomes visible.
 
     C3 does not hold: a partitioned attempt may replace the manifest of the attempt that the driver accepted.
 
     Raises:
         NotFoundError: the attempt's files or the job's directory do not exist: the job is over (scenarios 6, 10, 47).
-        ConflictError: another process writes in the attempt's directory (scenario 32).
+        ConflictError: another process writes in the attempt's directory, because two attempts have the same id
+            (scenario 32).
         UnavailableError, OutcomeUnknownError: the manifest could not be saved in `manifest_save_attempts` attempts.
 
-    Crash: before the rename the task has not committed, and its files are deleted with the job; after it, it has.
+    Crash: before the manifest is renamed, the attempt has not committed, and its files are deleted with the job's.
+    After the rename, the attempt has committed.
     """
     ctx, job, owner = scope.ctx, scope.job, scope.owner
     with scope.measure.stage("task_stage_scan_directory"):
@@ -80,8 +82,8 @@ def _scan(
 ) -> tuple[ManifestFile, ...]:
     """List the attempt's directory, which must contain exactly the files that the attempt wrote.
 
-    An attempt that wrote nothing has no directory. It may commit, unless its job is over: in Hadoop the directory that
-    set-up created would not exist then (scenarios 3, 47).
+    An attempt that wrote nothing has no directory. It may commit unless its job is over, as in Hadoop, where the
+    directory that the set-up creates no longer exists then (scenarios 3, 47).
     """
     directory = attempt_dir(job, owner)
     written = {file.source: file for file in files}
@@ -103,7 +105,7 @@ def _scan(
 
 
 def _probe_directories(ctx: CommitContext, dests: list[str]) -> tuple[ManifestDir, ...]:
-    """Return every directory that the files need, with its current status; parents first.
+    """Return all directories that the files need, with their current statuses, parents first.
 
     Nothing exists below a path that is not a directory, so only children of existing directories are checked.
     """
@@ -132,8 +134,8 @@ def _status(ctx: CommitContext, path: str) -> DirStatus:
 def _save(scope: TaskScope, manifest: IntermediateManifest) -> None:
     """Save the manifest, with retries if the store fails (scenarios 48 to 52; MAPREDUCE-7474).
 
-    Each retry starts from the beginning, so it does not matter how far the one before came. The saved manifest counts
-    the failed ones.
+    Each try starts from the beginning, no matter how far the previous one got. The saved manifest's statistics count
+    the failed tries.
     """
     ctx = scope.ctx
     attempts = max(1, ctx.settings.hadoop.manifest_save_attempts)
@@ -162,7 +164,7 @@ def _save_once(scope: TaskScope, manifest: IntermediateManifest) -> None:
         if file_info(ctx, final) is None or ctx.store.get(ctx.key(final)) != data:
             raise
     except InvalidRequestError:
-        # A directory exists at the target. It was not created there on purpose (scenario 52).
+        # A directory exists at the target. Nobody created it there on purpose, so delete it (scenario 52).
         delete_dir(ctx, final)
         store.rename(ctx.key(draft), ctx.key(final))
 

@@ -1,11 +1,11 @@
 """Complete the pending uploads of a whole job in parallel, revert them after an error, or abort them.
 
-A job commit completes sets, one per task. Each set has a name, which refers to a record in a store. Sets are loaded a
-few ahead of the completions, so memory holds some sets and not all (HADOOP-16570). Interface::
+A job commit completes pending sets, one per task. Each set has a name, which refers to a record in a store. Only a few
+sets are loaded ahead of the completions, so that memory never holds all sets (HADOOP-16570). Interface::
 
     published = complete_all(measure, names, load)      # names: Sequence[T]; load: T -> PendingSet
-    abort_sets(measure, names, load)                    # of all sets that can be loaded
-    abort_all(measure, pendings)                        # of any iterable of SinglePending
+    abort_sets(measure, names, load)                    # all uploads of the sets that can be loaded
+    abort_all(measure, pendings)                        # pendings: any iterable of SinglePending
     pending = pending_of_entry(ctx, file, owner, uri=...)   # the record of a file whose parts are all uploaded
 
 Sources: paper 000, VI and XIV.B; paper 001, "Magic Committer" (Task commit, Job Commit); HADOOP-16570.
@@ -61,8 +61,8 @@ class Published:
 
     Attributes:
         sets: the number of sets.
-        paths: the first files, relative to the destination, as many as a report names.
-        statistics: of the tasks whose sets were loaded.
+        paths: the paths of the first files, relative to the destination, as many as a report lists.
+        statistics: the merged statistics of the tasks whose sets were loaded.
     """
 
     sets: int
@@ -72,16 +72,17 @@ class Published:
 
 
 def bucket_name(url: str) -> str:
-    """Return the bucket that records of a destination name; ``file`` for a local destination, which has none."""
+    """Return the bucket of a destination, as its records name it; ``file`` for a local destination."""
     scheme, _, rest = url.partition("://")
     return rest.partition("/")[0] or scheme
 
 
 def pending_of_entry(ctx: CommitContext, file: FileEntry, owner: FileOwner | None, *, uri: str) -> SinglePending:
-    """Return the record of a file whose parts are all uploaded: enough for any process to complete or abort the upload.
+    """Return the record of a file whose parts are all uploaded; with it, any process can complete or abort the upload.
 
     Args:
-        owner: the attempt that wrote it; None if unknown, as for files written through a plain file system.
+        owner: the attempt that wrote the file; None if unknown, for example if it was written through a plain file
+            system.
         uri: the URI of the path that the program wrote to.
     """
     now_s = ctx.clock.now_s()
@@ -103,19 +104,19 @@ def pending_of_entry(ctx: CommitContext, file: FileEntry, owner: FileOwner | Non
 
 
 def etags_of(ctx: CommitContext) -> Etags:
-    """Return the format of etags that the settings ask for: it depends on the release of Hadoop."""
+    """Return the format of etags that the settings choose; releases of Hadoop differ in it."""
     return Etags.TEXTS if ctx.settings.hadoop.etags_as_text else Etags.OBJECTS
 
 
 def writer_of(pending: SinglePending) -> AttemptId | None:
-    """Return the attempt that the record names as the file's writer: two attempts may share a file name."""
+    """Return the attempt that wrote the file, according to its record; two attempts may use the same file name."""
     owner = attempt_owner(pending.task_id)
     return None if owner is None else owner.attempt
 
 
 @dataclass(slots=True)
 class _Run(Generic[T]):
-    """The progress of a run. Workers only append to `completed` and `unknown`, and remove from `pending`."""
+    """The progress of one `complete_all`. Workers only add to `completed` and `unknown`, and remove from `pending`."""
 
     measure: Measure
     sets: Sequence[T]
@@ -156,8 +157,8 @@ class _Run(Generic[T]):
         return pending
 
     def undo(self) -> None:
-        # Deletions first: while uploads are pending, recovery can tell a reverted job from a committed one that lost
-        # files to a later job.
+        # Delete files before aborting uploads: while uploads are pending, recovery can distinguish a reverted job from
+        # a committed job some of whose files a later job has replaced.
         runner = self.measure.ctx.runner
         _run_through(runner.map(self._revert, self.completed))
         abort_all(self.measure, self.pending.values())
@@ -173,7 +174,7 @@ class _Run(Generic[T]):
             self.measure.recorder.count("committer_commits_reverted")
 
     def _revert_if_visible(self, pending: SinglePending) -> None:
-        """Delete a file whose completion was not confirmed. Its upload is aborted by now, so the state is final."""
+        """Delete a file whose completion was not confirmed. Its upload is aborted by now, so it cannot appear later."""
         ctx = self.measure.ctx
         try:
             there = is_published(ctx, pending.file_entry(ctx.prefix), writer_of(pending))
@@ -189,10 +190,11 @@ def _is_named(pending: SinglePending) -> bool:
 
 
 def _complete(ctx: CommitContext, pending: SinglePending) -> bool:
-    """Complete an upload as `complete_upload` does.
+    """Complete an upload with `complete_upload`.
 
-    A file of a Holdfast attempt is identified by its metadata, one of Hadoop's by its etag. If etags of the store carry
-    no information and the name does not carry the job's id, only the size is compared.
+    To recognize an already visible file, a file of a Holdfast attempt is identified by its metadata, and a file of
+    Hadoop's by its etag. If the store's etags are not MD5 sums and the file's name does not carry the job's id, only
+    the size is compared.
     """
     file, writer = pending.file_entry(ctx.prefix), writer_of(pending)
     if writer is not None or not pending.completed_etag or _is_named(pending):
@@ -213,21 +215,22 @@ def complete_all(
 ) -> Published:
     """Make every pending upload of `sets` visible.
 
-    Guarantee: on return all files are visible. After an error none is, best effort: the files that this call completed
-    are deleted, all other uploads of sets that can be loaded are aborted, and the first error is raised, whatever else
-    fails (scenarios 11, 15). A completion whose reply was lost is checked.
+    Guarantee: on return all files are visible. After an error no file is visible, as far as possible: the files that
+    this call completed are deleted, all other uploads of sets that can be loaded are aborted, and the first error is
+    raised, even if the clean-up fails too (scenarios 11, 15). If the reply to a completion is lost, the file's state is
+    checked.
     Memory: the sets that are loaded ahead, and the keys of completed files.
 
     Args:
         sets: small values that identify the sets, such as their names.
         load: loads one set, in a worker thread.
-        revert: False to leave everything as it is after an error, so that the call can be repeated.
+        revert: False to leave all files and uploads as they are after an error, so that the call can be repeated.
 
     Raises:
         NotFoundError: an upload does not exist and its file is not visible.
         HoldfastError: `load` or the store failed.
 
-    Crash: some files are visible (C4 does not hold), the uploads of the others are pending; run it again.
+    Crash: some files are visible (C4 does not hold), and the uploads of the others are pending; run it again.
     """
     ctx = measure.ctx
     run = _Run(measure, sets, load)
@@ -253,7 +256,7 @@ def succeed_with(
     published: Published,
     save: Callable[[CommitContext, bytes], None] | None = None,
 ) -> JobOutcome:
-    """Report the success of a job whose uploads are completed, as `succeed` does."""
+    """Report, with `succeed`, the success of a job whose uploads are completed."""
     return succeed(
         measure,
         job,
@@ -266,10 +269,10 @@ def succeed_with(
 
 
 def has_unlisted_upload(ctx: CommitContext, pending: SinglePending) -> bool:
-    """Check by key whether an upload is pending that a listing by directory has not shown.
+    """Check by key whether an upload is pending although a listing by directory did not show it.
 
-    MinIO shows none of them, other stores lose some: a listing can confirm a record, but it cannot refute it. On stores
-    with complete listings no request is made.
+    MinIO lists no uploads by directory, and other stores omit some. So a listing can prove that an upload is pending,
+    but not that it is not. On stores with complete listings no request is made.
     """
     if ctx.store.capabilities.lists_uploads is Support.YES:
         return False
@@ -277,10 +280,10 @@ def has_unlisted_upload(ctx: CommitContext, pending: SinglePending) -> bool:
 
 
 def abort_all(measure: Measure, pendings: Iterable[SinglePending]) -> int:
-    """Abort pending uploads in parallel; return how many. Missing ones are not an error. Idempotent.
+    """Abort pending uploads in parallel; return how many were aborted. Missing uploads are not an error. Idempotent.
 
-    An upload that cannot be aborted is logged, not raised: an abort follows another error (paper 001, "Failure during
-    task/job abort"), and ``holdfast uploads abort`` finds what is left.
+    If an upload cannot be aborted, this is logged and not raised, because an abort usually follows another error (paper
+    001, "Failure during task/job abort"); ``holdfast uploads abort`` finds the remaining uploads.
     """
     store, recorder = multipart(measure.ctx.store), measure.recorder
 
@@ -297,7 +300,7 @@ def abort_all(measure: Measure, pendings: Iterable[SinglePending]) -> int:
 
 
 def abort_sets(measure: Measure, sets: Iterable[T], load: Callable[[T], PendingSet]) -> int:
-    """Abort every upload of the sets that can be loaded, set by set; return how many."""
+    """Abort every upload of the sets that can be loaded, set by set; return how many were aborted."""
 
     def load_if_possible(name: T) -> Sequence[SinglePending]:
         try:
@@ -314,15 +317,16 @@ def abort_sets(measure: Measure, sets: Iterable[T], load: Callable[[T], PendingS
 
 
 def abort_listed(measure: Measure, select: Callable[[set[Upload]], set[Upload]]) -> None:
-    """Abort those pending uploads of the destination that `select` returns, in parallel, until it returns none.
+    """Abort the destination's pending uploads that `select` chooses, in parallel, until it chooses none.
 
-    A part in flight during the abort can keep an upload alive. So uploads are listed again, at most three times.
+    A part that is in flight during the abort can keep its upload alive. So uploads are listed and aborted up to three
+    times.
 
     Args:
-        select: called with the pending uploads that a listing shows.
+        select: called with the pending uploads that a listing shows; returns the uploads to abort.
 
     Raises:
-        HoldfastError: the store failed; some uploads are aborted.
+        HoldfastError: a store call failed; some uploads are aborted.
     """
     ctx = measure.ctx
     store = multipart(ctx.store)

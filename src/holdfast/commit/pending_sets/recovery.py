@@ -1,22 +1,24 @@
-"""Choose and carry out the recovery action of a dead job with pending sets, by paper 001's recipe.
+"""Choose and carry out the recovery action of a dead job with pending sets, as paper 001 describes.
 
 A job's commits are the uploads that its pending sets name. Each is *pending* if the upload still exists, and *visible*
 if its file exists at the final path. All sets exist before the first upload is completed, and they are deleted only
-after ``_SUCCESS`` or an abort. So:
+after ``_SUCCESS`` or an abort. This leads to four cases:
 
 - Some commits are visible, and all others are pending: the job commit had started. FORWARD.
 - No commit is visible: the job commit had not started. BACK. Only uploads have to be aborted.
 - Some commits are visible, some pending, some neither: the job commit had failed and was deleting its files. BACK if
-  the names carry the job's id. Files with names of the caller's choice may be another job's: KEEP.
-- Nothing is pending: the job is over. CLEAN if all commits are visible or none is. Otherwise the job may have been
-  aborted, or a later job may have replaced its files: KEEP.
+  the names of the visible files carry the job's id. If the caller chose the names, the files may belong to another job:
+  KEEP.
+- Nothing is pending: the job is over. CLEAN if all commits are visible, or none is. If only some are visible, the job
+  may have been aborted, or a later job may have replaced its files: KEEP.
 
-A late attempt may add a set after the job's end, or replace the accepted one (paper 000, VIII.C). Then files of the job
-are visible that no set names (*orphans*). They are never deleted: KEEP, or CLEAN if the job has no sets at all.
+A late attempt may add a set after the job's end, or replace the accepted set (paper 000, VIII.C). Then some visible
+files of the job are named by no set; these are called *orphans*. Orphans are never deleted: KEEP, or CLEAN if the job
+has no sets at all.
 
-One case cannot be proved and is not detected: a clean-up that died halfway, a late set that names none of the job's
-files, and a later job that has replaced just the files whose sets are gone. All three together look like the first
-case.
+One situation looks like the first case and is not detected. It requires three events together: a clean-up died halfway,
+a late attempt wrote a set that names none of the job's files, and a later job replaced exactly the files whose sets had
+been deleted.
 
 Source: paper 001, "Job Driver failure during Job Commit" and "Cleaning up after complete job failure".
 """
@@ -46,12 +48,13 @@ __all__ = ["PendingSetAccess", "pending_set_leftover"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingSetAccess:
-    """How to reach a job's pending sets.
+    """The functions that list, load and delete a job's pending sets.
 
     Attributes:
         names: lists the names of the sets.
         load: loads one set.
-        clean_up: aborts pending uploads and deletes the sets; returns why something is left, or an empty string.
+        clean_up: aborts pending uploads and deletes the sets; returns why something is left, or an empty string if
+            nothing is.
     """
 
     names: Callable[[CommitContext, JobRecord], list[str]]
@@ -85,11 +88,11 @@ class _JobState:
 
     Attributes:
         succeeded: whether ``_SUCCESS`` names this job.
-        damaged: a record that cannot be parsed, or empty.
-        pending, visible, both, missing: the commits by state, as paths; *both* are pending and visible, *missing*
-            neither.
-        orphans: visible files whose names carry the job's id and that are not visible commits.
-        uploads: the number of pending uploads that belong to the job by its sets or its file names.
+        damaged: the key of a record that cannot be parsed; empty if there is none.
+        pending, visible, both, missing: the paths of the commits in each state; commits in `both` are pending and
+            visible, commits in `missing` are neither.
+        orphans: visible files whose names carry the job's id, but which are not among the visible commits.
+        uploads: the number of the job's pending uploads, identified by the job's sets or by file names.
     """
 
     succeeded: bool = False
@@ -140,7 +143,7 @@ def _inspect(ctx: CommitContext, job: JobRecord, sets: PendingSetAccess) -> _Job
 
 
 def _visible_commits(ctx: CommitContext, commits: dict[str, SinglePending], sizes: dict[str, int]) -> set[str]:
-    """Return the commits whose own bytes are visible, not those of another attempt or an older file."""
+    """Return the commits whose file is visible: the commit's own file, not another attempt's or an older one."""
     candidates = [one for path, one in commits.items() if sizes.get(path) == one.size_bytes]
 
     def check(pending: SinglePending) -> tuple[str, bool]:
@@ -193,11 +196,11 @@ def _decide(found: _JobState) -> tuple[Action, str]:
 
 # --- acting -----------------------------------------------------------------------------------------------------------
 def _finish(ctx: CommitContext, job: JobRecord, sets: PendingSetAccess, expected: Action) -> None:
-    """Carry out the recovery action, if it is still the right one: the job may have made progress since the inspection.
+    """Carry out the recovery action if it is still right; the job may have made progress since it was inspected.
 
     Raises:
         ConflictError: the job has made progress.
-        UnavailableError: something is left; run it again.
+        UnavailableError: some uploads or records could not be removed; run it again.
 
     Crash: run it again; a partly finished recovery leads to the same end (C10).
     """
@@ -213,7 +216,7 @@ def _finish(ctx: CommitContext, job: JobRecord, sets: PendingSetAccess, expected
         published = complete_all(measure, names, lambda name: sets.load(measure, job, name), revert=False)
         succeed_with(measure, job, published)
     if action is Action.BACK:
-        # Before the uploads: while some are pending, the next run comes to the same decision.
+        # Delete files before aborting uploads: while uploads are pending, the next run comes to the same decision.
         for batch in batched_keys(measure.ctx.key(path) for path in sorted(found.visible)):
             measure.ctx.store.delete_many(batch)
     left = sets.clean_up(measure, job)

@@ -29,12 +29,14 @@ _log = logging.getLogger(__name__)
 def clean_up(measure: Measure, job: JobRecord, *, with_sets: bool = True) -> str:
     """Abort the job's pending uploads, then delete its records and its scratch files. Idempotent (C10).
 
-    The job's uploads are those that its pending sets name and those whose file names contain its id. With the setting
-    ``abort_pending_uploads`` they are all uploads below the destination, including other jobs', which is Hadoop's
-    default (XIV.C.1). Scratch files on other machines are not deleted; the paper's clean-up does not reach them either.
+    The job's uploads are the uploads that its pending sets name, and those whose file names contain its id. With the
+    setting ``abort_pending_uploads``, which is Hadoop's default (XIV.C.1), all uploads below the destination are
+    aborted, including other jobs'. Scratch files on other machines are not deleted, neither here nor in the paper's
+    clean-up.
 
     Args:
-        with_sets: whether to abort what tasks have committed as well; after a job commit nothing of it is pending.
+        with_sets: whether to abort the uploads that tasks have committed too; after a job commit, none of them is
+            pending.
 
     Returns:
         Why something is left, in one sentence; empty if nothing is. Errors are not raised: an abort must not hide the
@@ -57,7 +59,7 @@ def clean_up(measure: Measure, job: JobRecord, *, with_sets: bool = True) -> str
 
 
 def _abort_uploads(measure: Measure, job: JobId) -> None:
-    """Abort uploads that no pending set names: of attempts that died, or failed and could not abort."""
+    """Abort uploads that no pending set names; their attempts died, or failed and could not abort them."""
 
     def select(pending: set[Upload]) -> set[Upload]:
         if measure.ctx.settings.hadoop.abort_pending_uploads:

@@ -1,20 +1,21 @@
 """Implement `staging-directory` and `staging-partitioned`: tasks write to local disks and upload at task commit.
 
-One record, the pending set, names the uploads of a task. It is committed with the algorithm of `file-v1` in a directory
-that all machines share. The job commit completes the uploads of the sets that it finds there.
+One record, the pending set, names the uploads of a task. The task commits it with the algorithm of `file-v1`, in a
+directory that all machines share. The job commit completes the uploads of the sets that it finds there.
 
 The guarantees of ARCHITECTURE.md hold, except for these:
 
-- C1: if an attempt dies or hangs while its commit replaces an earlier attempt's, the earlier pending set is already
-  deleted. A job that commits now lacks the task's output and does not notice. The same holds for `file-v1`.
-- C3: of two attempts that commit, the later one counts, whichever the driver accepted; also during the job commit.
+- C1: if an attempt dies or hangs while its commit replaces an earlier attempt's pending set, the earlier set is already
+  deleted. If the job commits then, the task's output is missing, and nothing reports this. `file-v1` has the same flaw.
+- C3: if two attempts at a task commit, the later commit counts, no matter which attempt the driver accepted, and even
+  if it happens during the job commit.
 - C4, C5: the job commit completes uploads one by one. A driver that dies halfway leaves some files visible, and an
-  abort does not delete them. `holdfast recover` does, or completes the job: see `staging.recovery`.
+  abort does not delete them. `holdfast recover` deletes them or completes the job; see `staging.recovery`.
 - C6: two jobs, or an old driver and a new one, may write ``_SUCCESS`` in any order.
 - C8: no decision is logged.
 - C9: replaced data is deleted before its replacement is visible. If an attempt dies before it saves its pending set,
-  and a name does not contain the job's id, only ``holdfast uploads`` finds the upload; ``unique_filenames`` adds the id
-  to every name. Scratch files on the machine of a dead task stay there.
+  only ``holdfast uploads`` finds those of its uploads whose file names lack the job's id; ``unique_filenames`` adds the
+  id to every name. Scratch files of a dead task stay on its machine.
 
 Sources: paper 000, VI.1, VI.2, VIII.B and XIV; paper 001, "The Netflix Staging committer".
 """
@@ -74,7 +75,7 @@ def _save_pendingset(ctx: CommitContext, job: JobRecord, owner: FileOwner, pendi
 
 
 def _delete_scratch(ctx: CommitContext, owner: FileOwner) -> None:
-    """Delete an attempt's scratch files after the upload. Log an error: they are deleted with the job's."""
+    """Delete an attempt's scratch files after the upload. Only log errors: the job's clean-up deletes the rest."""
     try:
         delete_dir(scratch_context(ctx), scratch_dir(owner.job, owner))
     except HoldfastError as error:
@@ -89,7 +90,7 @@ class StagingCommitter(Committer):
     """Stage files on each task's machine, upload them at task commit and complete the uploads at job commit.
 
     Attributes:
-        conflicts: what it does about existing data in the destination.
+        conflicts: how the committer treats existing data in the destination.
     """
 
     name: str
@@ -104,7 +105,7 @@ class StagingCommitter(Committer):
         self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
     ) -> JobRecord | None:
         self.check_fit(ctx, mode)
-        # A mode that is checked later, in tasks, must not refuse or skip the destination now.
+        # If a mode is checked later, in tasks, it must not refuse or skip the destination now.
         later = mode in (SaveMode.FAIL, SaveMode.IGNORE) and not self.conflicts.at_setup
         job = new_job(ctx, self.name, SaveMode.APPEND if later else mode, details or {})
         if job is None:
@@ -120,17 +121,17 @@ class StagingCommitter(Committer):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Resolve conflicts, complete the uploads of every pending set, write ``_SUCCESS``, clean up.
+        """Resolve conflicts, complete the uploads of every pending set, write ``_SUCCESS``, then clean up.
 
-        The pending sets are those in the shared directory.
+        The pending sets in the shared directory count, not the tasks' reports.
 
         Guarantee: on return every file of the sets is visible. If an error occurs after conflict resolution has
-        started, the job is aborted, best effort: files that became visible are deleted and all other uploads aborted
-        (scenarios 11 and 46). Replaced data is not restored.
+        started, the job is aborted, as far as possible: files that became visible are deleted and all other uploads are
+        aborted (scenarios 11 and 46). Replaced data is not restored.
 
         Raises:
-            NotFoundError: the job has ended (scenario 8); or an upload does not exist.
-            DestinationExistsError: mode ``fail``, and data was added since the job started.
+            NotFoundError: the job has ended (scenario 8), or an upload does not exist.
+            DestinationExistsError: the mode is ``fail``, and data was added after the job had started.
             CorruptDataError: a set cannot be parsed.
 
         Crash: replaced data may be deleted (C9); some files may be visible and the others pending (C4).
@@ -140,7 +141,7 @@ class StagingCommitter(Committer):
             check_messages(job, commits, tasks)
             with measure.stage("job_stage_load_manifests"):
                 names = list_pendingsets(measure.ctx, job)
-                require_job(measure.ctx, job.job)  # after the listing: a deleted directory lists nothing
+                require_job(measure.ctx, job.job)  # after the listing: a deleted directory would look empty
             try:
                 published = self._publish(measure, job, names)
             except Exception:
@@ -163,9 +164,9 @@ class StagingCommitter(Committer):
             return complete_all(measure, names, load)
 
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Abort the uploads of all pending sets, delete the sets and the scratch files. Visible files stay.
+        """Abort the uploads of all pending sets, then delete the sets and the scratch files. Visible files stay.
 
-        A job that ``_SUCCESS`` names is committed: only its clean-up is finished.
+        If ``_SUCCESS`` names the job, it is committed; then this only finishes its clean-up.
         """
         with measured_abort(ctx) as measure:
             committed = has_succeeded(measure.ctx, job.job)
@@ -188,19 +189,18 @@ class StagingCommitter(Committer):
         return RenameSink(rename(scratch.store), scratch.key(source), "", path, background=scope.background)
 
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Upload the attempt's files, save the pending set, and commit it as `file-v1` does.
+        """Upload the attempt's files, save the pending set, and commit the set with the algorithm of `file-v1`.
 
-        Guarantee: an attempt without files has nothing to commit. Otherwise the task's pending set is that of one
-        attempt, the last one to commit (scenario 7). After an error every upload that was started is aborted (scenarios
-        12 to 15).
+        Guarantee: the task's pending set is the set of the last attempt to commit (scenario 7). An attempt without
+        files has nothing to commit. After an error, every upload that was started is aborted (scenarios 12 to 15).
 
         Raises:
-            NotFoundError: the job has ended (scenario 6), or the shared directory is not shared; or a staged file does
-                not exist.
+            NotFoundError: the job has ended (scenario 6), the shared directory is not really shared, or a staged file
+                does not exist.
 
         Crash: uploads are pending. The task is committed once its pending set is renamed.
-        Source: paper 000, VI.1 (commitTask); the paper's text saves the record before the commit, its program listing
-            after it.
+        Source: paper 000, VI.1 (commitTask). In the paper's text the record is saved before the commit, as here; in its
+        program listing, after the commit.
         """
         measure, owner, job = scope.measure, scope.owner, scope.job
         self.conflicts.check_task(scope.ctx, job, files)
@@ -228,7 +228,7 @@ class StagingCommitter(Committer):
         return report_task(owner, files)
 
     def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-        """Delete the attempt's scratch files on this machine, and its pending set unless it has committed."""
+        """Delete the attempt's scratch files on this machine, and its pending set if the attempt has not committed."""
         delete_dir(scratch_context(ctx), scratch_dir(owner.job, owner))
         abort_attempt(shared_context(ctx, job.job), job, owner)
 
@@ -242,7 +242,7 @@ STAGING_DIRECTORY = StagingCommitter(
 
 STAGING_PARTITIONED = StagingCommitter(
     name="staging-partitioned",
-    summary="as staging-directory, but checks and replaces only the partitions that it writes into",
+    summary="like staging-directory, but checks and replaces only the partitions that it writes into",
     modes=frozenset({SaveMode.APPEND, SaveMode.FAIL, SaveMode.OVERWRITE_PARTITIONS}),
     conflicts=PARTITION_CONFLICTS,
 )

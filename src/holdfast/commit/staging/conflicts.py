@@ -1,4 +1,4 @@
-"""Resolve conflicts of `staging-*` with existing data in the destination, each mode at the moment its paper names.
+"""Resolve conflicts of `staging-*` with existing data in the destination, at the moments that the papers specify.
 
     staging-directory      fail: at job start, and again before the first completion; overwrite: before the first
                            completion, the whole directory
@@ -7,8 +7,8 @@
     append                 never checks (scenario 41)
 
 A partition is a directory that contains a file of the job. Files at the top level are in no partition, so
-`staging-partitioned` accepts them only in mode append: Hadoop's committer would not find them, or would replace the
-whole destination for them.
+`staging-partitioned` accepts them only in mode append: Hadoop's committer would miss such files, or would replace the
+whole destination because of them.
 
 Source: paper 000, VI.2; paper 001, "Conflict Resolution".
 """
@@ -36,13 +36,13 @@ LoadSet = Callable[[str], PendingSet]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictPolicy:
-    """When a committer checks for data that its destination contains, and what it replaces.
+    """When a committer checks its destination for existing data, and which data it replaces.
 
     Attributes:
         at_setup: whether `setup_job` already refuses (``fail``) or skips (``ignore``) a destination that contains data.
         check_task: called with the files of an attempt before it uploads them.
-        resolve: called before the first completion, with the names of the job's pending sets: checks again, or deletes
-            what is replaced.
+        resolve: called before the first completion, with the names of the job's pending sets. Checks again, or deletes
+            the data that the job replaces.
     """
 
     at_setup: bool
@@ -77,7 +77,7 @@ def _refuse_partitions_with_data(ctx: CommitContext, partitions: Iterable[str]) 
     """Raise an error if a file exists in any of the partitions or below them.
 
     Raises:
-        DestinationExistsError: one exists; the error names the partition (scenario 43).
+        DestinationExistsError: a file exists; the error names its partition (scenario 43).
     """
     for partition in sorted(partitions):
         if has_output(_inside(ctx, partition)):
@@ -89,7 +89,7 @@ def _refuse_partitions_with_data(ctx: CommitContext, partitions: Iterable[str]) 
 
 
 def _delete_partitions(ctx: CommitContext, partitions: Iterable[str]) -> None:
-    """Delete the visible files in the partitions and below them, but not in siblings or parents (scenario 45).
+    """Delete the visible files in the partitions and below them, but not in their siblings or parents (scenario 45).
 
     Crash: some files are deleted, and their replacement is not visible yet (C9 does not hold).
 
@@ -107,11 +107,11 @@ def _delete_partitions(ctx: CommitContext, partitions: Iterable[str]) -> None:
 
 # --- policies ---------------------------------------------------------------------------------------------------------
 def _accept_task(ctx: CommitContext, job: JobRecord, files: Sequence[FileEntry]) -> None:
-    """Accept every task: the driver checks the whole directory."""
+    """Accept every task, because the driver checks the whole directory."""
 
 
 def _resolve_directory(measure: Measure, job: JobRecord, names: Sequence[str], load: LoadSet) -> None:
-    """Refuse data (mode ``fail``, scenario 40) or delete all of it (mode ``overwrite``)."""
+    """Refuse existing data (mode ``fail``, scenario 40), or delete all of it (mode ``overwrite``)."""
     if job.mode is SaveMode.FAIL:
         is_to_be_skipped(measure.ctx, SaveMode.FAIL)  # raises the error
     if job.mode is SaveMode.OVERWRITE:
@@ -119,7 +119,7 @@ def _resolve_directory(measure: Measure, job: JobRecord, names: Sequence[str], l
 
 
 def _check_partitions(ctx: CommitContext, job: JobRecord, files: Sequence[FileEntry]) -> None:
-    """Refuse files outside of partitions, and in mode ``fail`` partitions that contain data (scenario 43)."""
+    """Refuse files outside of partitions and, in mode ``fail``, partitions that contain data (scenario 43)."""
     if job.mode is not SaveMode.APPEND:
         partitions = _partitions_of(file.path for file in files)
         if job.mode is SaveMode.FAIL:
@@ -127,7 +127,7 @@ def _check_partitions(ctx: CommitContext, job: JobRecord, files: Sequence[FileEn
 
 
 def _resolve_partitions(measure: Measure, job: JobRecord, names: Sequence[str], load: LoadSet) -> None:
-    """Delete the partitions that any of the job's pending sets names, in one pass over all sets."""
+    """Delete all partitions that the job's pending sets name, in one pass over the sets."""
     if job.mode is not SaveMode.OVERWRITE_PARTITIONS:
         return
     ctx = measure.ctx

@@ -1,11 +1,12 @@
-"""Name the places of `staging-*`, and access them: a task's files on its machine, pending sets in a shared directory.
+"""Name and access the places of `staging-*`: files on each task's machine, and pending sets in a shared directory.
 
     <scratch>/<job>/<attempt>/<path>                                         a task's files until it commits
     <shared>/holdfast-staging/<job>/job.json                                 written first; deleted with all the rest
     <shared>/holdfast-staging/<job>/_temporary/0/_temporary/<attempt>/…      an attempt's pending set
     <shared>/holdfast-staging/<job>/_temporary/0/<task>/uploads.pendingset   committed, by the algorithm of `file-v1`
 
-Sources: paper 000, VI.1 and Table II; XIV.C.2: the job id separates two jobs of the same second (SPARK-33402).
+Sources: paper 000, VI.1 and Table II; XIV.C.2 for the job id, which keeps two jobs of the same second apart
+(SPARK-33402).
 """
 
 from __future__ import annotations
@@ -85,31 +86,31 @@ def shared_place(ctx: CommitContext) -> Place:
 
 
 def staging_context(ctx: CommitContext) -> CommitContext:
-    """Return the context of the part of the shared directory that has one directory per job id."""
+    """Return the context of the part of the shared directory that contains one directory per job id."""
     place = shared_place(ctx)
     return ctx.at(replace(place, prefix=place.prefix + _STAGING))
 
 
 def shared_context(ctx: CommitContext, job: JobId) -> CommitContext:
-    """Return the context of the job's part of the shared directory, which `file-v1` treats as a destination."""
+    """Return the context of the job's part of the shared directory; `file-v1` treats it as a destination."""
     staging = staging_context(ctx)
     return replace(staging, prefix=staging.key(f"{job}/"))
 
 
 # --- the job's record -------------------------------------------------------------------------------------------------
 def announce_job(ctx: CommitContext, job: JobRecord) -> None:
-    """Write the job's record to the shared directory; tasks check it there (`require_job`)."""
+    """Write the job's record to the shared directory, where tasks check for it (`require_job`)."""
     shared = shared_context(ctx, job.job)
     record = replace(job, details={_DESTINATION: ctx.url})
     shared.store.put(shared.key(_RECORD), encode_job(record))
 
 
 def require_job(ctx: CommitContext, job: JobId) -> None:
-    """Raise an error unless the job's record is where the driver wrote it.
+    """Raise an error unless the job's record is visible where the driver wrote it.
 
     Raises:
-        NotFoundError: the job has ended; or this machine sees another directory than the driver, so the driver would
-            never find what a task puts there.
+        NotFoundError: the job has ended, or this machine's directory is not the driver's, so that the driver would
+            never find the pending sets of its tasks.
     """
     shared = shared_context(ctx, job)
     try:
@@ -147,7 +148,7 @@ def find_jobs(ctx: CommitContext) -> Iterator[tuple[CommitContext, JobRecord, fl
         try:
             record = decode_job(key, staging.store.get(key))
         except NotFoundError:
-            continue  # it has just ended
+            continue  # the job has just ended
         except CorruptDataError as error:
             _log.warning(
                 "the record of a job in the shared directory cannot be parsed and is left as it is (%s)", error
@@ -159,9 +160,9 @@ def find_jobs(ctx: CommitContext) -> Iterator[tuple[CommitContext, JobRecord, fl
 
 
 def list_ended_jobs(ctx: CommitContext) -> Iterator[tuple[JobId, float]]:
-    """List jobs of any destination that have no record in the shared directory, with the time of the last write there.
+    """List the jobs in the shared directory that have no record, for any destination, each with its last write time.
 
-    The record is deleted last, so such a job is over, and one of its attempts continued to write.
+    A job's record is deleted last. So a job without a record is over, and one of its attempts continued to write.
     """
     for job, at_s in sorted(staged_jobs(ctx).items()):
         staging = staging_context(ctx)
@@ -202,8 +203,8 @@ def load_pendingset(measure: Measure, job: JobId, path: str) -> PendingSet:
     """Load and check one pending set.
 
     Raises:
-        CorruptDataError: it cannot be parsed, or belongs to another job or destination.
-        NotFoundError: it does not exist.
+        CorruptDataError: the set cannot be parsed, or belongs to another job or destination.
+        NotFoundError: the set does not exist.
     """
     ctx = measure.ctx
     shared = shared_context(ctx, job)

@@ -1,7 +1,7 @@
 """Find dead `staging-*` jobs in the shared directory; `pending_sets.recovery` chooses the recovery action of each.
 
-Without the shared directory only a job's uploads are found, by their names (`emr` lists those). A job without its
-record is over: its late attempts' pending sets are deleted and their uploads aborted.
+Without the shared directory, only a job's uploads can be found, by their names; `emr` lists them. A job without a
+record is over: the pending sets of its late attempts are deleted, and their uploads are aborted.
 
 Source: paper 001, "Job Driver failure before Job Commit", "… during Job Commit".
 """
@@ -40,7 +40,7 @@ _SETS = PendingSetAccess(
 
 
 def staging_leftovers(ctx: CommitContext, committer: str) -> Iterator[Leftover]:
-    """List the jobs of `committer` in the shared directory, live ones included."""
+    """List the jobs of `committer` in the shared directory, including live jobs."""
     if ctx.staging is None or ctx.store.capabilities.multipart is None:
         return
     for destination, job, active_at_s in find_jobs(ctx):
@@ -49,7 +49,7 @@ def staging_leftovers(ctx: CommitContext, committer: str) -> Iterator[Leftover]:
         found = pending_set_leftover(destination, job, active_at_s, _SETS)
         replaces = job.mode in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
         if replaces and found.action is Action.BACK:
-            # Paper 001: it is not recorded how much was deleted before the first completion.
+            # Paper 001: no record says how much was deleted before the first completion.
             found = replace(found, reason=f"{found.reason}; the data that it replaces may already be deleted")
         yield found
     for ended, active_at_s in list_ended_jobs(ctx):
@@ -74,7 +74,7 @@ def _late_uploads(ctx: CommitContext, job: JobId) -> int | None:
         try:
             count = (count or 0) + len(load_pendingset(measure, job, path).commits)
         except (CorruptDataError, NotFoundError):
-            continue  # of another destination, or unreadable
+            continue  # it belongs to another destination, or is unreadable
     return count
 
 
@@ -82,11 +82,11 @@ def _clean_up_ended(ctx: CommitContext, job: JobId, committer: str) -> None:
     """Clean up after a job without a record. Idempotent (C10).
 
     Raises:
-        UnavailableError: something is left; run it again.
+        UnavailableError: some uploads or files could not be removed; run it again.
     """
     measure = Measure(ctx)
     abort_sets(measure, list_saved_pendingsets(ctx, job), lambda path: load_pendingset(measure, job, path))
-    record = JobRecord(job=job, committer=committer, mode=SaveMode.APPEND, started_at_s=0.0)  # all modes end alike
+    record = JobRecord(job=job, committer=committer, mode=SaveMode.APPEND, started_at_s=0.0)  # the mode is not used
     left = clean_up(measure, record)
     if left:
         raise UnavailableError("clean-up is incomplete: run holdfast recover again", job=job, left=left)

@@ -1,4 +1,4 @@
-"""Upload a task's staged files as pending uploads: in parallel, in parts, all or none.
+"""Upload a task's staged files as pending uploads, in parallel and in parts; all of them or none.
 
 Source: paper 000, VI.1 (``uploadFileToPendingCommit``) and XIV.B.3 (HADOOP-15961: progress during the upload).
 """
@@ -37,7 +37,7 @@ def unique_path(path: str, job: JobId) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part of a file: `size_bytes` from `start`."""
+    """A part of a file: `size_bytes` bytes, starting at `start`."""
 
     file: int
     number: int
@@ -70,7 +70,7 @@ def _pieces(ctx: CommitContext, index: int, file: FileEntry) -> Iterator[_Piece]
 
 
 def _batches(pieces: Sequence[_Piece], limit_bytes: int) -> Iterator[list[_Piece]]:
-    """Group pieces that may be in memory at the same time; at least one piece per group."""
+    """Group pieces into batches that fit into memory together; each batch has at least one piece."""
     batch: list[_Piece] = []
     held_bytes = 0
     for piece in pieces:
@@ -86,18 +86,20 @@ def _batches(pieces: Sequence[_Piece], limit_bytes: int) -> Iterator[list[_Piece
 def upload_files(measure: Measure, owner: FileOwner, files: Sequence[FileEntry]) -> list[SinglePending]:
     """Upload an attempt's files as pending uploads to their final names.
 
-    Guarantee: all files are uploaded, or this raises and every upload that it started is aborted, best effort; the
-    first error is raised, even if the abort fails as well (scenarios 12 to 15). Memory: parts of at most
-    ``part_buffer_bytes``. Progress is reported for every part.
+    Guarantee: either all files are uploaded, or every upload that was started is aborted, as far as possible, and the
+    first error is raised, even if the abort fails too (scenarios 12 to 15).
+    Memory: parts of at most ``part_buffer_bytes``. Progress is reported for every part.
 
     Args:
-        files: as the attempt's sinks report them; their paths are relative to the attempt's scratch directory.
+        files: the entries that the attempt's sinks report; their paths are relative to the attempt's scratch directory.
 
     Raises:
-        NotFoundError: a file does not exist on this machine (scenario 68). CorruptDataError: it has become shorter.
+        NotFoundError: a file does not exist on this machine (scenario 68).
+        CorruptDataError: a file has become shorter.
         InvalidRequestError: a file has too many parts; nothing was uploaded.
 
-    Crash: uploads are pending that no record names; those whose names contain the job id are aborted with it.
+    Crash: uploads are pending that no record names. If their file names contain the job id, they are aborted with the
+    job.
     """
     ctx = measure.ctx
     pieces = [piece for index, file in enumerate(files) for piece in _pieces(ctx, index, file)]
@@ -125,7 +127,7 @@ def _target(ctx: CommitContext, job: JobId, file: FileEntry) -> str:
 
 @dataclass(slots=True)
 class _Run:
-    """Uploads in progress. Workers write to different entries of `started` and `parts`."""
+    """The progress of `upload_files`. No two workers write to the same entry of `started` or `parts`."""
 
     measure: Measure
     owner: FileOwner
@@ -165,7 +167,7 @@ class _Run:
                 self.measure.ctx.clock.sleep(0.2 * 2**attempt)
             try:
                 return self.store.upload_part(key, upload_id, piece.number, data)
-            except (UnavailableError, OutcomeUnknownError):  # uploading a part again replaces it
+            except (UnavailableError, OutcomeUnknownError):  # retry: uploading a part again replaces it
                 if attempt == _ATTEMPTS - 1:
                     raise
         raise AssertionError("the last try returns or raises")

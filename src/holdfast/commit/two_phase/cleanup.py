@@ -1,7 +1,8 @@
 """Clean up after jobs that have ended: abort their pending uploads, then delete their folders.
 
-The job's own leftovers come first. Leftovers of zombies and of dead jobs that are found on the way are deleted as well.
-After a decision that work is limited, so that no job pays for what thousands of others left; `recover` has no limit.
+A job's cleanup deletes the job's own leftovers first, and then any leftovers of zombies and dead jobs that it finds on
+the way. After a decision this extra work is limited, so that one job does not pay for the leftovers of thousands of
+others; `recover` has no limit.
 """
 
 from __future__ import annotations
@@ -30,14 +31,15 @@ __all__ = ["clean_up", "clean_up_decided_job", "clean_up_ended_job", "log_refusa
 _log = logging.getLogger(__name__)
 
 _LIMIT = 10_000
-"""How many pending uploads, of all jobs, one job inspects after its decision: ten pages."""
+"""How many pending uploads of all jobs together one job inspects after its decision: ten pages."""
 
 
 def clean_up_decided_job(ctx: CommitContext, entry: LogEntry) -> None:
-    """Clean up after a decided job whose work is otherwise done, and after other jobs that have ended.
+    """Clean up after a decided job that has no other work left, and after other jobs that have ended.
 
-    Guarantee, crash: as for `clean_up`. If the store refuses to list or to delete something, a warning is logged and
-    the leftovers stay until `recover`: the decision is done nevertheless, or every later job would retry the cleanup.
+    Guarantee, crash: as for `clean_up`. If the store refuses to list or to delete something, a warning is logged, and
+    the leftovers stay until `recover`. The decision still counts as done; if it did not, every later job would retry
+    the cleanup.
     """
     with log_refusals(ctx, entry.record):
         clean_up(
@@ -51,7 +53,7 @@ def clean_up_decided_job(ctx: CommitContext, entry: LogEntry) -> None:
 
 
 def clean_up_ended_job(ctx: CommitContext, job: JobRecord) -> None:
-    """Clean up after a job that can no longer be committed, or after zombies of one whose decision is done.
+    """Clean up after a job that can no longer be committed, or after late attempts of a job whose decision is done.
 
     Guarantee, crash: as for `clean_up_decided_job`.
     """
@@ -75,7 +77,7 @@ def log_refusals(ctx: CommitContext, job: JobRecord) -> Iterator[None]:
 
 
 def _listing(job: JobRecord) -> UploadListing:
-    """Return how the server lists uploads, as found when the job started: this saves a request."""
+    """Return how the server lists uploads, as the job's record says; this saves a request."""
     return UploadListing.BY_KEY if job.announced else UploadListing.BY_DIRECTORY
 
 
@@ -89,17 +91,18 @@ def clean_up(
     limit: int | None = None,
     decided: LogEntry | None = None,
 ) -> tuple[int, int]:
-    """Abort what is pending of jobs that have ended, then delete their folders, also those that zombies made later.
+    """Abort the pending uploads of jobs that have ended, then delete their folders, even ones that zombies made later.
 
     Guarantee: a job's ``job.json`` and its intent records are deleted only after a sweep that began when they were
-    listed, so that what they protect or announce is already gone. Intent records stay if their attempt has not
-    reported, because it may be alive, and if the sweep spared what they announce.
+    listed, so the uploads that they protect or announce are already gone. Intent records stay if their attempt has not
+    reported, because it may be alive, and if the sweep spared uploads that they announce.
 
     Args:
         listing: how the server lists pending uploads.
         quiet_s: an attempt that has not written anything for this long is considered dead.
         limit: see `Leftovers`.
-        decided: the decision of the job to clean up after, whose committed uploads are already completed.
+        decided: the decision of the job to clean up after, if there is one; its committed uploads are already
+            completed.
 
     Returns:
         The numbers of aborted uploads and of deleted folders.
@@ -134,18 +137,18 @@ def clean_up(
     now_s = ctx.clock.now_s()
     may_live = {key for key in unreported if not is_quiet(records.intents[key], now_s, quiet_s)}
     retained = records.intents.keys() if contested else may_live
-    deleted = sorted(keys - retained)  # a crash halfway leaves the later ones: attempts/ sorts before job.json
+    deleted = sorted(keys - retained)  # sorted, so that after a crash job.json is left: attempts/ sorts before it
     for batch in batched_keys(deleted):
         ctx.store.delete_many(batch)
     return aborted, len({key[len(prefix) :].partition("/")[0] for key in deleted})
 
 
 def _uncommitted(ctx: CommitContext, entry: LogEntry, manifests: dict[str, float]) -> dict[str, float]:
-    """Return the manifests of attempts that the decision does not name."""
+    """Return the manifests that the decision does not name."""
     if entry.manifests is None:
         return manifests
     if len(manifests) == entry.tasks:
-        return {}  # each task has at least one, so these are the committed ones
+        return {}  # each task has at least one manifest, so all of these are committed
     try:
         named = {ctx.key(ref.key) for ref in load_refs(ctx, entry.manifests, None)}
     except NotFoundError:

@@ -49,7 +49,7 @@ __all__ = [
 T = TypeVar("T")
 
 
-_GZIP = 31  # zlib's code for the gzip format; it stores no time, so equal lists have equal bytes
+_GZIP = 31  # zlib's code for the gzip format; it stores no timestamp, so equal lists have equal bytes
 _GZIP_MAGIC = b"\x1f\x8b"
 _LOG_FORMAT = "holdfast-log/1"
 _MANIFEST_FORMAT = "holdfast-manifest/1"
@@ -87,9 +87,9 @@ def encode_refs(refs: Iterable[ManifestRef]) -> bytes:
 
 
 def encode_replaced(files: Iterable[Replaced]) -> tuple[bytes, int]:
-    """Encode a list of replaced files, one line per file, and return the number of lines with it.
+    """Encode a list of replaced files, one line per file; return the bytes and the number of lines.
 
-    The list is compressed line by line: a job may replace a million files, and the list is one object.
+    The list is compressed line by line to save memory: it is one object, and a job may replace a million files.
     """
     packer = zlib.compressobj(level=1, wbits=_GZIP)
     packed = bytearray()
@@ -180,7 +180,7 @@ def _read_file(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId)
 
 
 def decode_manifest(ref: ManifestRef, data: bytes) -> TaskManifest:
-    """Decode the manifest that `ref` names; its digest must match."""
+    """Decode the manifest that `ref` names; the digest of `data` must match."""
 
     def decode() -> TaskManifest:
         require(digest(data) == ref.sha256, "its digest differs from the one that the task reported")
@@ -194,7 +194,7 @@ def decode_manifest(ref: ManifestRef, data: bytes) -> TaskManifest:
 
 
 def decode_leftover_manifest(key: str, data: bytes) -> TaskManifest:
-    """Decode a leftover manifest, which no decision names; `key` must be the key of this attempt's manifest."""
+    """Decode a leftover manifest, which no decision names; `key` must be the key of its attempt's manifest."""
 
     def decode() -> TaskManifest:
         manifest = _read_manifest(data)
@@ -217,7 +217,7 @@ def _read_manifest(data: bytes) -> TaskManifest:
 
 
 def _decode_lines(ref: ListRef, data: bytes, read: Callable[[dict[str, Any]], T]) -> Iterator[T]:
-    """Iterate over the records of a list. Only the compressed list is in memory: it may name a million files."""
+    """Iterate over the records of a list, decompressing it lazily, because it may name a million files."""
 
     def lines() -> Iterator[bytes]:
         file = io.BytesIO(data)
@@ -240,7 +240,7 @@ def _count(lines: Iterator[bytes]) -> int:
 
 
 def decode_refs(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
-    """Decode the list of manifests that `ref` names; its digest must match."""
+    """Decode the list of manifests that `ref` names; the digest of `data` must match."""
 
     def read(value: dict[str, Any]) -> ManifestRef:
         return ManifestRef(
@@ -258,7 +258,7 @@ def decode_replaced(ref: ListRef, data: bytes) -> Iterator[Replaced]:
 
     def read(value: dict[str, Any]) -> Replaced:
         path = text_field(value, "path")
-        require(not layout.is_hidden(path), "path is not output")  # hidden covers ".." too
+        require(not layout.is_hidden(path), "path is not output")  # is_hidden covers ".." too
         return Replaced(path=path, size_bytes=count_field(value, "bytes"), etag=text_field(value, "etag", empty=True))
 
     return _decode_lines(ref, data, read)
@@ -293,7 +293,7 @@ def decode_open_job(key: str, data: bytes) -> JobRecord:
 
 
 def decode_entry(key: str, seq: int, data: bytes) -> LogEntry:
-    """Decode a decision; it must contain the number in its key."""
+    """Decode a decision, which must contain its number `seq`."""
 
     def decode() -> LogEntry:
         value = json_object(data)

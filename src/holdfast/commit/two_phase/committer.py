@@ -1,7 +1,7 @@
 """Define the `two_phase` committer: one entry in the decision log commits a job, then its files become visible.
 
-Tasks write hidden files under names that are never used twice, and each writes one manifest at the end. The driver's
-log entry decides the job (C8); any process can roll the decision forward, at any time (C10).
+Tasks write hidden files under names that are never used twice, and each task writes one manifest at the end. The
+driver's log entry decides the job (C8). Any process can roll the decision forward, at any time (C10).
 
 Source: paper 000, VIII.A for the properties that must hold, XI and XIII for how tasks pass their file lists to the
 driver; the decision log, helping and fencing are Holdfast's own (docs/decisions).
@@ -33,7 +33,7 @@ __all__ = ["TWO_PHASE", "TwoPhaseCommitter"]
 
 @final
 class TwoPhaseCommitter(Committer):
-    """Keeps files hidden until one log entry decides the job; then all of them become visible."""
+    """Hides files until one log entry decides the job; then makes all of them visible."""
 
     name = "two_phase"
     summary = "hidden files, one decision record, then all of them visible"
@@ -52,7 +52,7 @@ class TwoPhaseCommitter(Committer):
         Raises also:
             UnsupportedError: the store ignores conditional writes.
 
-        Crash: at most a ``job.json``, which `recover` deletes.
+        Crash: leaves at most a ``job.json``, which `recover` deletes.
         """
         self.check_fit(ctx, mode)
         record = describe_job(ctx, self.name, mode, details or {})
@@ -67,19 +67,19 @@ class TwoPhaseCommitter(Committer):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Decide a job, then make it visible; see `holdfast.commit.two_phase.job.commit_job`."""
+        """Decide a job, then make its output visible; see `holdfast.commit.two_phase.job.commit_job`."""
         with measured_commit(ctx, self.name, job) as measure:
             outcome = commit_job(measure, job, commits, tasks)
         return report_commit(ctx, measure, outcome)
 
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Abort a job, or roll forward its logged commit; see `holdfast.commit.two_phase.job.abort_job`."""
+        """Abort a job, or roll it forward if its commit is logged; see `holdfast.commit.two_phase.job.abort_job`."""
         with measured_abort(ctx) as measure:
             outcome = abort_job(measure, job)
         return report_abort(ctx, measure, self.name, job, outcome)
 
     def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
-        """Return nothing: `holdfast.commit.two_phase.recovery` finds jobs by the log."""
+        """Yield nothing: `holdfast.commit.two_phase.recovery` finds the jobs of this committer."""
         return iter(())
 
     # --- tasks --------------------------------------------------------------------------------------------------------
@@ -90,9 +90,9 @@ class TwoPhaseCommitter(Committer):
         return publication_of(scope.job).open_file(scope, path)
 
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Write the manifest.
+        """Write the attempt's manifest.
 
-        Guarantee: the returned value pins the manifest's bytes; nothing is visible.
+        Guarantee: the returned report contains the digest of the manifest's bytes; nothing becomes visible.
         """
         owner, totals = scope.owner, totals_of(files)
         manifest = TaskManifest(
@@ -111,7 +111,7 @@ class TwoPhaseCommitter(Committer):
         return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals, ref=ref, inline=inline)
 
     def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-        """Do nothing: the sinks have discarded their files, and the job's cleanup deletes what a dead process left."""
+        """Do nothing: the sinks have discarded their files, and the job's cleanup handles dead attempts."""
 
 
 TWO_PHASE = TwoPhaseCommitter()

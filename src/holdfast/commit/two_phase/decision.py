@@ -1,4 +1,4 @@
-"""Decide a job: check everything that can be known beforehand, then append one entry to the log (C8, C11)."""
+"""Decide a job: make every check that is possible beforehand, then append one entry to the log (C8, C11)."""
 
 from __future__ import annotations
 
@@ -26,25 +26,26 @@ from holdfast.versioned_log import LogView
 __all__ = ["decide", "is_already_committed", "read_log_after"]
 
 _MAY_EXPIRE_S = 6 * 3600.0
-"""No server expires an upload that is younger: MinIO waits 24 hours, and bucket lifecycle rules count in days."""
+"""No server expires uploads younger than this: MinIO waits 24 hours, and bucket lifecycle rules count in days."""
 
 
 def decide(ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView) -> DecisionResult:
-    """Append the job's commit entry to the log, unless the job is decided or skipped.
+    """Append the job's commit entry to the log, unless the job is already decided or has to be skipped.
 
-    Guarantee: an error is raised only if no other driver of the job has decided it meanwhile.
+    Guarantee: no error is raised if another driver of the job has decided it in the meantime.
 
     Raises:
         InvalidRequestError: one of the job's files could not be made visible; the message says which.
-        ConflictError: the job conflicts with an earlier one that cannot be rolled forward, does not fit the table, or
-            too many other jobs are deciding.
+        ConflictError: the job conflicts with an earlier job that cannot be rolled forward, or does not fit the table,
+            or too many other jobs are being decided.
         NotFoundError: uploads of a job that ran for a long time have expired.
-        DestinationExistsError: mode ``fail`` finds data, or a file name that the caller chose is taken.
+        DestinationExistsError: the mode is ``fail`` and the destination contains data, or a file name that the caller
+            chose is taken.
     """
     try:
         return _append_commit(ctx, job, prepared, view)
     except HoldfastError:
-        # If another driver of the job has decided it, the job's own visible files may have caused the error.
+        # The error may have been caused by the job's own visible files, if another driver has decided the job.
         with contextlib.suppress(FencedError):
             decided = find_decision(ctx, read_log(ctx), job.job, job.base_seq)
             if decided is not None:
@@ -53,7 +54,7 @@ def decide(ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
 
 
 def _append_commit(ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView) -> DecisionResult:
-    """Check the job against the newest entry, then append the job's own; start over if another job comes first."""
+    """Check the job against the newest entry, then append its own entry; start over if another job comes first."""
     draft = _draft_entry(ctx, job, prepared)
     refuse_nested(ctx, first=is_first(ctx, view), deciding=True)
     _refuse_expired(ctx, job, prepared)
@@ -109,16 +110,16 @@ def _draft_entry(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> LogE
 
 
 def is_already_committed(ctx: CommitContext, job: JobRecord, state: LogState, view: LogView) -> bool:
-    """Check whether another job has committed what `job` would add: its stream batch, or the write with its write id.
+    """Check whether the stream batch that `job` would commit, or the write with its write id, is already committed.
 
     Args:
-        state: the state after the newest entry of `view`.
+        state: the state that the newest entry of `view` contains.
     """
     return is_committed_batch(job, state.streams) or is_written(ctx, job, view)
 
 
 def read_log_after(ctx: CommitContext, seen: int, attempt: int) -> LogView:
-    """Read the log after another writer has appended an entry after `seen`; wait once if that is not listed yet."""
+    """Read the log again after another writer has appended to it; if no entry after `seen` is listed yet, wait once."""
     view = read_log(ctx)
     if view.head <= seen:
         ctx.clock.sleep(min(0.05 * 2.0**attempt, 1.0))
@@ -127,10 +128,10 @@ def read_log_after(ctx: CommitContext, seen: int, attempt: int) -> LogView:
 
 
 def _refuse_expired(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> None:
-    """Check that the uploads of a long job are still pending: the server or a lifecycle rule may have aborted them.
+    """Check that a long job's uploads are still pending; the server or a lifecycle rule may have aborted them.
 
     Raises:
-        NotFoundError: some have expired. The job is undecided.
+        NotFoundError: some uploads have expired. The job is undecided.
     """
     if job.publication != UPLOADS.name or ctx.clock.now_s() - job.started_at_s < _MAY_EXPIRE_S:
         return
@@ -147,9 +148,10 @@ def _refuse_expired(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> N
 
 
 def _targets(job: JobRecord, prepared: Prepared) -> list[str]:
-    """List paths that must not be blocked.
+    """List the paths that must be free to write to.
 
-    These are the names that the caller chose, the report, and one generated name in each of the job's directories.
+    These are the names that the caller chose, ``_SUCCESS``, the record of the write id if there is one, and one
+    generated name in each of the job's directories.
     """
     ours = (f"{directory}/{job.job}" if directory else job.job for directory in sorted(prepared.partitions))
     written = [layout.write_record(job.job)] if write_id_of(job) else []

@@ -1,4 +1,4 @@
-"""Read and write the decision log: creating entry ``head + 1`` is the moment at which a job is decided (C8)."""
+"""Read and write the decision log. A job is decided at the moment when its entry ``head + 1`` is created (C8)."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ def read_entry(ctx: CommitContext, seq: int) -> LogEntry:
     """Return one decision.
 
     Raises:
-        CorruptDataError: its bytes are not a decision.
-        NotFoundError: it was trimmed meanwhile.
+        CorruptDataError: the stored bytes are not a decision.
+        NotFoundError: the decision has been trimmed.
     """
     return decision_log(ctx).entry(seq)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Newest:
-    """The state that the next decision copies.
+    """The state that the newest decision left, on which the next one builds.
 
     Attributes:
-        state: the state after the newest decision.
-        token: of the newest decision, empty if there is none.
+        state: the state that the newest decision contains.
+        token: the token of the newest decision; empty if there is none.
     """
 
     state: LogState = field(default_factory=LogState)
@@ -67,7 +67,7 @@ class Newest:
 
 
 def read_newest(ctx: CommitContext, view: LogView) -> Newest | None:
-    """Return the state after the newest decision; None if the log has moved on and was trimmed meanwhile."""
+    """Return the state after the newest decision in `view`; None if that decision has already been trimmed."""
     if view.head == 0:
         return Newest()
     try:
@@ -78,18 +78,18 @@ def read_newest(ctx: CommitContext, view: LogView) -> Newest | None:
 
 
 def read_entries(ctx: CommitContext, seqs: Iterable[int]) -> Iterator[LogEntry]:
-    """Iterate over decisions by their numbers, in the given order."""
+    """Iterate over the decisions with these numbers, in the given order."""
     return decision_log(ctx).entries(seqs)
 
 
 def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> LogEntry | None:
-    """Return the decision about `job` among the entries after number `after`, or None if it is undecided.
+    """Return the decision about `job` among the entries after number `after`; None if the job is undecided.
 
     Guarantee: None is returned only after every retained entry after `after` has been searched.
 
     Raises:
-        FencedError: no retained entry is about the job, and the log does not reach back to `after`: it was trimmed or
-            removed, so it is unknown whether the job was aborted. Run the job again.
+        FencedError: no retained entry decides the job, and the log does not reach back to `after`, because it was
+            trimmed or removed. So it is unknown whether the job was aborted. Run the job again.
     """
     try:
         return decision_log(ctx).find(view, lambda entry: entry.job == job, after)
@@ -105,9 +105,9 @@ def append_entry(ctx: CommitContext, entry: LogEntry) -> LogEntry:
     Guarantee: the returned entry is part of the log's one order; see `VersionedLog.append`.
 
     Raises:
-        FencedError: the entry was created in the trimmed past, or it counts and has been trimmed again; the log cannot
-            tell which. If the job's record exists, the job is undecided, and the next trim deletes the entry; otherwise
-            the job has ended.
+        FencedError: either `entry` was created too late and is ignored, or it is valid and has already been trimmed;
+            the log cannot tell which. If the job's record exists, the job is undecided, and the next trim deletes the
+            entry. If the record does not exist, the job has ended.
     """
     try:
         return decision_log(ctx).append(entry, encode_entry(entry), lambda other: other.job == entry.job)
@@ -131,7 +131,7 @@ def _left_behind(ctx: CommitContext, job: JobId) -> FencedError:
 
 
 def job_exists(ctx: CommitContext, job: JobId) -> bool:
-    """Check whether the job's record exists: such a job has not ended, even if the log has trimmed its entry."""
+    """Check whether the job's record exists; if so, the job has not ended, even if its log entry has been trimmed."""
     return ctx.records.exists(layout.job_record(job))
 
 
@@ -146,5 +146,5 @@ def trim_log(ctx: CommitContext, view: LogView) -> None:
 
 
 def record_exists(ctx: CommitContext, seq: int, mark: str) -> bool:
-    """Check whether a record of a decision exists: ``json`` for the decision itself, ``visible`` or ``done``."""
+    """Check whether a decision's record exists: the decision itself (``json``) or its mark ``visible`` or ``done``."""
     return decision_log(ctx).exists(seq, mark)

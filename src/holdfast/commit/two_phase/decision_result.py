@@ -1,4 +1,4 @@
-"""Describe the result of deciding a job."""
+"""Define the possible results of deciding a job."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Committed:
     """The log contains an entry that commits the job.
 
     Attributes:
-        view: the log right after this process created the entry; None if another process created it, or if it was
-            already in the log.
+        view: the log right after this process created the entry; None if another process created the entry, or if it
+            was already in the log.
         cache: manifests that this process still holds in memory; None if it loaded none.
     """
 
@@ -30,7 +30,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aborted:
-    """The log contains an entry that aborts the job: another process has given it up."""
+    """The log contains an entry that aborts the job: another process has given up on the job."""
 
     entry: LogEntry
 
@@ -39,7 +39,7 @@ class Aborted:
 class Skipped:
     """The log contains no entry about the job, and needs none.
 
-    The job's batch or its write id is already committed, or mode ``ignore`` finds data at the destination.
+    The job's batch or its write id is already committed, or the mode is ``ignore`` and the destination contains data.
     """
 
 
@@ -47,7 +47,7 @@ DecisionResult: TypeAlias = Committed | Aborted | Skipped
 
 
 def result_of(entry: LogEntry, *, view: LogView | None = None, cache: ManifestCache | None = None) -> DecisionResult:
-    """Return what a log entry about a job means for it."""
+    """Convert a job's log entry to a result."""
     if entry.kind is Kind.ABORT:
         return Aborted(entry=entry)
     return Committed(entry=entry, view=view, cache=cache)

@@ -1,8 +1,8 @@
 """Help earlier jobs: roll their decisions forward before the next job is decided.
 
-A decision stands even if the work after it fails: a directory may block a file name, an upload may be lost, a
-permission may have been revoked. Such work stays pending and is logged, and every later job retries it. It blocks only
-jobs that conflict with it.
+A decision stands even if the work after it fails, for example because a directory blocks a file name, an upload is
+lost, or a permission has been revoked. Such work stays pending, a warning is logged, and every later job retries the
+work. Pending work blocks only jobs that conflict with it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class StuckDecision:
     """A decision that could not be rolled forward.
 
     Attributes:
-        error: why.
-        is_visible: whether the decision is marked visible; None if the store could not tell.
+        error: why it could not be rolled forward.
+        is_visible: whether the decision is marked visible; None if the store did not answer.
     """
 
     entry: LogEntry
@@ -44,11 +44,11 @@ class StuckDecision:
 
 
 def help_earlier_jobs(ctx: CommitContext, view: LogView) -> list[StuckDecision]:
-    """Roll forward every decision that is not done, oldest first, and return those that are stuck.
+    """Roll forward every decision that is not done, oldest first, and return the decisions that are stuck.
 
-    Ensures: when the next job is decided, every earlier decision is done or is returned here. So if a decision's roll
-    forward does not find a pending upload or file, the only explanation is that the decision is already done; a job
-    that would replace its output has to wait (`refuse_conflicts`).
+    Ensures: when the next job is decided, every earlier decision is done or is returned here. A job that would replace
+    the output of a returned decision has to wait (`refuse_conflicts`). So if a roll forward does not find a pending
+    upload or file, the only explanation is that its decision is already done.
 
     Raises:
         CorruptDataError: a log entry cannot be read, so its conflicts are unknown.
@@ -58,7 +58,7 @@ def help_earlier_jobs(ctx: CommitContext, view: LogView) -> list[StuckDecision]:
         try:
             entry = read_entry(ctx, seq)
         except NotFoundError:
-            continue  # another process has completed it, and the entry has been trimmed since
+            continue  # another process has completed the decision, and its entry has been trimmed
         try:
             roll_forward(Measure(ctx), entry, visible=seq in view.visible)
         except HoldfastError as error:
@@ -68,7 +68,7 @@ def help_earlier_jobs(ctx: CommitContext, view: LogView) -> list[StuckDecision]:
 
 
 def _is_visible(ctx: CommitContext, view: LogView, entry: LogEntry) -> bool | None:
-    """Check whether a stuck decision is visible: the failed roll forward may have marked it just now."""
+    """Check whether a stuck decision is visible; the failed roll forward may just have marked it."""
     if entry.kind is Kind.ABORT:
         return False
     if entry.seq in view.visible:
@@ -80,10 +80,10 @@ def _is_visible(ctx: CommitContext, view: LogView, entry: LogEntry) -> bool | No
 
 
 def refuse_conflicts(ctx: CommitContext, job: JobRecord, prepared: Prepared, stuck: Sequence[StuckDecision]) -> None:
-    """Refuse a job that conflicts with the pending work of an earlier one: the order of the log would be lost.
+    """Refuse a job that conflicts with an earlier job's pending work, because it would take effect before that work.
 
     Raises:
-        ConflictError: names the earlier job and the cause. The job is undecided.
+        ConflictError: the jobs conflict; the error names the earlier job and the cause. The new job is undecided.
     """
     for earlier in stuck:
         if earlier.entry.kind is Kind.COMMIT and _conflicts(ctx, job, prepared, earlier):
@@ -97,16 +97,17 @@ def refuse_conflicts(ctx: CommitContext, job: JobRecord, prepared: Prepared, stu
 
 
 def _conflicts(ctx: CommitContext, job: JobRecord, prepared: Prepared, earlier: StuckDecision) -> bool:
-    """Check whether a job conflicts with what a stuck decision still has to publish or delete. If in doubt, it does."""
+    """Check whether a job conflicts with files that a stuck decision must still publish or delete; if in doubt, yes."""
     entry = earlier.entry
     streams = [one.stream.stream for one in (job, entry.record) if one.stream is not None]
     if len(streams) == 2 and streams[0] == streams[1]:
-        return True  # the clean-up of a batch also deletes what earlier batches have pending
+        return True  # cleaning up after a batch also aborts the pending uploads of earlier batches
     if earlier.is_visible is None:
         return True
     try:
         if earlier.is_visible:
-            # It may still delete what it replaced, and a new file with the same bytes has the same etag.
+            # The decision may still delete files that it replaces, and a new file with the same bytes has the same
+            # etag.
             return bool(prepared.chosen) and any(file.path in prepared.chosen for file in load_replaced(ctx, entry))
         if job.mode in _NEED_ALL or entry.record.mode is SaveMode.OVERWRITE:
             return True
@@ -116,13 +117,13 @@ def _conflicts(ctx: CommitContext, job: JobRecord, prepared: Prepared, earlier: 
         files = (file for manifest in committed_manifests(ctx, entry) for file in manifest.files)
         return any(_overlaps(ctx, file.path, prepared, by_partition) for file in files)
     except HoldfastError:
-        return True  # its records are lost, or cannot be read at the moment
+        return True  # the decision's records are lost, or cannot be read at the moment
 
 
 def _overlaps(ctx: CommitContext, path: str, prepared: Prepared, by_partition: bool) -> bool:
     if by_partition and ctx.partition(path.rpartition("/")[0]) in prepared.partitions:
         return True
-    # A chosen name may also be a directory of the other job, or lie below one of its files.
+    # A name that the caller chose may also be a directory of the other job, or lie below one of its files.
     return any(
         path == other or path.startswith(f"{other}/") or other.startswith(f"{path}/") for other in prepared.chosen
     )

@@ -23,7 +23,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Decisions in order, and undecided jobs, which are running or dead."""
+    """The decisions in order, and the undecided jobs, each of which is either running or dead."""
 
     decisions: list[Decision]
     open_jobs: list[OpenJob]

@@ -61,12 +61,12 @@ _log = logging.getLogger(__name__)
 def describe_job(
     ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object], view: LogView | None = None
 ) -> JobRecord | None:
-    """Check the destination and return the record of a new job. Leaves nothing in the store.
+    """Check the destination and return the record of a new job. Nothing is left in the store.
 
     Args:
         view: the log, if the caller has just read it.
 
-    Returns, raises: as `Committer.setup_job`, except that conditional writes are not tried (see `announce_job`).
+    Returns, raises: like `Committer.setup_job`, except that conditional writes are not tested (see `announce_job`).
     """
     publication = choose_publication(ctx.store)
     view = view or read_log(ctx)
@@ -88,15 +88,15 @@ def describe_job(
 
 
 def announce_job(ctx: CommitContext, record: JobRecord) -> None:
-    """Write the job's record, which marks the job active: cleanup by other jobs spares its uploads.
+    """Write the job's record, which marks the job as active, so that cleanup by other jobs spares its uploads.
 
     Guarantee: returns only once the record exists. Several processes of one job may announce it with the same record:
-    one write wins, and the others find their own record.
+    one write wins, and the other processes find a record equal to their own.
 
     Raises:
         UnsupportedError: the store ignores conditional writes.
 
-    Crash: at most a ``job.json``, which `recover` deletes.
+    Crash: leaves at most a ``job.json``, which `recover` deletes.
     """
     data = encode_job(record)
     found = ctx.records.create(layout.job_record(record.job), data)
@@ -106,7 +106,7 @@ def announce_job(ctx: CommitContext, record: JobRecord) -> None:
 
 
 def _require_conditional_writes(ctx: CommitContext, record: JobRecord, data: bytes) -> None:
-    """Try a conditional write on the job's own record: C8 relies on put-if-absent, and some servers ignore it."""
+    """Test a conditional write on the job's own record: C8 relies on put-if-absent, which some servers ignore."""
     known = ctx.store.capabilities.conditional_put
     if ctx.settings.allow_unfenced or known is Support.YES:
         return
@@ -125,26 +125,27 @@ def _require_conditional_writes(ctx: CommitContext, record: JobRecord, data: byt
 def commit_job(
     measure: Measure, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
 ) -> JobOutcome:
-    """Decide a job, then make it visible.
+    """Decide a job, then make its output visible.
 
     Guarantee: returns only after the decision is in the log. From then on the job is committed, whatever happens (C8):
-    a failure of the remaining work is reported in the outcome, never as a failed commit. Calling it again, also from
-    another process, gives the same decision. If a stream's batch is already committed, the job is aborted.
+    a failure of the remaining work is reported in the outcome, never as a failed commit. Calling this again, even from
+    another process, yields the same decision. If the job's stream batch or its write id is already committed, the job
+    is aborted.
 
     Args:
         commits: the commit messages of the tasks' accepted attempts, one per task.
-        tasks: the numbers of the tasks; or only how many there are, if they are numbered from 0.
+        tasks: the numbers of all tasks, or just the number of tasks if they are numbered from 0.
 
     Raises:
         InvalidRequestError: a task is missing or reported twice, two files have the same target, or a stream has
             another checkpoint. The job is undecided.
-        ConflictError: the job does not fit the table as it is now, or conflicts with an earlier job that cannot be
-            rolled forward. The job is undecided.
-        DestinationExistsError: mode ``fail``, and another job has added data meanwhile; or the caller chose a file name
-            that is taken. The job is undecided.
+        ConflictError: the job does not fit the current table, or conflicts with an earlier job that cannot be rolled
+            forward. The job is undecided.
+        DestinationExistsError: the mode is ``fail`` and another job has added data in the meantime, or the caller chose
+            a file name that is taken. The job is undecided.
         FencedError: another process has aborted the job. Stop.
         CorruptDataError: a manifest or a log record cannot be read (the job is undecided), or files of the job are lost
-            (it is committed).
+            (the job is committed).
         OutcomeUnknownError: the store did not confirm the decision. Call `abort_job`, which reads the log first.
 
     Crash: the job is undecided until its log entry exists, and committed from then on; `recover` or the next job does
@@ -169,7 +170,7 @@ def commit_job(
 def _decide(
     measure: Measure, job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]
 ) -> DecisionResult:
-    """Find the decision about the job in the log, or load its manifests and decide it now."""
+    """Find the decision about the job in the log; if there is none, load the job's manifests and decide it now."""
     ctx = measure.ctx
     view = read_log(ctx)
     decided = find_decision(ctx, view, job.job, job.base_seq)
@@ -190,12 +191,12 @@ def _load_manifests(measure: Measure, job: JobRecord, reports: Sequence[TaskComm
 
 
 def _explain_missing_manifest(ctx: CommitContext, job: JobRecord, seen: int, error: NotFoundError) -> DecisionResult:
-    """Find the decision of another process that made the job's manifests disappear.
+    """Find the decision by another process, after which the job's manifests were deleted.
 
-    Manifests are deleted only when their job is ended, so recovery has most likely considered this driver dead.
+    Holdfast deletes manifests only after their job has ended. Most likely, recovery took this driver for dead.
 
     Args:
-        seen: the newest entry that has already been searched.
+        seen: the number of the newest entry that has already been searched.
 
     Raises:
         CorruptDataError: the job is undecided, so something other than Holdfast deleted a manifest.
@@ -216,11 +217,11 @@ def _explain_missing_manifest(ctx: CommitContext, job: JobRecord, seen: int, err
 def _roll_forward_with_retries(
     measure: Measure, entry: LogEntry, *, view: LogView | None = None, cache: ManifestCache | None = None
 ) -> JobOutcome:
-    """Roll a decision forward, with a few retries; leave what still fails to the next job.
+    """Roll a decision forward, with a few retries. If it still fails, leave the remaining work to the next job.
 
     Args:
         view: the log, if the caller has just read it. It may be out of date: every step of `roll_forward` checks
-            whether it has been done already.
+            whether the step is already done.
         cache: manifests that the caller still holds in memory.
     """
     ctx = measure.ctx
@@ -234,7 +235,7 @@ def _roll_forward_with_retries(
             view = view or read_log(ctx)
             report = None
             if entry.seq in view.done or entry.seq < view.oldest:
-                # Only what a fenced driver has written since can be left.
+                # The only possible leftovers are files that a fenced driver wrote after the decision was done.
                 clean_up_ended_job(ctx, entry.record)
             else:
                 report = roll_forward(measure, entry, visible=entry.seq in view.visible, cache=cache)
@@ -261,18 +262,18 @@ def _roll_forward_with_retries(
 
 # --- abort ------------------------------------------------------------------------------------------------------------
 def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
-    """Abort a job, or roll forward its logged commit.
+    """Abort a job, or roll it forward if its commit is logged.
 
-    Guarantee: reads the log before anything else. Spark calls abort after a commit that failed halfway: a job whose
-    commit is in the log is rolled forward, never undone (Iceberg issue 4686). Otherwise an abort entry fences a slow
-    driver (C8), then the job's hidden files are deleted (C5).
+    Guarantee: the log is read before anything else, because Spark calls abort even after a commit that failed halfway.
+    A job whose commit is in the log is rolled forward, never undone (Iceberg issue 4686). For any other job, an abort
+    entry fences a slow driver (C8), and then the job's hidden files are deleted (C5).
 
     Raises:
         OutcomeUnknownError: the job was decided and carried out, and its entry has been trimmed from the log.
-        ConflictError: other jobs keep being decided first. Repeat.
+        ConflictError: too many other jobs were decided first. Call this again.
 
-    Crash: once the abort entry is in the log, the next job or `recover` does the rest; before that the job is
-    undecided.
+    Crash: before the abort entry is in the log, the job is undecided. Afterwards the next job or `recover` does the
+    remaining work.
     """
     ctx = measure.ctx
     view = read_log(ctx)
@@ -309,16 +310,16 @@ def _append_abort(ctx: CommitContext, job: JobRecord, view: LogView) -> LogEntry
 def _end_fenced_job(ctx: CommitContext, job: JobRecord, *, is_announced: bool) -> JobOutcome:
     """End a job that started before the oldest entry of the log: no driver can commit it any more.
 
-    Files with generated names become visible only after a decision, so visible files prove that the job is committed;
-    a late task may have announced it again since. If there are none and the job's record exists, the job is undecided,
-    because decisions that are not done are never trimmed. If the record does not exist either, the job has ended and
-    its outcome is unknown.
+    Files with generated names become visible only after a decision, so visible files prove that the job is committed,
+    even if its record exists, because a late task may have announced the job again. If no file is visible but the job's
+    record exists, the job is undecided, because decisions that are not done are never trimmed. If neither exists, the
+    job has ended and its outcome is unknown.
 
     Args:
         is_announced: whether the job's record exists.
 
     Raises:
-        OutcomeUnknownError: neither visible files nor a record of the job exist.
+        OutcomeUnknownError: the job has neither visible files nor a record.
     """
     totals = written_by(ctx, job.job)
     if not (totals.files or is_announced):

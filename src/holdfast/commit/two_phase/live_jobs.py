@@ -1,4 +1,4 @@
-"""Tell jobs that have ended from jobs that may still commit, so that cleanup spares the latter (C7)."""
+"""Find out which jobs may still commit, so that cleanup spares them (C7)."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class LiveJobs:
     """Looks up whether jobs may still commit, and caches the answers.
 
     A job's record is written before its first upload and deleted when nothing of the job is pending, so cleanup never
-    touches a job that has a record. The record is in the job's destination, which may be any folder above the key: a
-    cleanup of ``s3://bucket`` finds uploads of a job that writes to ``s3://bucket/flights``, and so does a cleanup of
-    ``s3://bucket/flights/month=1``.
+    touches a job that has a record. The record is in the job's destination, which may be any folder above the key of an
+    upload: uploads of a job that writes to ``s3://bucket/flights`` are found by a cleanup of ``s3://bucket``, and by a
+    cleanup of ``s3://bucket/flights/month=1``.
 
     Args:
         ctx: the destination that is cleaned up.
-        ended: jobs that have ended even if a record exists, such as the one that is being rolled forward.
-        dead: the last batch of each stream whose jobs have ended even if a record exists: attempts from before a
-            restart, and their zombies.
+        ended: jobs that have ended even if they have a record, such as the job that is being rolled forward.
+        dead: for each stream, a batch up to which all jobs have ended even if they have a record (see `dead_batches`):
+            attempts from before a restart, and their zombies.
     """
 
     def __init__(self, ctx: CommitContext, ended: Iterable[JobId] = (), dead: Mapping[str, StreamMark] = _NONE) -> None:
@@ -64,7 +64,7 @@ class LiveJobs:
         except AccessDeniedError:
             if len(folder) >= len(self._ctx.prefix):
                 raise
-            return False  # credentials for this destination alone: assume that no job above writes into it
+            return False  # the credentials cover only this destination: assume that no job above writes into it
         return True
 
     def _may_commit(self, key: str) -> bool:
@@ -73,4 +73,4 @@ class LiveJobs:
         except NotFoundError:
             return False
         except CorruptDataError:
-            return True  # it is unknown whose record this was: do not clean up
+            return True  # it is unknown whether this job has ended: do not clean up

@@ -1,4 +1,4 @@
-"""Load task manifests: check them before the decision, stream them again after it, in bounded memory (HADOOP-16570)."""
+"""Load task manifests in bounded memory: check them before the decision, stream them again after it (HADOOP-16570)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 @dataclass(slots=True)
 class ManifestCache:
-    """Manifest bytes, up to a limit, and the list that the decision names, cached between the two passes."""
+    """Caches manifests, up to a limit in bytes, and the list of manifests, from before to after the decision."""
 
     limit_bytes: int
     listed: tuple[ListRef, Sequence[ManifestRef]] | None = None
@@ -46,9 +46,9 @@ class Prepared:
     """A job's output, checked and ready for the decision.
 
     Attributes:
-        refs: the manifests that count, by task.
+        refs: references to the manifests that count, in order of tasks.
         partitions: directories that the job writes to (``""`` for the destination itself).
-        chosen: files whose names the caller chose, by path. Other jobs may use these names too.
+        chosen: counts of each file whose name the caller chose, by path. Other jobs may use these names too.
     """
 
     refs: Sequence[ManifestRef]
@@ -69,7 +69,7 @@ def prepare_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit
     Ensures: digests match, no two files have the same target, and every file belongs to the attempt that reported it.
 
     Raises:
-        CorruptDataError: a manifest differs from what its task reported.
+        CorruptDataError: a manifest differs from the one that its task reported.
         InvalidRequestError: two files have the same target. The job is undecided.
     """
     cache = ManifestCache(ctx.settings.manifest_cache_bytes)
@@ -77,12 +77,12 @@ def prepare_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit
     partitions: set[str] = set()
     chosen: dict[str, Totals] = {}
     all_inline = all(commit.inline is not None for commit in commits)
-    run = map if all_inline else ctx.runner.map  # threads help only with waiting for the store
+    run = map if all_inline else ctx.runner.map  # threads help only if the store has to be waited for
     loads = run(lambda commit: _load(ctx, _ref(commit), commit.manifest_data()), commits)
     for done, (ref, data, manifest) in enumerate(loads, start=1):
         cache.add(ref.key, data)
         totals += ref.totals
-        # Generated names contain the attempt, and each task has one attempt here: only its own files can clash.
+        # Generated names contain the attempt's id, so they can clash only within one manifest.
         seen: set[str] = set()
         for file in manifest.files:
             if file.path in seen or file.path in chosen:
@@ -118,8 +118,8 @@ def store_refs(ctx: CommitContext, job: JobRecord, prepared: Prepared, token: st
 
 
 def load_refs(ctx: CommitContext, ref: ListRef, cache: ManifestCache | None) -> Sequence[ManifestRef]:
-    """Return the list of manifests that a decision names; read it unless the cache contains it."""
-    # Another driver of the job may have decided it with its own list, so compare keys and digests.
+    """Return the list of manifests that a decision names, from the cache or from the store."""
+    # Another driver of the job may have decided it with a different list, so compare keys and digests.
     if cache is not None and cache.listed is not None and cache.listed[0] == ref:
         return cache.listed[1]
     return list(decode_refs(ref, ctx.store.get(ctx.key(ref.key))))
@@ -128,9 +128,9 @@ def load_refs(ctx: CommitContext, ref: ListRef, cache: ManifestCache | None) -> 
 def iter_manifests(
     ctx: CommitContext, refs: Sequence[ManifestRef], cache: ManifestCache | None
 ) -> Iterator[TaskManifest]:
-    """Iterate over the manifests at `refs`, in the given order."""
+    """Load the manifests that `refs` name, in the given order."""
     cached = cache.data if cache is not None else {}
-    run = map if all(ref.key in cached for ref in refs) else ctx.runner.map  # threads help only with waiting
+    run = map if all(ref.key in cached for ref in refs) else ctx.runner.map  # threads only help with waiting
     for _ref, _data, manifest in run(lambda ref: _load(ctx, ref, cached.get(ref.key)), refs):
         yield manifest
 

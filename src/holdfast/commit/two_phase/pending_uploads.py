@@ -1,8 +1,9 @@
-"""Find pending uploads: from the records of jobs first, from the server's listing second.
+"""Find pending uploads, through the server's listing and through the records of jobs.
 
-Some servers list uploads only for a given key, or not at all (MinIO: minio/minio#20989), and a listing may lag. So jobs
-record their uploads themselves: manifests name those of attempts that have reported, and where the server cannot list
-uploads, every attempt also announces those that it is about to start (`holdfast.commit.intents`).
+Some servers list uploads only for a given key, or not at all (MinIO: minio/minio#20989), and a listing may not be up to
+date. So jobs record their uploads themselves: manifests name the uploads of attempts that have reported, and if the
+server cannot list uploads, every attempt also announces the uploads that it is about to start
+(`holdfast.commit.intents`).
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ NOTES: Mapping[UploadListing, str] = {
 
 
 def find_listing(ctx: CommitContext) -> UploadListing:
-    """Find out how the server lists pending uploads, once per process. A policy that forbids it counts as not at all.
+    """Find out, once per process, how the server lists pending uploads: ``NOT_AT_ALL`` if a policy forbids it.
 
-    Crash: a pending upload without parts below ``_holdfast/``.
+    Crash: leaves a pending upload without parts below ``_holdfast/``.
     """
     try:
         return find_upload_listing(ctx.store, ctx.key(layout.HOME))
@@ -60,7 +61,7 @@ def find_listing(ctx: CommitContext) -> UploadListing:
 
 
 def probe_key(ctx: CommitContext) -> str:
-    """Return the key of the upload with which `find_listing` probes the server."""
+    """Return the key of the upload that `find_listing` starts to probe the server."""
     return upload_key(ctx.key(layout.HOME))
 
 
@@ -71,13 +72,13 @@ def is_manifest(key: str) -> bool:
 
 @dataclass(slots=True)
 class FolderRecords:
-    """The records in job folders that name uploads: the key of each, and the time at which it was written."""
+    """The records in job folders that name uploads. Maps the key of each record to its modification time."""
 
     manifests: dict[str, float] = field(default_factory=dict)
     intents: dict[str, float] = field(default_factory=dict)
 
     def note(self, info: ObjectInfo) -> None:
-        """Add an object of a job folder if it is such a record."""
+        """Add an object of a job folder if it is a manifest or an intent record."""
         if is_intents(info.key):
             self.intents[info.key] = info.modified_at_s
         elif is_manifest(info.key):
@@ -88,8 +89,8 @@ def reported_uploads(ctx: CommitContext, manifests: Mapping[str, float]) -> Iter
     """Iterate over the uploads that manifests name, whether or not they are still pending.
 
     Args:
-        manifests: the time at which each was written, by its key. If one cannot be read, a warning is logged: only the
-            server's listing can show its uploads then.
+        manifests: maps the key of each manifest to its modification time. If a manifest cannot be read, a warning is
+            logged, because then only the server's listing can show its uploads.
     """
 
     def read(key: str) -> list[UploadInfo]:
@@ -108,13 +109,13 @@ def reported_uploads(ctx: CommitContext, manifests: Mapping[str, float]) -> Iter
 
 
 def missing_uploads(ctx: CommitContext, job: JobRecord, manifests: Iterable[TaskManifest]) -> list[str]:
-    """Return the paths of a job's files whose uploads are no longer listed; none if the server lists no uploads.
+    """Return the paths of a job's files whose uploads are no longer listed; empty if the server lists no uploads.
 
     Memory: the ids of all pending uploads below the destination.
     """
     if job.announced and find_listing(ctx) is not UploadListing.BY_KEY:
         return []
-    # The listing of the whole destination may lag, so list missing uploads once more by key.
+    # The listing of the whole destination may not be up to date, so list missing uploads again, by key.
     listed = () if job.announced else iter_uploads(multipart(ctx.store), ctx.prefix)
     pending = {upload.upload_id for upload in listed}
     unseen = (file for manifest in manifests for file in manifest.files if file.upload_id not in pending)
@@ -127,7 +128,7 @@ def missing_uploads(ctx: CommitContext, job: JobRecord, manifests: Iterable[Task
 
 
 def list_keys(ctx: CommitContext, keys: Iterable[str]) -> Iterator[UploadInfo]:
-    """Iterate over the pending uploads of each key; none if the server cannot list uploads even for one key."""
+    """Iterate over the pending uploads of these keys; empty if the server cannot list uploads even by key."""
     return (upload for found in ctx.runner.map(lambda key: _list_key(ctx, key), keys) for upload in found)
 
 
@@ -147,14 +148,15 @@ class FoundUploads:
 
     @property
     def note(self) -> str:
-        """Return a sentence on what the list may lack; empty if it is complete."""
+        """Return a sentence that says what the list may lack; empty if the list is complete."""
         return NOTES[self.listing]
 
 
 def find_uploads(ctx: CommitContext) -> FoundUploads:
     """Find the pending uploads below the destination, from the server's listing or from the destination's records.
 
-    Guarantee: reads only. If the server lists nothing, each key that jobs have reported or announced is listed alone.
+    Guarantee: this only reads. If the server's listing is empty, each key that jobs have reported or announced is
+    listed separately.
     """
     listed = list(iter_uploads(multipart(ctx.store), ctx.prefix))
     if listed or ctx.store.capabilities.lists_uploads is Support.YES:

@@ -1,6 +1,7 @@
-"""Make a complete, hidden file visible: by completing an upload or by a rename, depending on the store.
+"""Make a complete, hidden file visible, by completing an upload or by a rename, depending on the store.
 
-A `Publication` is a value of five steps. Every step is idempotent: any process may run it, at any time (C10).
+A `Publication` bundles the steps that differ between the two ways. Publishing and sweeping are idempotent: any process
+may run them, at any time (C10).
 """
 
 from __future__ import annotations
@@ -30,20 +31,22 @@ _log = logging.getLogger(__name__)
 
 
 HasEnded = Callable[[JobId, str], bool]
-"""Called with (job, key of its leftover); returns whether the job can no longer be committed. See `live_jobs`."""
+"""Called with a job and the key of one of its leftovers; returns whether the job can no longer be committed. See
+`live_jobs`.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftovers:
-    """What a sweep needs to know from the folders of jobs that have ended.
+    """The facts that a sweep needs from the folders of jobs that have ended.
 
     Attributes:
         listing: how the server lists pending uploads.
-        manifests: manifests of attempts that do not count: when each was written, by key.
+        manifests: maps the key of each manifest that does not count to its modification time.
         intents: keys of intent records.
         unreported: the keys in `intents` whose attempts have not reported.
-        limit: after a decision: inspect at most this many uploads of the server's listing, and log a warning if the
-            store denies access. None in recovery: inspect all, and raise an error.
+        limit: after a decision, inspect at most this many uploads of the server's listing, and log a warning if the
+            store denies access. In recovery the limit is None: inspect all uploads, and raise AccessDeniedError.
     """
 
     listing: UploadListing
@@ -55,16 +58,17 @@ class Leftovers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """Steps on one file.
+    """The steps of one way to make files visible.
 
     Attributes:
-        name: stored in job records, so that recovery uses the same publication.
-        open_file: open a sink for a new file of an attempt.
-        check: raise if one of the targets, relative to the destination, is blocked, so that `publish_file` would fail.
-        publish_file: make the file of an attempt visible; return False if it is neither pending nor visible.
-        sweep: abort everything that is pending of jobs for which `has_ended` holds. Return the number of aborted
-            uploads, and whether some may be left: those that a job which may still commit has announced as well, those
-            beyond the limit, and those that the store refused to abort.
+        name: its name in job records, so that recovery uses the same publication.
+        open_file: opens a sink for a new file of an attempt.
+        check: raises an error if one of the targets, relative to the destination, is blocked, so that `publish_file`
+            would fail.
+        publish_file: makes the file of an attempt visible; returns False if it is neither pending nor visible.
+        sweep: aborts the pending uploads of jobs for which `has_ended` returns True. Returns the number of aborted
+            uploads, and whether some may be left, because a job that may still commit has announced them too, because
+            they are beyond the limit, or because the store refused to abort them.
     """
 
     name: str
@@ -83,18 +87,18 @@ def _open_announced_upload(scope: TaskScope, path: str) -> UploadSink:
 
 
 def _accept_any(ctx: CommitContext, targets: Sequence[str]) -> None:
-    """Accept all targets: on an object store nothing can block a key."""
+    """Accept all targets, because on an object store nothing can block a key."""
 
 
 def _sweep_uploads(ctx: CommitContext, has_ended: HasEnded, left: Leftovers) -> tuple[int, bool]:
-    """Abort the uploads that manifests name, then those of dead attempts that the server lists."""
+    """Abort the uploads that manifests name, then the uploads of dead attempts that the server lists."""
     aborted, refused = _abort(ctx, reported_uploads(ctx, left.manifests), left)
     more, contested = _sweep_below(ctx, ctx.prefix, has_ended, left)
     return aborted + more, contested or refused
 
 
 def _abort(ctx: CommitContext, uploads: Iterable[UploadInfo], left: Leftovers) -> tuple[int, bool]:
-    """Abort uploads; return how many, and whether the store denied one. In recovery a denial is raised instead."""
+    """Abort uploads; return their number, and whether access was denied. In recovery, raise the error instead."""
     store = multipart(ctx.store)
 
     def abort(upload: UploadInfo) -> bool:
@@ -112,7 +116,7 @@ def _abort(ctx: CommitContext, uploads: Iterable[UploadInfo], left: Leftovers) -
 
 
 def _list_below(ctx: CommitContext, prefix: str, left: Leftovers) -> list[UploadInfo] | None:
-    """List pending uploads below a prefix; return None if the store denies it. In recovery a denial is raised."""
+    """List pending uploads below a prefix; return None if access is denied. In recovery, raise the error instead."""
     try:
         return list(itertools.islice(iter_uploads(multipart(ctx.store), prefix), left.limit))
     except AccessDeniedError as error:
@@ -135,20 +139,20 @@ def _sweep_below(ctx: CommitContext, prefix: str, has_ended: HasEnded, left: Lef
         uploads = listed()
         for upload in uploads:
             if layout.is_job_record(upload.key):
-                continue  # on a file system: a job is writing its record at this moment, so it is alive
+                continue  # only on a file system: the job is writing its record at this moment, so it is alive
             job = layout.job_of(upload.key)
             if job is None:
                 unnamed.append(upload)
             elif has_ended(job, upload.key):
                 found.append(upload)
-        cut_off = len(uploads) == left.limit  # uploads that intents name may come after the limit
+        cut_off = len(uploads) == left.limit  # beyond the limit there may be uploads that intents name
         if not (unnamed and left.intents):
             return found, cut_off
         keys, contested = judge_keys(ctx, left.intents, {upload.key for upload in unnamed}, has_ended)
         return found + [upload for upload in unnamed if upload.key in keys], bool(contested) or cut_off
 
     aborted, contested = 0, False
-    # A part that was in flight while its upload was aborted can keep the upload alive: list again, a few times.
+    # A part that was in flight while its upload was aborted can keep the upload alive, so list again, a few times.
     for _ in range(3):
         found, contested = leftovers()
         if not found:
@@ -174,7 +178,7 @@ def _check_targets(ctx: CommitContext, targets: Sequence[str]) -> None:
 def _rename_file(ctx: CommitContext, file: FileEntry, written_by: AttemptId) -> bool:
     """Rename an attempt's file to its target.
 
-    A source can be renamed only once. So a late caller finds that it is missing, and cannot replace a newer target.
+    A source can be renamed only once. So a late caller finds no source, and cannot replace a newer file at the target.
     """
     store = rename(ctx.store)
     return settle(
@@ -211,7 +215,7 @@ assert tuple(_BY_NAME) == PUBLICATION_NAMES
 
 
 def publication_of(job: JobRecord) -> Publication:
-    """Return the publication by which the job's files become visible.
+    """Return the publication that makes the job's files visible.
 
     Raises:
         CorruptDataError: this version does not know the publication that the job's record names.
@@ -228,10 +232,10 @@ def publication_of(job: JobRecord) -> Publication:
 
 
 def choose_publication(store: ObjectStore) -> Publication:
-    """Choose atomic rename where the store has it (no byte is written twice), otherwise delayed uploads.
+    """Choose atomic rename if the store has it, because no byte is written twice; if not, choose delayed uploads.
 
     Raises:
-        UnsupportedError: the store has neither.
+        UnsupportedError: the store has neither rename nor uploads.
     """
     if store.capabilities.rename:
         return RENAMES

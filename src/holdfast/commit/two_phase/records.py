@@ -17,7 +17,7 @@ PUBLICATION_NAMES = ("upload", "rename")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskManifest:
-    """What one task attempt wrote."""
+    """The manifest of a task attempt: the files that the attempt wrote."""
 
     job: JobId
     task: int
@@ -40,7 +40,8 @@ class Replaced:
     """A file that a decision replaces.
 
     Attributes:
-        etag: empty for a generated name. Other names may be used again, so the etag identifies the file.
+        etag: the file's etag if the caller chose its name, because such a name may be used again; empty for a generated
+            name.
     """
 
     path: str
@@ -53,8 +54,8 @@ class StreamMark:
     """The progress of a stream on a destination.
 
     Attributes:
-        batch: the last committed batch; neither it nor an earlier one is ever committed again.
-        checkpoint: identity of the checkpoint that numbers the batches; another checkpoint starts from 0.
+        batch: the last committed batch. Neither this batch nor an earlier one is ever committed again.
+        checkpoint: the id of the checkpoint that numbers the batches. Another checkpoint would start from 0 again.
     """
 
     batch: int
@@ -63,12 +64,12 @@ class StreamMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogState:
-    """The state after a log entry. Every entry copies it from its predecessor, so trimming the log loses none of it.
+    """The state after a log entry. Each entry copies its predecessor's state and updates it, so trimming loses nothing.
 
     Attributes:
         streams: the progress of each stream, by name.
-        table: the destination's table (schema, format, partitioning) as the layer that writes tables describes it;
-            None if the destination contains no table.
+        table: the destination's table (schema, format, partitioning), in the form that the layer that writes tables
+            chose; None if the destination contains no table.
     """
 
     streams: Mapping[str, StreamMark] = field(default_factory=dict)
@@ -80,14 +81,15 @@ class LogEntry:
     """A decision: the record that commits or aborts a job, permanently (C8).
 
     Attributes:
-        token: random text from the process that wrote the entry; distinguishes it from entries of other drivers of the
-            job.
-        manifests: the list of manifests that count (commit only).
-        replaced: the list of files to delete once the job is visible (commit only); None if it replaces nothing.
-        replaced_by_job: files and bytes that a partition overwrite takes from each earlier job, for `verify`.
-        chosen: the part of `totals` whose names the caller chose; such names do not contain a job id.
+        token: a random string from the process that wrote the entry; distinguishes the entry from those of other
+            drivers of the job.
+        manifests: reference to the list of manifests that count (commit only).
+        replaced: reference to the list of files to delete once the job is visible (commit only); None if the job
+            replaces nothing.
+        replaced_by_job: for `verify`: how many files and bytes of each earlier job a partition overwrite replaces.
+        chosen: the part of `totals` for files whose names the caller chose; such names do not contain a job id.
         state: the state after this decision.
-        after: token of the entry before it; empty for the first.
+        after: the token of the previous entry; empty for the first entry.
     """
 
     seq: int

@@ -1,7 +1,7 @@
 """Recover the jobs of a decision log: roll decided jobs forward, abort undecided ones (C9).
 
-If recovery considers a live job dead, the abort entry fences the job. The job then fails cleanly; it can never commit
-a part of its output.
+If recovery mistakes a live job for a dead one, the abort entry fences the job. The job then fails cleanly, and can
+never commit a part of its output.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ __all__ = ["OpenJob", "open_jobs", "recover_log"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenJob:
-    """A job whose record exists: it has not ended.
+    """A job that has not ended, which is known because its record still exists.
 
     Attributes:
-        record: None if its ``job.json`` cannot be read.
+        record: the job's record; None if its ``job.json`` cannot be read.
         active_at_s: when the job last wrote something, in seconds since the epoch by the store's clock.
         manifests: how many task attempts have reported.
     """
@@ -47,7 +47,7 @@ class OpenJob:
 
 
 def open_jobs(ctx: CommitContext) -> Iterator[OpenJob]:
-    """List jobs with a ``job.json``, oldest first. Decided jobs are among them until their decision is done."""
+    """List jobs that have a ``job.json``, oldest first. This includes decided jobs until their decision is done."""
     prefix = ctx.key(layout.JOBS)
     jobs: dict[JobId, tuple[float, int, bool]] = {}
     for info in iter_objects(ctx.store, prefix):
@@ -74,7 +74,7 @@ def open_jobs(ctx: CommitContext) -> Iterator[OpenJob]:
 def recover_log(
     ctx: CommitContext, report: RecoveryReport, *, older_than_s: float, dry_run: bool, accept_damage: bool
 ) -> None:
-    """End every job that the log or a job record names, and add it to `report`.
+    """End every job that has an unfinished log entry or a job record, and add it to `report`.
 
     Args: as for `recover`.
 
@@ -112,10 +112,11 @@ def recover_log(
 
 
 def _abort_stray_uploads(ctx: CommitContext, older_than_s: float) -> int:
-    """Abort writes and uploads that a killed process left and that belong to no job; return how many.
+    """Abort writes and uploads that a killed process left and that belong to no job; return their number.
 
-    These are records that it was writing to a file system (on an object store a put is atomic), and the upload with
-    which it probed how the server lists uploads. Only their age shows that no process needs them.
+    A process that is killed may leave a half-written record on a file system (on an object store a put is atomic), and
+    the upload that probed how the server lists uploads. Only the age of such leftovers shows that no process needs
+    them.
     """
     if ctx.store.capabilities.multipart is None:
         return 0
@@ -140,7 +141,7 @@ def _roll_forward_decisions(ctx: CommitContext, report: RecoveryReport, dry_run:
             report.damaged[layout.log_entry(seq)] = str(error)
             continue
         except NotFoundError:
-            continue  # another process has completed it, and the entry has been trimmed since
+            continue  # another process has completed the decision, and its entry has been trimmed
         done_report = None
         try:
             if dry_run:

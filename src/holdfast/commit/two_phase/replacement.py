@@ -1,7 +1,7 @@
 """List the files that a job replaces, store the list before the decision, and delete the files after it.
 
-The list is made after all earlier jobs have been rolled forward, and again if another job is decided first. So jobs on
-one destination give the same result as if they ran one after the other in log order.
+The list is made after all earlier jobs have been rolled forward, and made again if another job is decided first. So
+jobs on one destination have the same result as if they had run one after the other, in the order of the log.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def _scope(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> Callable[[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacementPlan:
-    """What a job replaces if it is decided now.
+    """The files that a job replaces if it is decided now.
 
     Attributes:
-        stored: the stored list; None if nothing is replaced.
-        by_job: count and bytes of the replaced files by the job that wrote them (partition overwrites only).
-        places: one of the replaced files in each directory.
+        stored: reference to the stored list; None if nothing is replaced.
+        by_job: number and bytes of the replaced files, by the job that wrote them (partition overwrites only).
+        places: one replaced file from each directory.
     """
 
     stored: ListRef | None = None
@@ -52,17 +52,19 @@ class ReplacementPlan:
 def plan_replaced(
     ctx: CommitContext, job: JobRecord, prepared: Prepared, token: str, deleting: Sequence[LogEntry] = ()
 ) -> ReplacementPlan:
-    """List what `job` replaces if it is decided now, and store the list.
+    """List the files that `job` replaces if it is decided now, and store the list.
 
-    A replaced file that has the name of one of the job's own files is not listed: publication overwrites it.
+    If a replaced file has the same name as one of the job's own files, it is not listed, because publication overwrites
+    it.
 
     Args:
-        deleting: visible decisions that may not have deleted yet what they replaced: `by_job` leaves these files out,
-            because they are counted there.
+        deleting: visible decisions that may not yet have deleted all files that they replaced. `by_job` leaves these
+            files out, because those decisions have already counted them.
 
     Raises:
         DestinationExistsError: the job adds a file under a name that is taken.
-        InvalidRequestError: a name would be a file and a directory at once, or another destination lies inside.
+        InvalidRequestError: a name would be a file and a directory at once, or another destination lies inside this
+            one.
         CorruptDataError: the list of a decision in `deleting` cannot be read.
     """
     if job.mode not in (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS) and not prepared.chosen:
@@ -110,7 +112,7 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _directories(prepared: Prepared) -> frozenset[str]:
-    """Return the directories that the job needs if the caller chose file names; generated names clash with none.
+    """Return the directories that the job needs; empty if all its file names are generated, because those never clash.
 
     Raises:
         InvalidRequestError: a file of the job has the name of a directory. A file system would refuse it only after the
@@ -125,19 +127,20 @@ def _directories(prepared: Prepared) -> frozenset[str]:
 
 
 def _refuse_clash(path: str, prepared: Prepared, directories: frozenset[str]) -> None:
-    """Check that no name changes between file and directory: replaced files are deleted after the job is visible.
+    """Check that no name changes between file and directory: old files are deleted only after the job is visible.
 
     Raises:
-        InvalidRequestError: the file at `path` is a directory of the job, or below a file of the job.
+        InvalidRequestError: the existing file at `path` has the name of a directory of the job, or is below the name of
+            a file of the job.
     """
     if prepared.chosen and (path in directories or any(above in prepared.chosen for above in _above(path))):
         raise InvalidRequestError("a name would be a file and a directory at once: rename the file", path=path)
 
 
 def load_replaced(ctx: CommitContext, entry: LogEntry) -> Iterator[Replaced]:
-    """Return what a decision replaces.
+    """Return the files that a decision replaces.
 
-    Returns nothing if the list is missing: it is deleted only after everything on it.
+    If the list is missing, return no files: the list is deleted only after all files on it.
     """
     if entry.replaced is None:
         return iter(())
@@ -149,17 +152,17 @@ def load_replaced(ctx: CommitContext, entry: LogEntry) -> Iterator[Replaced]:
 
 
 def delete_replaced(ctx: CommitContext, entry: LogEntry) -> int:
-    """Delete what a visible decision replaces, and return the number of files.
+    """Delete the files that a visible decision replaces, and return their number.
 
     Requires: the decision is visible, so the replacement is complete (C9).
 
-    Guarantee: idempotent. Generated names are used once, and any other file is deleted only while it has the listed
-    etag.
+    Guarantee: idempotent. Generated names are used only once, and any other file is deleted only if it still has the
+    listed etag.
     """
 
     def keys() -> Iterator[str]:
         for file in load_replaced(ctx, entry):
-            # C2: a corrupt or forged list must not delete what this job wrote.
+            # C2: a corrupt or forged list must not delete the files of the job itself.
             owner = file_owner(file.path)
             if owner is not None and owner.job == entry.job:
                 raise CorruptDataError("a decision replaces its own output", key=entry.replaced and entry.replaced.key)

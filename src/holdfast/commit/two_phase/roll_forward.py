@@ -1,8 +1,8 @@
 """Roll a logged decision forward. Every step is idempotent: any process may run it, at any time (C10).
 
-The driver that decided the job runs these steps first; after a crash the next job on the destination or `recover` runs
-the rest. The order matters: publish all files, mark the decision visible, delete what it replaces, write the report,
-store the write id, clean up, mark the decision done.
+The driver that decided the job runs the steps first; after a crash, the next job on the destination or `recover` runs
+the remaining ones. Their order matters: publish all files, mark the decision visible, delete the replaced files, write
+the report, store the write id, clean up, mark the decision done.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Summary:
-    """What the report says of the committed manifests."""
+    """The facts from the committed manifests that the report contains."""
 
     names: list[str] = field(default_factory=list)
     statistics: Statistics = NO_STATISTICS
@@ -60,13 +60,13 @@ def roll_forward(
     """Roll a decision forward until it is done.
 
     Args:
-        measure: of the job commit that runs this.
+        measure: the measurement of the job commit or recovery that runs this.
         visible: whether the log view shows the decision's ``visible`` mark.
         cache: manifests that the caller still holds in memory.
-        accept_damage: continue if files of the job are lost, and record which.
+        accept_damage: if files of the job are lost, record the lost files and continue.
 
     Returns:
-        The report of a commit; None for an abort, or if another process has already done everything.
+        The report of a commit; None for an abort, or if another process has already done all steps.
 
     Raises:
         CorruptDataError: files of a committed job are lost. Nothing was deleted: restore them, or accept the loss with
@@ -91,7 +91,7 @@ def roll_forward(
         report = _report(measure, entry, summary, len(damaged))
         write_success(ctx, report, entry.seq)
         remember_write(ctx, entry)
-    # What is still pending under the job's name now belongs to attempts that do not count.
+    # Uploads that are still pending under the job's id now belong to attempts that do not count.
     with measure.stage("job_stage_cleanup"):
         clean_up_decided_job(ctx, entry)
     write_mark(ctx, entry.seq, "done", json.dumps({"damaged": damaged[:1000]}).encode() + b"\n")
@@ -99,10 +99,10 @@ def roll_forward(
 
 
 def check_publishable(ctx: CommitContext, entry: LogEntry) -> None:
-    """Check whether `roll_forward` could publish the files of a commit. Reads only.
+    """Check whether `roll_forward` could publish the files of a commit. This only reads.
 
     Raises:
-        NotFoundError: its manifests are lost.
+        NotFoundError: manifests of the commit are lost.
         HoldfastError: something blocks the target of a file.
     """
     check = publication_of(entry.record).check
@@ -115,7 +115,7 @@ def check_publishable(ctx: CommitContext, entry: LogEntry) -> None:
 def _publish_all(
     ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None, accept_damage: bool
 ) -> _Summary | None:
-    """Publish every file; return None if another process has made the job visible meanwhile."""
+    """Publish every file; return None if another process has made the job visible in the meantime."""
     publish = publication_of(entry.record).publish_file
     summary = _Summary()
 
@@ -124,7 +124,7 @@ def _publish_all(
             summary.note(ctx, manifest)
             yield from ((file, manifest.attempt) for file in manifest.files)
 
-    # A process that has a cache has decided the job itself: as a rule nothing is published yet.
+    # A process that has a cache has decided the job itself, so usually no file is published yet.
     published = frozenset() if cache is not None else _list_published(ctx, entry)
 
     def publish_one(found: tuple[FileEntry, AttemptId]) -> tuple[FileEntry, bool]:
@@ -142,7 +142,7 @@ def _publish_all(
                 summary.lost.append(file.path)
             ctx.progress("publish", done, entry.totals.files)
     except NotFoundError as error:
-        # Holdfast deletes the manifests only once the decision is visible.
+        # Holdfast deletes the manifests only after the decision is visible.
         if _is_visible(ctx, entry.seq):
             return None
         raise CorruptDataError(
@@ -152,16 +152,16 @@ def _publish_all(
             job=entry.job,
         ) from error
     if summary.lost and _is_visible(ctx, entry.seq):
-        return None  # another process was faster, and a later job has replaced the files since
+        return None  # another process was faster, and a later job has replaced the files
     return summary
 
 
 def _list_published(ctx: CommitContext, entry: LogEntry) -> frozenset[tuple[str, int]]:
-    """List files of the job that an earlier try has published, as (path, bytes): this saves a request for each.
+    """List files that an earlier try has published, as (path, bytes), which saves one request per file.
 
-    Generated names are used once, so a file that is listed with its size needs no further check. Files that are not
-    listed, and names that the caller chose, are published as usual. So the listing may stop where it would cost more
-    requests than it saves.
+    Generated names are used only once, so a file that is listed with the right size needs no further check. Files that
+    are not listed, and files whose names the caller chose, are published as usual. So the listing may stop as soon as
+    it would cost more requests than it saves.
     """
     enough = 1000 * (entry.totals.files // 4)
     found = itertools.islice(layout.iter_visible(ctx.store, ctx.prefix), enough)
@@ -172,11 +172,11 @@ def _list_published(ctx: CommitContext, entry: LogEntry) -> frozenset[tuple[str,
             if (owner := file_owner(path)) is not None and owner.job == entry.job
         )
     except HoldfastError:
-        return frozenset()  # it is only an optimization
+        return frozenset()  # the listing is only an optimization
 
 
 def _readable_manifests(ctx: CommitContext, entry: LogEntry, lost: list[str]) -> Iterator[TaskManifest]:
-    """Iterate over the manifests that can still be read; append the keys of the others to `lost`."""
+    """Iterate over the manifests that can still be read; append the keys of all others to `lost`."""
     assert entry.manifests is not None  # decode_entry checked it
     try:
         refs = load_refs(ctx, entry.manifests, None)
@@ -205,7 +205,7 @@ def _refuse_damage(ctx: CommitContext, entry: LogEntry, lost: list[str], accept_
 
 # --- delete -----------------------------------------------------------------------------------------------------------
 def _delete_replaced(ctx: CommitContext, entry: LogEntry, accept_damage: bool) -> list[str]:
-    """Delete what the decision replaces; return the key of the list if it cannot be read and the damage is accepted."""
+    """Delete the replaced files; return the key of their list if it cannot be read and the damage is accepted."""
     try:
         delete_replaced(ctx, entry)
     except CorruptDataError as error:
@@ -237,7 +237,7 @@ def _report(measure: Measure, entry: LogEntry, summary: _Summary, lost: int) -> 
 
 
 def _summarize(ctx: CommitContext, entry: LogEntry) -> _Summary:
-    """Read the committed manifests for the report; return an empty summary if they are deleted or damaged by now."""
+    """Read the committed manifests for the report; return an empty summary if any is already deleted or damaged."""
     summary = _Summary()
     try:
         for manifest in committed_manifests(ctx, entry):
@@ -253,5 +253,5 @@ def _is_visible(ctx: CommitContext, seq: int) -> bool:
 
 
 def _is_done(ctx: CommitContext, seq: int) -> bool:
-    """Check whether a decision is done: it has the mark, or it was trimmed, and only done decisions are trimmed."""
+    """Check whether a decision is done: it has the mark ``done``, or is trimmed, which requires that it was done."""
     return record_exists(ctx, seq, "done") or not record_exists(ctx, seq, "json")

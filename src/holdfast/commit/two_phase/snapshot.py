@@ -1,7 +1,7 @@
-"""Read a snapshot of a destination: readers through Holdfast see whole jobs only (C4).
+"""Read a snapshot of a destination, so that readers that use Holdfast see only whole jobs (C4).
 
-Before a decision is marked ``visible``, its files do not count and the files that it replaces do; afterwards it is the
-other way round. So one record switches between the two.
+Before a decision is marked ``visible``, the files that it replaces count, and its own files do not. Afterwards its own
+files count, and the replaced files do not. So creating one record switches between the two states.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ __all__ = ["Instant", "Snapshot", "VisibleFile", "read_instant", "read_snapshot"
 
 @dataclass(frozen=True, slots=True)
 class VisibleFile:
-    """A file of the destination; `path` is relative to it.
+    """A file that counts; `path` is relative to the destination.
 
     Attributes:
-        etag: from the listing; a reader of byte ranges passes it on, so that all ranges are from the same file.
+        etag: the etag in the listing. A reader of byte ranges sends it, so that all ranges come from the same version
+            of the file.
     """
 
     path: str
@@ -40,7 +41,7 @@ class VisibleFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The destination at one instant.
+    """The destination at one moment.
 
     Attributes:
         head: number of the newest decision, 0 if Holdfast never wrote here.
@@ -54,7 +55,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instant:
-    """The state of the log at one moment. If two of them are equal, the destination's files were the same.
+    """The state of the log at one moment. While it stays equal, no job changes the files that count.
 
     Attributes:
         head: number of the newest decision, 0 if Holdfast never wrote here.
@@ -68,15 +69,15 @@ class Instant:
 
     @property
     def is_settled(self) -> bool:
-        """Return whether a plain listing shows whole jobs only, until another job is decided."""
+        """Check whether a plain listing shows only whole jobs, until another job is decided."""
         return not self.waiting
 
 
 def read_instant(ctx: CommitContext, attempts: int = 50) -> Instant:
-    """Read the state of the log, for callers that list the files with another tool and compare it again afterwards.
+    """Read the state of the log. A caller that lists files with another tool compares the states before and after.
 
     Raises:
-        UnavailableError: jobs are decided faster than the log can be read. Repeat.
+        UnavailableError: jobs are decided faster than the log can be read. Call this again.
         CorruptDataError: a log record cannot be read.
     """
     for _ in range(attempts):
@@ -86,17 +87,17 @@ def read_instant(ctx: CommitContext, attempts: int = 50) -> Instant:
             waiting = frozenset(entry.seq for entry in unfinished if entry.kind is Kind.COMMIT)
             return Instant(head=view.head, waiting=waiting, table=_table(ctx, view, unfinished))
         except NotFoundError:
-            continue  # an entry was trimmed in between, so the log has moved on
+            continue  # an entry was trimmed after the listing: read the log again
     raise UnavailableError("jobs are decided faster than the log is read: read again", url=ctx.url)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Which listed files do not count.
+    """A rule that says which listed files do not count.
 
     Attributes:
-        jobs: all files of these jobs.
-        paths: these files, by path, if they have this etag; an empty etag matches every file.
+        jobs: all files with generated names of these jobs do not count.
+        paths: files at these paths do not count if they have the given etag; an empty etag matches every file.
     """
 
     jobs: frozenset[JobId]
@@ -106,15 +107,15 @@ class _Rule:
         owner = file_owner(path)
         if owner is not None and owner.job in self.jobs:
             return True
-        # A later job may have used the name again, before or after the deletion: then this is another file.
+        # If the etag differs, a later job has used the name again, and this is another file.
         return path in self.paths and self.paths[path] in ("", etag)
 
 
 def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
-    """List the files that count at one instant between the start and the end of this call.
+    """List the files that count at one moment between the start and the end of this call.
 
     Raises:
-        UnavailableError: jobs are decided faster than the destination can be listed. Repeat.
+        UnavailableError: jobs are decided faster than the destination can be listed. Call this again.
         CorruptDataError: a log record cannot be read, or records of a committed job are lost.
         InvalidRequestError: another destination lies inside this one.
     """
@@ -138,12 +139,12 @@ def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
                     "recover --accept-damage",
                     url=ctx.url,
                 ) from error
-            before = view  # a record was deleted in between: as a rule its decision is done now, and the log moved on
+            before = view  # a record was deleted just now; usually its decision is done, and the log has changed
     raise UnavailableError("jobs are decided faster than the destination is listed: read again", url=ctx.url)
 
 
 def _instant(view: LogView) -> tuple[int, frozenset[int]]:
-    """Return what must not change while the files are listed: the head, and the decisions that are not visible."""
+    """Return the state that must not change during a listing: the head, and the decisions that are not visible."""
     return view.head, frozenset(view.unfinished) - view.visible
 
 
@@ -161,20 +162,20 @@ def _visibility(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -
 
 
 def _chosen_paths(ctx: CommitContext, entry: LogEntry) -> Iterator[str]:
-    """Iterate over the files of a decision whose names the caller chose."""
+    """Iterate over the paths of a decision's files whose names the caller chose."""
     for manifest in committed_manifests(ctx, entry):
         yield from (file.path for file in manifest.files if file_owner(file.path) is None)
 
 
 def _table(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -> Mapping[str, object] | None:
-    """Return the table after the newest visible commit, which includes all earlier ones.
+    """Return the table after the newest visible commit, which includes the changes of all earlier commits.
 
-    An abort entry copies the table as well; after a commit that is not visible yet, it contains columns that no reader
-    sees.
+    The newest entry cannot always be used: an abort entry copies the table of its predecessor, even if that is a commit
+    that is not visible yet, with columns that no reader sees.
     """
     waiting = {entry.seq for entry in unfinished if entry.kind is Kind.COMMIT} - view.visible
     newest = view.head
     if waiting:
-        # The log retains the entry before the oldest unfinished one; only entry 1 has none before it.
+        # The log always retains the entry before the oldest unfinished one; only entry 1 has no entry before it.
         newest = max((seq for seq in view.visible if seq > min(waiting)), default=min(waiting) - 1)
     return read_entry(ctx, newest).state.table if newest else None

@@ -1,12 +1,12 @@
-"""Write a stream's batch as a job of `two_phase`, without state that outlives a phase.
+"""Write a stream's batch as a job of `two_phase`, without any object that lives longer than one phase.
 
-plan_batch              on the driver, before the batch is known: a job record and the streams' progress, as values
+plan_batch              on the driver, before the batch is known: create a job record, and read the streams' progress
 join_batch              in every task: add the batch to the record and announce it; all tasks make the same record
-commit_job, abort_job   of the committer, with the record that the tasks report
+commit_job, abort_job   the committer's steps, called with the record that the tasks report
 settle_batch            for a batch without new data: roll logged decisions forward
 
-Spark creates a stream's writer again for every phase of every batch, and only tasks learn their query and batch. So the
-record travels from the plan through the tasks to the commit.
+Spark creates a new writer for every phase of every batch, and tells only the tasks which query and batch they belong
+to. So the record travels from the plan through the tasks to the commit.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ __all__ = ["BatchPlan", "join_batch", "plan_batch", "settle_batch"]
 
 @dataclass(frozen=True, kw_only=True)
 class BatchPlan:
-    """What is known before a batch is written. Its values are plain, because they are sent to the tasks.
+    """The facts that are known before a batch is written. They are plain values, because they are sent to the tasks.
 
     Attributes:
-        job: the record, still without a batch.
-        known: the progress of each stream when the plan was made, so that tasks skip a batch that is already committed.
-            The decision checks it again.
+        job: the job's record, still without a batch.
+        known: the progress of each stream when the plan was made, so that tasks can skip a batch that is already
+            committed. The decision checks this again.
     """
 
     job: JobRecord
@@ -48,7 +48,7 @@ class BatchPlan:
 def plan_batch(
     ctx: CommitContext, mode: SaveMode, details: Mapping[str, object], view: LogView | None = None
 ) -> BatchPlan:
-    """Check the destination and plan the batch's job. Writes nothing.
+    """Check the destination and plan the batch's job. This writes nothing.
 
     Args:
         mode: ``append``, or ``overwrite`` for a stream that writes its complete result with every batch.
@@ -56,34 +56,35 @@ def plan_batch(
         view: the log, if the caller has just read it.
 
     Raises:
-        InvalidRequestError: another mode, or the destination is a file, or lies inside another one or around one.
+        InvalidRequestError: the mode is another one, or the destination is a file, lies inside another destination or
+            contains one.
         UnsupportedError: the committer does not fit the store; the message says why.
     """
     if mode not in (SaveMode.APPEND, SaveMode.OVERWRITE):
         raise InvalidRequestError("a stream appends, or overwrites with every batch: omit the mode", mode=mode)
     TWO_PHASE.check_fit(ctx, mode, others="another store")
     job = describe_job(ctx, TWO_PHASE.name, mode, details, view)
-    assert job is not None  # only mode ignore skips a job
+    assert job is not None  # only mode ignore skips jobs
     try:
         known = read_entry(ctx, job.base_seq).state.streams if job.base_seq else {}
     except NotFoundError:
-        known = {}  # trimmed meanwhile: other jobs are being decided
+        known = {}  # trimmed just now, so other jobs are being decided
     return BatchPlan(job=job, known=known)
 
 
 def join_batch(ctx: CommitContext, plan: BatchPlan, batch: StreamBatch) -> JobRecord | None:
     """Complete the job record of a batch and announce it. Every task that has data to write calls this first.
 
-    Guarantee: all tasks of a plan make the same record, and it exists in the store when this returns.
+    Guarantee: all tasks of a plan create the same record, and the record exists in the store when this returns.
 
     Returns:
-        The job; None if the batch is already committed, so there is nothing to write.
+        The job; None if the batch is already committed, so that there is nothing to write.
 
     Raises:
         InvalidRequestError: the stream was written with another checkpoint.
         UnsupportedError: the store ignores conditional writes.
 
-    Crash: an announced job; the stream's next commit cleans up after it.
+    Crash: leaves an announced job; the stream's next commit cleans up after it.
     """
     job = replace(plan.job, stream=batch)
     if is_committed_batch(job, plan.known):
@@ -94,7 +95,7 @@ def join_batch(ctx: CommitContext, plan: BatchPlan, batch: StreamBatch) -> JobRe
 
 
 def _is_announced(ctx: CommitContext, job: JobRecord) -> bool:
-    """Check whether another task has announced the job; that task has also tried conditional writes."""
+    """Check whether another task has announced the job; that task has also tested conditional writes."""
     try:
         return ctx.store.get(ctx.key(layout.job_record(job.job))) == encode_job(job)
     except NotFoundError:
@@ -102,7 +103,7 @@ def _is_announced(ctx: CommitContext, job: JobRecord) -> bool:
 
 
 def settle_batch(ctx: CommitContext) -> None:
-    """Roll the destination's decisions forward: the driver of a replayed batch may have died right after its commit.
+    """Roll the destination's decisions forward, because a replayed batch's driver may have died right after its commit.
 
     Raises:
         CorruptDataError: a record of the log cannot be read.

@@ -1,9 +1,9 @@
-"""Decide every batch of a stream once (C8): the newest log entry contains the progress of each stream.
+"""Decide every batch of a stream only once (C8): the newest log entry contains the progress of each stream.
 
-After a crash Spark replays a batch, with new attempts and a new job. Only the batch number and the identity of the
-checkpoint link the two jobs, so both are part of the decision: one record commits a batch and records that it is
+After a crash Spark replays a batch, with new attempts and a new job. Only the batch number and the checkpoint's id link
+the new job to the old one, so the decision contains these two: the record that commits a batch also says which batch is
 committed. Every entry, even one that aborts a job, copies the marks of its predecessor. So trimming the log loses no
-mark, and the log holds one per stream, however long the stream runs.
+mark, and each entry contains one mark per stream, no matter how long the stream runs.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def is_committed_batch(job: JobRecord, streams: Mapping[str, StreamMark]) -> boo
     """Check whether the batch that `job` writes is already committed.
 
     Raises:
-        InvalidRequestError: the stream has another checkpoint. Its batch numbers start from 0 again, so comparing them
-            with the old ones would silently drop data.
+        InvalidRequestError: the job's stream has another checkpoint. Its batch numbers start from 0 again, so comparing
+            them with the old numbers would silently drop data.
     """
     if job.stream is None or (mark := streams.get(job.stream.stream)) is None:
         return False
@@ -39,7 +39,7 @@ def is_committed_batch(job: JobRecord, streams: Mapping[str, StreamMark]) -> boo
 
 
 def advance_streams(job: JobRecord, streams: Mapping[str, StreamMark]) -> Mapping[str, StreamMark]:
-    """Return the marks after `job` is committed."""
+    """Return the marks as they are after `job` is committed."""
     if job.stream is None:
         return streams
     mark = StreamMark(batch=job.stream.batch, checkpoint=job.stream.checkpoint)
@@ -48,11 +48,12 @@ def advance_streams(job: JobRecord, streams: Mapping[str, StreamMark]) -> Mappin
 
 # --- leftovers --------------------------------------------------------------------------------------------------------
 def dead_batches(entry: LogEntry) -> Mapping[str, StreamMark]:
-    """Return the last batch of each stream whose jobs have ended, apart from the job of `entry` itself.
+    """Return, for each stream, the last batch whose jobs have all ended, apart from the job of `entry` itself.
 
-    A batch is committed once, so no other job that wrote it can be committed. The committed job is rolled forward
-    before the stream's next batch is decided. So the last batch counts only if `entry` decided it: the cleanup of other
-    jobs must not abort the uploads of a job that is still to be published.
+    A batch is committed only once, so after its commit no other job that wrote the batch can be committed. The
+    committed job itself is rolled forward before the stream's next batch is decided, but may not be published yet. So a
+    stream's newest batch is returned only if `entry` decided it; for other streams the batch before is returned,
+    because a cleanup must not abort the uploads of a job that is still to be published.
     """
     own = entry.record.stream if entry.kind is Kind.COMMIT else None
     return {
@@ -62,7 +63,7 @@ def dead_batches(entry: LogEntry) -> Mapping[str, StreamMark]:
 
 
 def is_dead(job: JobRecord, dead: Mapping[str, StreamMark]) -> bool:
-    """Check whether `job` wrote a batch whose jobs have ended (see `dead_batches`)."""
+    """Check whether `job` writes a batch whose jobs have all ended (see `dead_batches`)."""
     if job.stream is None or (mark := dead.get(job.stream.stream)) is None:
         return False
     return mark.checkpoint == job.stream.checkpoint and job.stream.batch <= mark.batch

@@ -1,8 +1,8 @@
-"""Make writes idempotent by a write id from the caller: of all writes with the same id one is committed (C8).
+"""Make writes idempotent by a write id from the caller: of all writes with the same id, only one is committed (C8).
 
 The decision contains the write id. Before the decision is marked done, a separate record of the write id is created. To
-look up a write id, it is therefore enough to read that record and the decisions that are not done yet, of which there
-are few. This also works after the decision has been trimmed.
+look up a write id, it is therefore enough to read this record and the few decisions that are not done yet. The lookup
+works even after the decision has been trimmed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def write_id_of(job: JobRecord) -> str:
 
 
 def find_write(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome | None:
-    """Return the committed job with that write id; None if there is none or it was committed more than `KEPT_S` ago.
+    """Return the committed job with this write id; None if there is none, or if its record has expired (`KEPT_S`).
 
     Args:
         view: the log, read just before.
@@ -47,20 +47,20 @@ def find_write(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome |
         try:
             entry = read_entry(ctx, seq)
         except NotFoundError:
-            continue  # done and trimmed meanwhile, so its record exists
+            continue  # the decision is done and trimmed, so the record of its write id exists
         if entry.kind is Kind.COMMIT and write_id_of(entry.record) == write_id:
             return JobOutcome(job=entry.job, committed=True, totals=entry.totals, finished=False)
     return _read(ctx, write_id)
 
 
 def is_written(ctx: CommitContext, job: JobRecord, view: LogView) -> bool:
-    """Check whether another job with the write id of `job` is committed, by the log of `view` or by a record."""
+    """Check whether another job with the write id of `job` is committed, according to the log or to a record."""
     write_id = write_id_of(job)
     return bool(write_id) and find_write(ctx, view, write_id) is not None
 
 
 def remember_write(ctx: CommitContext, entry: LogEntry) -> None:
-    """Record that the decision's write id is committed. Idempotent. Requires: the decision is not marked done yet."""
+    """Record that the decision's write id is committed. Idempotent. Requires: the decision is not yet marked done."""
     write_id = write_id_of(entry.record)
     if not write_id or entry.kind is not Kind.COMMIT:
         return

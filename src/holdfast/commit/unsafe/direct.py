@@ -1,9 +1,10 @@
 """Implement `direct`: tasks write to the final names, and the commits do nothing. For comparison only.
 
-Spark had such a committer and removed it. Of the guarantees of ARCHITECTURE.md it gives up:
+Spark once had such a committer, and removed it. These guarantees of ARCHITECTURE.md do not hold:
 
-- C1, C3: the attempts of a task write to the same names; the last one to close a file wins, whichever it is.
-- C2: an attempt that died leaves files, and its retry replaces only those with the same names.
+- C1, C3: the attempts of a task write to the same names. The last attempt to close a file wins, no matter which attempt
+  the driver accepted.
+- C2: an attempt that died leaves files, and its retry replaces only the files with the same names.
 - C4: everything is visible as soon as it is written.
 - C5: nothing is deleted when an attempt or a job aborts.
 - C6: an attempt that is still running after the job's end continues to write.
@@ -81,11 +82,11 @@ class DirectCommitter(Committer):
         return open_uploaded_file(scope, path, path)
 
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Do nothing but report: the files are at their final paths."""
+        """Only report, because the files are already at their final paths."""
         return report_task(scope.owner, files)
 
     def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-        """Do nothing: a file may be another attempt's by now, and the sinks have discarded unfinished files."""
+        """Do nothing: the sinks have discarded unfinished files, and finished ones may be another attempt's by now."""
 
 
 DIRECT = DirectCommitter()

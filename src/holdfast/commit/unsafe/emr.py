@@ -1,16 +1,16 @@
 """Implement `emr`: delayed uploads that the *task* commit completes (paper 000, XII.C; Table V). For comparison only.
 
-It saves the job commit's work and the records. Of the guarantees of ARCHITECTURE.md it gives up:
+Its job commit has almost nothing to do, and it needs no records. These guarantees of ARCHITECTURE.md do not hold:
 
 - C4: the files of every committed task are visible while the job runs.
-- C5: they stay visible if the job fails or is aborted; the user must delete them.
-- C2, C3: a task commit completes its uploads in parallel and may die halfway. The next attempt replaces files with the
-  same names; if it writes fewer files, some of the dead attempt's stay. A slow attempt replaces an accepted one's
-  files.
-- C6: it does so even after the job is committed.
+- C5: files of committed tasks stay visible if the job fails or is aborted; the user must delete them.
+- C2, C3: a task commit completes its uploads in parallel and may die halfway. The next attempt replaces only files with
+  the same names; if it writes fewer files, some files of the dead attempt stay. A slow attempt replaces the files of an
+  accepted attempt.
+- C6: a slow attempt replaces files even after the job is committed.
 - C8, C9: no decision is logged, and mode ``overwrite`` deletes data before the first task runs.
 
-Source: paper 000, XII.C and Table V; facts about EMRFS, which is closed source.
+Source: paper 000, XII.C and Table V, and published facts about EMRFS, which is closed source.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def _abort_pending(measure: Measure, job: JobId) -> str:
 
 
 def _job_uploads(ctx: CommitContext) -> dict[JobId, list[UploadInfo]]:
-    """Return pending uploads to visible paths, grouped by the job in their names.
+    """Return pending uploads to visible paths, grouped by the job ids in their names.
 
-    Uploads below hidden directories belong to committers that move whole files from there.
+    Uploads to hidden directories are left out: they belong to committers that later move the files.
     """
     jobs: dict[JobId, list[UploadInfo]] = {}
     for upload in iter_uploads(multipart(ctx.store), ctx.prefix):
@@ -75,7 +75,7 @@ def _abort_uploads(ctx: CommitContext, job: JobId) -> None:
 
 
 def _has_magic_below(ctx: CommitContext, job: JobId, uploads: list[UploadInfo]) -> bool:
-    """Check whether the job is one of `magic` in another destination (C7): its directory is above all its files."""
+    """Check whether this is a `magic` job of another destination (C7), whose directory is above all of its files."""
     common = posixpath.commonprefix([upload.key for upload in uploads])
 
     def is_magic_home(folder: str) -> bool:
@@ -84,14 +84,14 @@ def _has_magic_below(ctx: CommitContext, job: JobId, uploads: list[UploadInfo]) 
         except AccessDeniedError:
             if folder.startswith(ctx.prefix):
                 raise
-            return False  # credentials for this destination alone, as in `holdfast.commit.two_phase.live_jobs`
+            return False  # the credentials cover only this destination; see `holdfast.commit.two_phase.live_jobs`
 
     return any(is_magic_home(folder) for folder in folders(common))
 
 
 @final
 class EmrCommitter(Committer):
-    """Upload to the final names and complete the uploads in each task commit."""
+    """Upload to the final names, and complete the uploads in each task commit."""
 
     name = "emr"
     summary = "uploads to the final names, which each task's commit completes"
@@ -117,7 +117,7 @@ class EmrCommitter(Committer):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Write ``_SUCCESS``, which names no files because tasks report none, then abort what failed attempts left."""
+        """Write ``_SUCCESS`` without file names, which tasks do not report; then abort uploads of failed attempts."""
         with measured_commit(ctx, self.name, job) as measure:
             reported = check_messages(job, commits, tasks)
             totals = sum((commit.totals for commit in reported), Totals())
@@ -135,10 +135,10 @@ class EmrCommitter(Committer):
         return report_abort(ctx, measure, self.name, job, outcome)
 
     def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
-        """List jobs that have nothing but uploads: those of `emr`, and of any job whose records are missing.
+        """List jobs that have only uploads: jobs of `emr`, and any other jobs whose records are missing.
 
-        A live job of `emr` looks the same, and so does one of `staging-*` whose shared directory is not accessible:
-        only their age distinguishes them.
+        A live job of `emr` looks the same as a dead one, and so does a job of `staging-*` whose shared directory is not
+        accessible. Only the age of the uploads distinguishes them.
         """
         if ctx.store.capabilities.multipart is None:
             return
@@ -164,9 +164,10 @@ class EmrCommitter(Committer):
         """Complete the attempt's uploads in parallel.
 
         Raises:
-            HoldfastError: some files are visible now and the others are not; the next attempt must replace them.
+            HoldfastError: some files may already be visible although others are not; the next attempt must replace
+                them.
 
-        Crash: the same; the other uploads are pending until the job ends.
+        Crash: some files are visible; the uploads of the others are pending until the job ends.
         """
         measure, owner = scope.measure, scope.owner
         pendings = tuple(
@@ -178,7 +179,7 @@ class EmrCommitter(Committer):
         return TaskCommit(job=owner.job, task=owner.task, attempt=owner.attempt, totals=totals_of(files))
 
     def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-        """Do nothing: the sinks have aborted their uploads; those of a dead process are aborted with the job."""
+        """Do nothing: the sinks have aborted their uploads, and the job's end aborts the uploads of dead processes."""
 
 
 EMR = EmrCommitter()

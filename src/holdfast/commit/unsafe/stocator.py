@@ -1,10 +1,10 @@
-"""Implement `stocator`: tasks write to the final directory under attempt names; ``_SUCCESS`` lists what counts.
+"""Implement `stocator`: tasks write to the final directory under attempt names; ``_SUCCESS`` lists files that count.
 
-Stocator runs below FileOutputCommitter and learns from its renames which attempts have committed; here it learns that
-from the task reports. Of the guarantees of ARCHITECTURE.md it gives up:
+The real Stocator runs below FileOutputCommitter, whose renames show it which attempts have committed; here the task
+reports show that. These guarantees of ARCHITECTURE.md do not hold:
 
-- C2: files of attempts that do not count are listed until the job commit deletes those that it finds.
-- C4: everything is visible as soon as it is written; readers that rely on ``_SUCCESS`` wait for it.
+- C2: files of attempts that do not count are visible until the job commit deletes those that it finds.
+- C4: every file is visible as soon as it is written; only readers that rely on ``_SUCCESS`` wait for the job commit.
 - C5, C6: an attempt that continues after its abort, or after the job's end, adds files that nothing deletes.
 - C8, C9: no decision is logged, and mode ``overwrite`` deletes data before the first task runs; files of a dead job
   stay visible.
@@ -51,7 +51,7 @@ def _file_name(owner: FileOwner, number: int, extension: str) -> str:
 
 
 def _marked(path: str, owner: FileOwner) -> str:
-    """Return `path` with the attempt in its last segment, before the first dot. Idempotent."""
+    """Return `path` with the ids of the job and the attempt in its last segment, before the first dot. Idempotent."""
     directory, slash, name = path.rpartition("/")
     if _written_by(path) == (owner.job, owner.attempt):
         return path
@@ -60,7 +60,7 @@ def _marked(path: str, owner: FileOwner) -> str:
 
 
 def _written_by(path: str) -> tuple[JobId, AttemptId] | None:
-    """Return the last job and attempt in a file's name: `_marked` puts them after what the caller chose."""
+    """Return the last job and attempt that a file's name contains; `_marked` puts them after the caller's own name."""
     found = _MARK.findall(path.rpartition("/")[2])
     return (JobId(found[-1][0]), AttemptId(found[-1][1])) if found else None
 
@@ -87,7 +87,7 @@ def _list_job(ctx: CommitContext, job: JobId) -> Iterator[tuple[str, AttemptId]]
 
 @final
 class StocatorCommitter(Committer):
-    """Write to the final directory under names of the attempt; ``_SUCCESS`` lists the files that count."""
+    """Write to the final directory, under names that contain the attempt; ``_SUCCESS`` lists the files that count."""
 
     name = "stocator"
     summary = "tasks write to the final directory under names of their attempt; _SUCCESS names the files that count"
@@ -110,11 +110,12 @@ class StocatorCommitter(Committer):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """List the job's files, write ``_SUCCESS`` with the names of all that count, delete the others.
+        """List the job's files, write the names of all files that count to ``_SUCCESS``, then delete the other files.
 
-        Guarantee: readers that take the names from ``_SUCCESS`` see all of the job at one instant. Idempotent.
+        Guarantee: for readers that take the file names from ``_SUCCESS``, all of the job's files appear at one moment.
+        Idempotent.
 
-        Crash: files of attempts that do not count are still listed.
+        Crash: files of attempts that do not count may still be visible.
         """
         with measured_commit(ctx, self.name, job) as measure:
             present = check_messages(job, commits, tasks)
@@ -163,7 +164,7 @@ class StocatorCommitter(Committer):
         return open_uploaded_file(scope, target, target)
 
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Do nothing but report."""
+        """Only report, because the files are already at their final paths."""
         return report_task(scope.owner, files)
 
     def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
