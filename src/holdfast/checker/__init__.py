@@ -1,1 +1,1 @@
-"""Run the shipped code in simulated worlds, through everything that can go wrong."""
+"""Run the shipped code in simulated worlds, with every interleaving and every fault."""

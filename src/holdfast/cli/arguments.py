@@ -43,7 +43,7 @@ class Word(click.Choice[str]):
     """A parameter type for one word out of a few; for a wrong word, the error suggests the nearest one.
 
     Args:
-        choices: the words, or a function that returns them where naming them needs an expensive import.
+        choices: the words, or a function that returns them if listing them needs an expensive import.
     """
 
     def __init__(self, choices: Sequence[str] | Callable[[], Sequence[str]]) -> None:
@@ -74,7 +74,7 @@ def parse_pairs(texts: Iterable[str], *, reserved: Mapping[str, str] | None = No
         reserved: keys that have a parameter of their own on the command line, and that parameter.
 
     Raises:
-        InvalidRequestError: a text has another form, its key is reserved, or it holds a credential (never shown).
+        InvalidRequestError: a string has another form, its key is reserved, or it contains a credential (never shown).
     """
     parameters = {key.lower(): parameter for key, parameter in (reserved or {}).items()}
     pairs = []
@@ -130,7 +130,7 @@ def refuse_secrets(names: Iterable[str], urls: Iterable[str] = ()) -> None:
 
 @dataclass(frozen=True)
 class Reach:
-    """How to reach a store. Never holds credentials: those come from the environment only.
+    """How to reach a store. Never contains credentials: these come from the environment only.
 
     Attributes:
         given: the store's options and the flags that gave them, as (option, flag, value).
@@ -177,7 +177,7 @@ class Reach:
 
 
 def _prepared(flag: CommandFlag) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
-    """Return click's callback for a flag: it refuses what the store's provider refuses."""
+    """Return click's callback for a flag: it rejects the values that the store's provider rejects."""
 
     def prepare(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
         if value is None:
@@ -207,7 +207,7 @@ def reports(command: Callable[P, None]) -> Callable[..., None]:
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except BrokenPipeError:
-            discard_stdout()  # the reader closed the pipe, as `head` does
+            discard_stdout()  # the reader closed the pipe, like `head`
             raise click.exceptions.Exit(0) from None
         except Exception as error:
             known = as_holdfast_error(error)
@@ -263,5 +263,5 @@ def _store_options(
 
 
 def _parameter(flag: CommandFlag) -> str:
-    """Return the name under which click hands a flag's value over."""
+    """Return the name of the parameter in which click passes the value of a flag."""
     return flag.flag.removeprefix("--").replace("-", "_")

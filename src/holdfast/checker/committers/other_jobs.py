@@ -1,4 +1,4 @@
-"""Run other jobs on the destination: interleaved with all actors, or each as one call."""
+"""Run other jobs on the destination: interleaved with all actors, or each job as a single call."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def stroke(setting: Setting, one: OtherJob, number: int) -> Stroke:
 
 
 class _DirectPort(Port):
-    """A port to a store that executes every call at once; it stores the outcome."""
+    """A port that executes every call to the store immediately, and stores the job's outcome in `told`."""
 
     def __init__(self, name: str, do: Callable[[Call], object], token: int) -> None:
         super().__init__(name, 0, lambda index, call: None)

@@ -25,7 +25,7 @@ def find_world(name: str, properties: Sequence[str] = ()) -> World:
     """Return the world of that name, ``committer/scene``, in which its counterexamples replay.
 
     Args:
-        properties: the ones to judge; empty for all of the scene. Experiments have their own.
+        properties: names of the properties to judge; empty for all of the scene's. Experiments judge their own.
 
     Raises:
         InvalidRequestError: there is no world of that name.

@@ -49,7 +49,7 @@ class Actor:
     """A process of a world.
 
     Attributes:
-        name: short and unique: ``driver``, ``task 0 attempt 1``.
+        name: a short and unique name, such as ``driver`` or ``task 0 attempt 1``.
         program: what the process does, from its start to its end; it accesses the world only through its port.
         mortal: whether it may crash.
     """
@@ -63,7 +63,7 @@ class Port:
     """A process's only access to the world.
 
     Args:
-        number: of the actor, from 0: makes its tokens differ from those of others.
+        number: number of the actor, from 0; makes its tokens differ from those of other actors.
         answer: returns the reply to a call, given its index and the call, or None to suspend the process.
     """
 

@@ -90,7 +90,7 @@ def _test(url: str, drivers: int, rounds: int, reach: Reach, out: Output) -> Sto
 
 @contextlib.contextmanager
 def _handles(url: str, count: int, reach: Reach) -> Iterator[Sequence[ObjectStore]]:
-    """Open `count` stores, each with its own connections, as separate drivers have."""
+    """Open `count` stores, each with its own connections, like separate drivers."""
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(reach.open(url)).store for _ in range(count)]
 
