@@ -1,4 +1,4 @@
-"""The machinery of mutants: what is planted, who judges, what is stored, what is written."""
+"""Test the mutants: which mistakes are planted, which tests judge them, what is stored, and what is written."""
 
 from __future__ import annotations
 

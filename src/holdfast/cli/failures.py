@@ -80,7 +80,7 @@ _MOST = 400
 
 
 def _key_line(error: Exception) -> str:
-    """Return the most useful lines: the last one of a Python traceback; the first one of a Java trace, and its root cause.
+    """Return the most useful lines: the last of a Python traceback; the first of a Java trace, and its root cause.
 
     Spark's first line may only name the file that it failed to read.
     """

@@ -49,7 +49,7 @@ def find_anomalies(
     real_time: bool = True,
     settled: bool = True,
 ) -> list[Anomaly]:
-    """Return the anomalies of a history, the worst first, with the shortest cycle of each kind; empty if there are none.
+    """Return the anomalies of a history, the worst first, with the shortest cycle of each kind; empty if it has none.
 
     Guarantee: exact in both directions if the order of all versions is known. With `Versions.rest`, every anomaly that
     is found exists, but some may be missed under snapshot isolation.

@@ -259,7 +259,7 @@ class StateSpace:
         return near, alive
 
     def _waits_for(self, state: State, place: Place) -> tuple[int, bool]:
-        """Return the actor whose death would unblock the one at `place`, or -1, and whether nothing else can unblock it.
+        """Return the actor whose death would unblock the one at `place`, or -1, and whether nothing else can do so.
 
         If nothing else can, the blocked actor does nothing before the other actor has made its next call.
         """

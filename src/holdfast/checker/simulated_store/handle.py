@@ -29,7 +29,7 @@ class SimulatedStore:
     """A process's handle on a `StoreResource`.
 
     Args:
-        blur: maps the key and the bytes of a put to the bytes that are stored, to leave out data that depend on a process's
+        blur: maps the key and the bytes of a put to the stored bytes, to leave out data that depend on a process's
             history and that nobody reads, so that fewer states differ.
         piecemeal: whether a listing takes two steps, as on a file system: it may show one of the changes between these
             steps without another. A listing that does not fit on one page takes one step.

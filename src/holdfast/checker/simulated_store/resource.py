@@ -294,7 +294,7 @@ class StoreResource:
         return frozenset({Access(objects, key, writes=writes), *self._clash(key)})
 
     def _clash(self, key: str) -> Footprint:
-        """Return the accesses of the check that no file is above `key` and no directory is at `key`, on a store with rename.
+        """Return the accesses of the check that no file is above `key` and no directory at it, on a store with rename.
 
         A directory may consist of pending uploads only.
         """
@@ -307,7 +307,7 @@ class StoreResource:
 
 
 def _choices(changed: list[str]) -> list[list[str]]:
-    """Return the sets of changes that a listing may have missed: any set if there are few; else none, all, or a single one."""
+    """Return the sets of changes that a listing may have missed: any set if there are few; else none, all, or one."""
     if len(changed) > _TORN_LIMIT:
         return [[], changed, *([key] for key in changed)]
     return [[key for at, key in enumerate(changed) if some >> at & 1] for some in range(1 << len(changed))]

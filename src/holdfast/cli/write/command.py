@@ -116,7 +116,7 @@ def _reader_options(texts: Sequence[str]) -> dict[str, str]:
 def _check(given: Sequence[GivenOption], mode: str | None) -> WriteRequest:
     """Parse the request.
 
-    Refuse here whatever cannot work: Spark takes seconds to start.
+    Whatever cannot work is refused here, before Spark starts, which takes seconds.
     """
     from holdfast.commit import get_committer, require_fit
     from holdfast.commit.destination import refuse_file, refuse_taken
