@@ -107,7 +107,7 @@ def _compared(
 
 
 def measure_embedded_s3(rounds: int, threads: int, say: Say, shape: JobShape | None = None) -> Result:
-    """Compare both with many small files on a local server, where a copy costs hardly more than any other request."""
+    """Compare both with many small files on a local server, where a copy costs little more than other requests."""
     shape = shape or JobShape(tasks=50, files_per_task=20, file_bytes=10 * _KIB)
     with SeaweedServer() as server:
         server.create_bucket(_BUCKET)

@@ -130,7 +130,7 @@ class Court:
         started_s = time.monotonic()
         self._gather(session)
         known = self._evidence
-        self._say(f"{len(known.seconds)} tests pass over the shipped code ({time.monotonic() - started_s:.0f} s)")
+        self._say(f"{len(known.seconds)} tests pass on the shipped code ({time.monotonic() - started_s:.0f} s)")
         self._judge_all()
         return True
 
@@ -227,7 +227,7 @@ def _verdict(job: _Fork) -> Verdict:
 
 
 def _run(item: pytest.Item, after: pytest.Item | None, between: Callable[[], None] = lambda: None) -> bool:
-    """Run a test, keep the fixtures that `after` uses, too, and return whether the test passes or is skipped."""
+    """Run a test, keep the fixtures that `after` needs as well, and return whether the test passes or is skipped."""
     item.session._setupstate  # noqa: B018  # as pytest's own loop does, the state is the session's
     reports = [runner.call_and_report(item, "setup", log=False)]
     between()

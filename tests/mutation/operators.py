@@ -79,7 +79,7 @@ class Change:
 
 
 def changes_of(function: Function) -> Iterator[Change]:
-    """Return every edit of a function and its nested functions, except for defaults and decorators: they ran long ago."""
+    """Return all edits of a function and its nested functions, but not of defaults and decorators: these ran before."""
     numbers = {id(node): number for number, node in enumerate(ast.walk(function))}
     for node in _relevant(function):
         for finder in _FINDERS:

@@ -71,7 +71,7 @@ def parse_pairs(texts: Iterable[str], *, reserved: Mapping[str, str] | None = No
     """Parse ``KEY=VALUE`` strings into names and values, as the user wrote them.
 
     Args:
-        reserved: keys that have a parameter of their own on the command line, and that parameter.
+        reserved: keys that have a command-line parameter of their own, mapped to that parameter.
 
     Raises:
         InvalidRequestError: a string has another form, its key is reserved, or it contains a credential (never shown).

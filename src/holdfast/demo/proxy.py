@@ -1,4 +1,4 @@
-"""Stop a driver in the middle of its job commit: a proxy that lets only some of the uploads be completed.
+"""Stop a driver in the middle of its job commit: a proxy that lets only some of the uploads complete.
 
 The driver runs unchanged. From its point of view, the server does not answer for a while.
 """

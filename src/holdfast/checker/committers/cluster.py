@@ -42,7 +42,7 @@ class Attempt(enum.Enum):
 
 
 class Phase(enum.Enum):
-    """The phase of whichever driver has come furthest."""
+    """The phase of the driver that has progressed furthest."""
 
     STARTING = "starts"
     RUNNING = "waits for its tasks"

@@ -50,7 +50,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a job other than the driver's is about to commit.
+    """The announcement of a job other than the driver's that it is about to commit.
 
     Attributes:
         who: the actor.

@@ -131,7 +131,7 @@ class Judge:
     def unlike_visible(
         self, found: set[str], ledger: Ledger, cluster: ClusterState, marks: int, *, later: bool = False
     ) -> str:
-        """Describe how the paths that a reader found differ from those that the first visible decisions imply.
+        """Describe how the paths that a reader found differ from those after the first `marks` visible decisions.
 
         Args:
             marks: number of decisions that count as visible, in the order of their marks.

@@ -2,10 +2,11 @@
 
 The model knows the output of jobs and the meaning of modes, and nothing of how the protocol works:
 
-- An append adds the job's files. An overwrite leaves only the job's files. An overwrite of partitions does so in the
-  directories that the job writes to, and leaves the other directories as they are. With ``fail`` or ``ignore``, a job
-  is committed only if the destination is empty.
-- A reader through Holdfast sees the decisions that are marked visible, in the order of the log, and nothing else.
+- An append adds the job's files. An overwrite leaves only the job's files. An overwrite of partitions leaves only the
+  job's files in the directories that the job writes to, and does not change other directories. With ``fail`` or
+  ``ignore``, a job is committed only if the destination is empty.
+- A reader that uses Holdfast sees the result of the decisions that are marked visible, in the order of the log, and
+  nothing else.
 - A plain listing may show more. Before a decision is marked visible, the listing may show any of the job's files, and
   shows all files that the job replaces. Once the decision is marked visible, the listing shows all of the job's files,
   and may still show files that the job replaces. Once the decision is done, the listing shows only its result.

@@ -40,7 +40,7 @@ def other_job(setting: Setting, one: OtherJob) -> Callable[[Port], None]:
 
 
 def stroke(setting: Setting, one: OtherJob, number: int) -> Stroke:
-    """Return job number `number` as one call of a store, which returns its outcome."""
+    """Return job number `number` as a single call to a store; the call returns the outcome of the job."""
 
     def run(do: Callable[[Call], object], token: str) -> object:
         port = _DirectPort(one.name, do, int(token, 16))

@@ -47,7 +47,7 @@ _CONTENT = re.compile(rb"job (\w+) task (\d+) attempt (\d+) file (\d+)")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Origin:
-    """The attempt that wrote a file. `damaged` if the bytes are not as they were written."""
+    """The attempt that wrote a file. The file is `damaged` if its bytes differ from those that an attempt wrote."""
 
     job: str
     task: int = 0

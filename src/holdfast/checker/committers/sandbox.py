@@ -26,7 +26,7 @@ from holdfast.stores.memory.store import MemoryStore
 __all__ = ["NEIGHBOUR", "Bystander", "Copy", "Sandbox", "cluster_of", "start_live_jobs"]
 
 NEIGHBOUR = "out put/dataset10/"
-"""A destination whose name has the job's as a prefix (C7)."""
+"""A destination whose name begins with the name of the job's destination (C7)."""
 
 _RECOVERIES = 3
 """Maximum number of recoveries. The first may postpone work; the last must find nothing to do."""

@@ -41,8 +41,9 @@ def replay_again(counterexample: Counterexample) -> Story | None:
     """Replay a saved history with the current code.
 
     Returns:
-        Its story up to the step that breaks the property, or None if the property holds now. If the saved history ends
-        before the current code does, and the property is judged at the end, the replay continues without faults.
+        The story of the history up to the step that breaks the property, or None if the property holds now. If the
+        saved history ends before the current code does, and the property is judged at the end, the replay continues
+        without faults.
 
     Raises:
         InvalidRequestError: the world or property does not exist, or the history no longer fits the code.

@@ -20,7 +20,7 @@ class Effect:
     """One committed effect of a unit.
 
     Attributes:
-        unit: job and explicit id, never a position in an order that may change.
+        unit: the job and an explicit id of the unit, never a position in an order that may change.
         by: who committed it, for messages.
     """
 

@@ -1,8 +1,9 @@
 """Record operations: who asked what, in which order, and how each ended.
 
-Time is a position, not a clock. All that a checker needs to know of real time is which operation had ended before
-another one began. So consecutive invocations share a position, consecutive ends share the next one, and histories that
-differ in nothing else are equal: a world with a `Recorder` has far fewer states than one that numbers its events.
+Time is a position in the history, not the reading of a clock. All that a checker needs to know of real time is which
+operation had ended before another one began. So consecutive invocations share a position, consecutive ends share the
+next one, and histories that differ in nothing else are equal: a world with a `Recorder` has far fewer states than one
+that numbers its events.
 
 An operation ends with a value, or it fails and has no effect, or its outcome is unknown: then it may take effect once,
 at any later time, or never. An operation that has not ended, because its actor is still running or dead, is unknown.
@@ -73,7 +74,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Operations by position, and the position of the last event. A value: each event creates a new one."""
+    """Operations by position, and the last event's position. It is immutable: each event creates a new `History`."""
 
     operations: tuple[Operation, ...] = ()
     position: int = 0

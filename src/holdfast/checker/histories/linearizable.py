@@ -262,7 +262,7 @@ def _judge(part: _Part) -> Verdict:
 
 
 def _until(operations: Sequence[Operation], ended: Sequence[int]) -> list[Operation | None]:
-    """Return the history up to the last end of these operations: others that had not ended by then are open."""
+    """Return the history up to the last end of these operations; operations that had not ended by then are open."""
     last, known = operations[ended[-1]], frozenset(ended)
     assert last.ended is not None
     return [

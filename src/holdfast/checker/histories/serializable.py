@@ -1,10 +1,10 @@
 """Check serializability: do transactions depend on each other in a cycle?
 
-Each key has its versions in the order of their installation. The versions and the reads determine which transaction
-must precede which in any order. A transaction precedes another one if it installed the previous version (**ww**), wrote
-the version that the other one read (**wr**), read the version that the other one overwrote (**rw**), or had ended
-before the other one began (**rt**). A cycle proves that no order explains the history, and the kinds of its edges say
-what went wrong:
+Each key has a list of versions, in the order in which they were installed. The versions and the reads determine which
+transaction must precede which in any order. A transaction precedes another one if it installed the previous version
+(**ww**), wrote the version that the other one read (**wr**), read the version that the other one overwrote (**rw**), or
+had ended before the other one began (**rt**). A cycle proves that no order explains the history, and the kinds of its
+edges say what went wrong:
 
     G0             only ww: a dirty write
     G1a, G1b, G1c  reads a failed write; reads a version overwritten in the same transaction; ww and wr
@@ -18,10 +18,11 @@ with ``-realtime`` if the cycle needs an rt edge. Other anomalies than cycles: "
 (committed and never installed), "aborted write" (failed and installed), "unwritten version" and "version twice"
 (installed by no transaction, or again), "incompatible order" (of a transaction's own writes).
 
-A transaction of unknown outcome may have committed or not. A transaction that sees one of its writes proves that it
-committed, with all of its writes. Its writes that are not installed yet come after all installed versions, or are
-missing if nothing more can be installed. Phantoms are found if a range has a guard that is read and written as a key.
-For a database that cannot be inspected, `appends` derives the versions from lists that only grow.
+A transaction of unknown outcome may have committed or not. If another transaction sees one of its writes, the
+transaction has committed, with all of its writes. Its writes that are not installed yet come after all installed
+versions, or are missing if nothing more can be installed. Phantoms are found if a key guards each range, and
+transactions read and write that key. For a database that cannot be inspected, `appends` derives the versions from lists
+that only grow.
 
 Sources: Adya, Liskov, O'Neil, "Generalized isolation level definitions", ICDE 2000; Kingsbury, Alvaro, "Elle: inferring
 isolation anomalies from experimental observations", VLDB 2020 (the order of versions from lists that only grow; cycles

@@ -208,7 +208,7 @@ class Processes:
                     up.append(one.parent)
 
     def _memory(self, parent: Place | None, reply: Reply | None, call: Call) -> Hashable | None:
-        """Return a key that is equal for places before the same call whose histories differ only in forgotten parts."""
+        """Return a key, equal for places before the same call whose histories differ only in forgotten parts."""
         if parent is None or reply is None or self._remembers is None:
             return None
         path = self._path(parent)

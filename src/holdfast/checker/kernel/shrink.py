@@ -130,7 +130,7 @@ def _change_parts(everybody: tuple[str, ...], choices: _Choices) -> Iterator[_Ch
 
 
 def _go_well(choices: _Choices) -> Iterator[_Choices]:
-    """Replace each choice with a label, which may be a fault, by the ordinary one, or leave it out."""
+    """For each choice with a label, such as a fault, take the ordinary way instead, or leave the choice out."""
     for at, choice in enumerate(choices):
         if choice.label:
             if choice.label != DIES:

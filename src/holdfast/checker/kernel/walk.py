@@ -107,7 +107,7 @@ class _Walker:
         return self._take((self._fault(state, now) if now else None) or self._ordinary(state))
 
     def go_wrong(self) -> bool:
-        """Let a fault happen in half of the histories in which no actor moves any more; return whether one happened."""
+        """If no actor moves any more, let a fault happen half of the time; return whether one happened."""
         late = self._chance.happens(_LATE_FAULT)
         return self._take(self._fault(self.states[-1], set(Fault)) if late else None)
 

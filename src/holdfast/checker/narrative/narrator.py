@@ -66,7 +66,7 @@ class Act:
     Attributes:
         verb: present tense, third person.
         things: what the call acts on; the things of equal acts in a run are listed together.
-        plural: what several things are called, so that more than two can be counted.
+        plural: plural noun for the things; if given, more than two things are counted instead of listed.
         tail: the rest, including the leading space or comma.
     """
 

@@ -36,7 +36,8 @@ class Source:
 def find_source(ctx: CommitContext) -> Source:
     """Find the files at the url of `ctx`: by its literal name if that exists, else as a pattern.
 
-    Guarantee: the result contains only files of committed jobs, according to the directory at which the pattern starts.
+    Guarantee: the result contains only files of committed jobs, according to the log of the directory at which the
+    pattern starts.
 
     Raises:
         NotFoundError: nothing exists at the url, or nothing matches the pattern.

@@ -11,7 +11,7 @@ __all__ = ["exclusive"]
 
 
 def exclusive(sandbox: Sandbox) -> Property:
-    """Return the property C2: a job reported as committed shows no damaged file, and no two attempts at a task."""
+    """Return the property C2: in a job reported as committed, no task has damaged files or files of two attempts."""
 
     def step(before: View, after: View, actor: str) -> str | None:
         told = told_finished(before, after)

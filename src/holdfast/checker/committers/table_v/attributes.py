@@ -182,7 +182,7 @@ ATTRIBUTES: Mapping[str, Attribute] = {
 """All attributes by name, in the order of the table."""
 
 _JUDGED_AT_DEATHS = frozenset({"dies-in-commit", "dies-beside"})
-"""Worlds whose questions are about what exists when an attempt dies.
+"""Worlds in which the question is what exists when an attempt dies.
 
 No footprint contains a death, so these small worlds are explored without reduction.
 """

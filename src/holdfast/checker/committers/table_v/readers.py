@@ -76,4 +76,4 @@ def _whole(sandbox: Sandbox, view: View) -> Reading:
 
 
 READERS: Mapping[str, Callable[[Sandbox, View], Reading]] = {"two_phase": _whole, "stocator": _named}
-"""How to read the output of a committer; that of all other committers is read by listing."""
+"""How to read the output of these committers; the output of all others is read by listing."""

@@ -1,6 +1,6 @@
-"""Build Table V of paper 000, extended by C1 to C10, from what exploration finds, and compare it.
+"""Build Table V of paper 000, extended by C1 to C10, from what exploration finds.
 
-It is compared with the paper and with what the committers declare. Worked composition::
+The table is compared with the paper and with what the committers declare. Worked composition::
 
     table = build_table(progress=lambda now: print(now.world, now.states))
     for row in table.rows:

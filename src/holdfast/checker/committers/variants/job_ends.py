@@ -57,7 +57,7 @@ class ReplacesLast(Variant):
     ) -> JobOutcome:
         """Commit as if the job appended, then delete the files that were visible before and are not the job's.
 
-        Crash: old and new data may both be visible, and nothing deletes the old ones.
+        Crash: old and new data may both be visible, and nothing deletes the old data.
         """
         if job.mode not in _OVERWRITING:
             return self.base.commit_job(ctx, job, commits, tasks)
