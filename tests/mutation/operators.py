@@ -270,7 +270,7 @@ def _may_be_left_out(statement: ast.stmt) -> bool:
 
 
 def _may_change_places(one: ast.stmt, other: ast.stmt) -> bool:
-    """Check that both do more than bind a name, and neither needs a name that the other one binds."""
+    """Check that both statements do more than bind a name, and neither needs a name that the other one binds."""
     for statement in (one, other):
         if not isinstance(statement, ast.Expr | ast.With | ast.For) or _is_said(statement):
             return False

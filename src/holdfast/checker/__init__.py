@@ -1,1 +1,1 @@
-"""Run the shipped code in simulated worlds, with every interleaving and every fault."""
+"""Run the shipped code in simulated worlds, which interleave its processes and inject faults."""

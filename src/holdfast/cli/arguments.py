@@ -96,10 +96,10 @@ def option_pairs(
     """Parse the ``KEY=VALUE`` strings that ``--option`` takes into options.
 
     Args:
-        urls: of the stores that the command reaches, apart from those in the options.
+        urls: the urls of the stores that the command reaches, apart from urls in the options.
 
     Raises:
-        InvalidRequestError: as for `parse_pairs`, or a url has an unknown scheme.
+        InvalidRequestError: a string is refused for a reason of `parse_pairs`, or a url has an unknown scheme.
     """
     from holdfast.options.given import GivenOption
 
@@ -113,10 +113,10 @@ _PLACES = frozenset({"shareddir", "reportdir"})
 
 
 def refuse_secrets(names: Iterable[str], urls: Iterable[str] = ()) -> None:
-    """Refuse options that hold credentials of the built-in stores, or of the stores of `urls`.
+    """Refuse options that contain credentials of the built-in stores, or of the stores at `urls`.
 
     Raises:
-        InvalidRequestError: there is one (its value is never shown), or a url has an unknown scheme.
+        InvalidRequestError: an option contains a credential (never shown), or a url has an unknown scheme.
     """
     secret = secret_names(providers_for(urls))
     for name in names:
@@ -139,7 +139,7 @@ class Reach:
     given: tuple[tuple[str, str, str], ...] = ()
 
     def taking(self, pairs: Iterable[GivenOption], url: str) -> tuple[Reach, list[GivenOption]]:
-        """Take the options of the store of `url` out of `pairs`; return how to reach it with them, and the others."""
+        """Add the options in `pairs` that the store at `url` has; return the resulting `Reach` and the others."""
         own = {fold_name(spec.name) for provider in providers_for([url]) for spec in provider.specs}
         pairs = list(pairs)
         taken = ((one.name, one.spelled, one.text) for one in pairs if one.name in own)
@@ -253,7 +253,7 @@ def on_store(command: Callable[P, None]) -> Callable[..., None]:
 def _store_options(
     ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> list[tuple[str, str, str]]:
-    """Parse ``--store-option`` into options, flags and values, as `Reach` holds them."""
+    """Parse ``--store-option`` into options, flags and values, as in `Reach.given`."""
     reserved = {flag.option: flag.flag for provider in BUILT_IN for flag in provider.flags if flag.option}
     try:
         pairs = parse_pairs(texts, reserved=reserved)

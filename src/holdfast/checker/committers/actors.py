@@ -93,7 +93,7 @@ class OtherJob:
         mode: None for the mode of the job under test.
         later: whether the job starts only after the driver has ended or is gone.
         batch: number of the micro-batch that the job writes; None if the job belongs to no stream.
-        times: number of such jobs, one after the other.
+        times: number of such jobs, which run one after the other.
         at_once: whether each of these jobs runs to its end before any other actor moves, so that worlds stay small.
     """
 

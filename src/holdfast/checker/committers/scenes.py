@@ -275,4 +275,4 @@ LARGE = Scene(
 """The scene for random walks."""
 
 ANY = Scene(name="any", summary="combinations of features, drawn from the seed: a new one after every few histories")
-"""Stands for the combinations that random walks of a committer with a log draw; not a world of its own."""
+"""A placeholder for random walks of a committer with a log: they draw combinations of features in its place."""

@@ -99,7 +99,8 @@ def _reader_options(texts: Sequence[str]) -> dict[str, str]:
     """Parse the options of Spark's reader. Names stay as they were written: Hadoop's settings are case-sensitive.
 
     Raises:
-        InvalidRequestError: as for `parse_pairs`, or an option is given twice with different values.
+        InvalidRequestError: a string is refused for a reason of `parse_pairs`, or an option is given twice with
+            different values.
     """
     found: dict[str, tuple[str, str]] = {}
     for name, value in parse_pairs(texts, reserved={"path": "INPUT"}):
