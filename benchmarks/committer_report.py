@@ -25,7 +25,7 @@ def _requests(by_kind: Mapping[str, int]) -> str:
 
 
 def show_runs(runs: Sequence[CommitterRun], shape: Shape, console: Console) -> None:
-    """Print one table per environment; requests are those of the job commit per file."""
+    """Print one table per environment; the column "requests" shows the job commit's requests per file."""
     for world in dict.fromkeys(run.world for run in runs):
         table = Table(
             title=f"{world}: {shape.tasks} tasks x {shape.files_per_task} files, {shape.threads} threads",

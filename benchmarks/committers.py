@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark with the given arguments (None: those of the process)."""
+    """Run the benchmark with the given arguments, or with those of the process."""
     arguments = _parser().parse_args(argv)
     console = Console()
     shape = Shape(

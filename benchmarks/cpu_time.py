@@ -1,6 +1,6 @@
 """Measure the CPU seconds of a Spark application with its Python workers.
 
-Other load on the machine disturbs them less than wall time.
+Other load on the machine affects CPU seconds less than wall time.
 """
 
 from __future__ import annotations

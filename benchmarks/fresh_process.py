@@ -17,7 +17,7 @@ def run_module(module: str, *arguments: object) -> Any:
     """Run a module with arguments in a new process and return the JSON on the last line that it prints.
 
     Raises:
-        RuntimeError: it fails; the message ends with the end of its standard error.
+        RuntimeError: the module fails; the message ends with the last part of its standard error.
     """
     command = [sys.executable, "-m", module, *map(str, arguments)]
     done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)

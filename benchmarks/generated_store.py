@@ -1,8 +1,8 @@
-"""Provide a store that generates its contents: a million files take a few bytes each, so the commit itself is measured.
+"""Provide a store that generates its contents, so that a million files need only a few bytes each.
 
-An in-memory store would need hundreds of bytes per object and shift a list of a million keys at each change. A real
-store would take hours. Records (log, job records, lists) are stored as they are. The files of a job and the manifests
-of its tasks are computed from their numbers.
+With it, a benchmark measures the commit itself. An in-memory store would need hundreds of bytes per object and shift a
+list of a million keys at each change. A real store would take hours. Records (log, job records, lists) are stored as
+they are. The files of a job and the manifests of its tasks are computed from their numbers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class GeneratedFiles:
     """The output of one job in a destination at the store's root: each task writes the same number of files.
 
     Attributes:
-        job: the job.
+        job: the id of the job.
         tasks: the number of tasks.
         files_per_task: the number of files of each task.
         partitions: the number of directories, ``p=00000`` etc., over which each task's files are spread; 0 for none.

@@ -28,7 +28,7 @@ PAPER_S3 = ThrottleOptions(request_s=0.05, copy_bytes_per_s=10e6)
 
 
 class _OneContent(MemoryStore):
-    """A store that keeps one object for the bytes of all parts, so that copies cost neither memory nor time.
+    """A store in which all parts share one bytes object, so that copies cost neither memory nor time.
 
     A real server does not join parts while a completion waits, and 100 files of 32 MiB would fill 3 GB.
     """
@@ -43,7 +43,7 @@ class _OneContent(MemoryStore):
 
 
 class _Destinations:
-    """Runs of the contenders, each in a new directory, with a timer around the part that counts."""
+    """Runs each contender in a new directory, and times only the part that counts."""
 
     def __init__(self, store: ObjectStore, quick: ObjectStore, shape: JobShape, data: bytes, threads: int) -> None:
         self._store = store
@@ -107,7 +107,7 @@ def _compared(
 
 
 def measure_embedded_s3(rounds: int, threads: int, say: Say, shape: JobShape | None = None) -> Result:
-    """Compare for many small files on a local server, where a copy costs hardly more than any other request."""
+    """Compare both with many small files on a local server, where a copy costs little more than other requests."""
     shape = shape or JobShape(tasks=50, files_per_task=20, file_bytes=10 * _KIB)
     with SeaweedServer() as server:
         server.create_bucket(_BUCKET)
@@ -132,7 +132,7 @@ def measure_embedded_s3(rounds: int, threads: int, say: Say, shape: JobShape | N
 def measure_throttled(
     rounds: int, threads: int, say: Say, shape: JobShape | None = None, throttle: ThrottleOptions = PAPER_S3
 ) -> Result:
-    """Compare for a few large files on a store with simulated latency. All files share one content."""
+    """Compare both with a few large files on a store with simulated latency. All files have the same content."""
     shape = shape or JobShape(tasks=10, files_per_task=10, file_bytes=32 * _MIB)
     content = bytes(shape.file_bytes)
     memory = _OneContent(content)

@@ -85,8 +85,8 @@ def commit_by_rename(ctx: CommitContext, *, bulk_delete: bool) -> None:
 
     Args:
         ctx: the context of the commit.
-        bulk_delete: whether to delete by the thousand after all copies, as S3A does when it renames a directory. If
-            not, each file is deleted after its copy, as when files are moved into an existing directory.
+        bulk_delete: whether to delete a thousand files at a time after all copies, like S3A when it renames a
+            directory. If not, each file is deleted after its copy, as when files are moved into an existing directory.
     """
     prefix = ctx.key(_TEMPORARY)
 

@@ -31,7 +31,7 @@ class Result:
         benchmark: its name, as in ``--only``.
         title: what was measured, in one line.
         figure: the number to compare with the target.
-        figure_name: what the figure is: a ratio of medians, requests per file, MB.
+        figure_name: what the figure measures, such as a ratio of medians, requests per file, or MB.
         target: the maximum for `figure`.
         seconds: the rounds of each contender, in the order in which they ran; empty if no time was measured.
         settings: sizes, threads and the like, which must be equal for two results to be comparable.
@@ -97,14 +97,15 @@ def run_in_turn(
 ) -> dict[str, list[float]]:
     """Run the contenders in turn and reverse their order each round.
 
-    A temporary slowdown of the machine then affects all of them, and none always runs after the same other one.
+    A temporary slowdown of the machine then affects all of them, and no contender always runs after the same other
+    contender.
 
     Args:
-        contenders: by name, a function that prepares a round (untimed), runs it and returns the seconds that count. Its
-            argument is a new number in each round; those of warm-ups are not above 0.
+        contenders: for each name, a function that prepares a round (untimed), runs it and returns the seconds that
+            count. Its argument is a new number in each round; the numbers of warm-up rounds are 0 or less.
         rounds: the number of rounds that count.
         say: reports progress.
-        warm_ups: the number of earlier rounds, whose times are discarded.
+        warm_ups: the number of rounds before these, whose times are discarded.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for number in range(1 - warm_ups, rounds + 1):

@@ -20,7 +20,7 @@ def start_mb() -> float:
 
 
 def growth_mb(since_mb: float) -> float:
-    """Return how far the peak since `start_mb` exceeds the value that it returned."""
+    """Return by how much the peak since the call of `start_mb` exceeds the value that this call returned."""
     return _status_mb("VmHWM") - since_mb
 
 

@@ -1,4 +1,4 @@
-"""Measure one write of a table to an S3 server, by Hadoop's S3A magic committer or by one of Holdfast's."""
+"""Measure one write of a table to an S3 server, by Hadoop's S3A magic committer or one of Holdfast's committers."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmarks with the given arguments (None: those of the process)."""
+    """Run the benchmarks with the given arguments, or with those of the process."""
     parser = argparse.ArgumentParser(description="Compare jobs on S3 with Hadoop's S3A magic committer.")
     parser.add_argument("--only", action="append", choices=TABLES, help="large: many rows; small: many small files")
     parser.add_argument("--rounds", type=int, default=5, help="rounds that count, after a warm-up (%(default)s)")

@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmarks with the given arguments (None: those of the process)."""
+    """Run the benchmarks with the given arguments, or with those of the process."""
     arguments = _parser().parse_args(argv)
     from benchmarks.read_runs import ReadRun, measure_reads  # import PySpark only if it is needed
 

@@ -37,9 +37,10 @@ class ReadRun:
         cold: whether each read is the first one of a new application.
         clock: the time that the figure compares: ``cpu`` seconds of all processes, or ``wall`` seconds.
         rounds: the number of rounds that count.
-        warm_ups: the number of earlier rounds in a warm session; both sides share a JVM whose compiler keeps improving.
+        warm_ups: the number of rounds in a warm session before these; both sides share a JVM whose compiler keeps
+            improving their code.
         rows, partitions, files: see `TableSizes`.
-        folder: where tables are written; None for the system's temporary folder.
+        folder: folder for the tables; None for the system's temporary folder.
     """
 
     path: str
@@ -80,7 +81,7 @@ def measure_reads(names: Sequence[str], run: ReadRun, say: Say) -> Iterator[Resu
 
 
 def _adopt(spark: SparkSession, url: str, read: Read) -> None:
-    """Append no rows: from then on the log describes the table, as for every table that Holdfast has written."""
+    """Append no rows, so that a log describes the table from then on, like every table that Holdfast has written."""
     nothing = spark.read.parquet(url).limit(0)
     holdfast.write(nothing, url, partition_by=list(read.partition_by) or None)
 
@@ -100,7 +101,7 @@ def _reader_option(path: str) -> dict[str, str]:
     except InvalidRequestError:
         if path != "python":
             raise
-        return {}  # it has only this reader
+        return {}  # this version has only this reader
     return {"reader": path}
 
 
@@ -137,7 +138,7 @@ def _measure_cold(name: str, home: Path, run: ReadRun, say: Say) -> Result:
 
 
 def _result(name: str, run: ReadRun, say: Say, contenders: dict[str, Callable[[], _Taken]], warm_ups: int) -> Result:
-    """Return the medians by the selected clock; those by the other one are details."""
+    """Return the medians by the selected clock, and those by the other clock as details."""
     other: dict[str, list[float]] = {who: [] for who in contenders}
 
     def timed(who: str) -> Callable[[int], float]:

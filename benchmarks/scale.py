@@ -68,7 +68,7 @@ def _show(results: Sequence[Result], sizes: Sequence[int], console: Console) -> 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmarks with the given arguments (None: those of the process)."""
+    """Run the benchmarks with the given arguments, or with those of the process."""
     parser = argparse.ArgumentParser(description="Measure how time and memory grow with the number of files.")
     parser.add_argument("--only", action="append", choices=STEPS, metavar="STEP", help=", ".join(STEPS))
     parser.add_argument(

@@ -33,7 +33,7 @@ _OLD_JOB = JobId("20200101000000000-000000000000")
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """The cost of a step. Other load on the machine disturbs CPU seconds less than wall time."""
+    """The cost of a step. Other load on the machine affects CPU seconds less than wall time."""
 
     files: int
     cpu_s: float

@@ -49,7 +49,8 @@ def content(frame: DataFrame, hashed: str = "") -> dict[str, object]:
 
     Args:
         frame: the rows.
-        hashed: SQL of what is hashed for each row; empty for the columns as they are, which must not be maps.
+        hashed: SQL expressions that are hashed for each row; empty to hash the columns themselves, none of which may be
+            a map.
     """
     found = frame.selectExpr(f"xxhash64({hashed or ', '.join(frame.columns)}) AS hash").selectExpr(
         "count(*) AS rows", "bit_xor(hash) AS xored", "sum(CAST(hash AS DECIMAL(38, 0))) AS summed"

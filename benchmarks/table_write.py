@@ -28,7 +28,7 @@ def measure_write(rows: int, rounds: int, say: Say, *, breakdown: bool = False, 
         rounds: the number of rounds that count.
         say: reports progress.
         breakdown: whether to time the parts of a write as well.
-        folder: where to write; None for the system's temporary folder.
+        folder: folder to write to; None for the system's temporary folder.
     """
     home = Path(tempfile.mkdtemp(prefix="holdfast-bench-", dir=folder))
     try:

@@ -1,9 +1,9 @@
-"""Run ``make mutants``: plant mistakes in all of `commit/`, let checker and tests judge them, write the page.
+"""Run ``make mutants``: plant mistakes in `commit/` and `versioned_log/`, let tests judge them, write the page.
 
-``python -m tests.mutation --seed 7 --sample 500`` draws 500 of them; ``--all`` takes every one, which takes hours;
-``--only job.`` takes those whose names start so. Verdicts are stored in ``build/mutants``, and count until something
-changes that they depend on: a run can be stopped at any time. The exit code is 0 if nine of ten are caught and each of
-the others is in `survivors`.
+``python -m tests.mutation --seed 7 --sample 500`` draws 500 mutants; ``--all`` takes every mutant, which takes hours;
+``--only job.`` takes the mutants whose names start with ``job.``. Verdicts are stored in ``build/mutants``, and stay
+valid until something on which they depend changes, so a run can be stopped at any time. The exit code is 0 if nine of
+ten mutants are caught and all others are listed in `survivors`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.mutation.survivors import REVIEWED
 __all__ = ["WANTED", "judges", "main"]
 
 WANTED = 0.9
-"""Of all mutants that are not the same program, so many are to be caught."""
+"""The share of mutants that must be caught, without those that are equivalent to the shipped code."""
 
 _RESULTS = ROOT / "build" / "mutants" / "results.jsonl"
 _PAGE = ROOT / "docs" / "explanation" / "mutants.md"
@@ -34,7 +34,7 @@ _NO_JUDGES = frozenset({"test_mutants.py"})  # plants its own mistakes
 
 
 def judges() -> list[Path]:
-    """Return the files of the tests that judge: simulation, the checker's verdicts, unit tests of what is mutated."""
+    """Return the files of the tests that judge: simulation, the checker's verdicts, unit tests of the mutated code."""
     folders = ("simulation", "checker", "unit/commit", "unit/versioned_log", "unit/cli")
     found = [path for folder in folders for path in (ROOT / "tests" / folder).rglob("test_*.py")]
     return sorted(path for path in found if path.name not in _NO_JUDGES)
@@ -61,16 +61,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Judge mutants of commit/.")
-    parser.add_argument("--seed", type=int, default=1, help="draws the sample (default: 1)")
-    parser.add_argument("--sample", type=int, default=240, help="how many are drawn (default: 240)")
-    parser.add_argument("--all", action="store_true", help="every mutant: hours")
-    parser.add_argument("--only", default="", metavar="START", help="those whose names start so; writes no page")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the sample (default: 1)")
+    parser.add_argument("--sample", type=int, default=240, help="number of mutants to draw (default: 240)")
+    parser.add_argument("--all", action="store_true", help="judge every mutant; takes hours")
     parser.add_argument(
-        "--patience",
-        type=float,
-        default=30,
-        help="CPU seconds of tests over one mutant, the quickest first (default: 30)",
+        "--only", default="", metavar="START", help="judge mutants with this start of their names; write no page"
     )
+    parser.add_argument("--patience", type=float, default=30, help="CPU seconds of tests for each mutant (default: 30)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
     return parser.parse_args(arguments)
 

@@ -1,8 +1,9 @@
 """Let tests judge mutants, each in a process forked from one that has collected the tests and imported everything.
 
-A pytest plugin in place of the loop over tests. First each test runs once over the shipped code, and the statements
-that it executes are recorded. Then, for each mutant, the tests that execute its statement run over it, the quickest
-first, until one fails. The processes that run mutants share nothing, and are killed when they take too long.
+This is a pytest plugin that replaces the loop over the tests. First each test runs once on the shipped code, and the
+statements that it executes are recorded. Then, for each mutant, the tests that execute its statement run on it, until
+one fails: first those that killed other mutants of the function, then the quickest. The processes that run mutants
+share nothing, and are killed when they take too long.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from tests.mutation.mutants import PACKAGES, Mutant, plant
 __all__ = ["Court", "Verdict"]
 
 _HANG_FACTOR, _HANG_S = 10.0, 5.0
-"""A test hangs that takes so many times its own CPU time, and so much more."""
+"""A test hangs if it uses more than this many times its usual CPU time, plus these seconds."""
 
 _HANGS = 2
-"""So many tests that hang are enough; until then another one may fail, which says more."""
+"""Number of hanging tests after which judging ends; until then another test may fail, which says more."""
 
 _WALL_FACTOR = 8
-"""The machine may be busy, and a process that waits forever uses no CPU time."""
+"""Seconds of wall time for each CPU second: the machine may be busy, and an endless wait uses no CPU time."""
 
 _MEMORY_BYTES = 4 << 30
 
@@ -48,9 +49,9 @@ class Verdict:
 
     Attributes:
         kind: "killed", "hangs", "survived", or "not run": no test executes its statement.
-        test: the one that failed or hung.
+        test: the test that failed or hung.
         asked: the number of tests that ran.
-        seconds: CPU time.
+        seconds: CPU time in seconds.
     """
 
     kind: str
@@ -65,7 +66,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class _Evidence:
-    """What is known about the tests: by statement, the tests that execute it; how long each takes."""
+    """What is known about the tests: which tests execute each statement, and how long each test takes."""
 
     items: dict[str, pytest.Item] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -89,14 +90,14 @@ class _Evidence:
 
 
 class Court:
-    """The plugin.
+    """The pytest plugin that judges mutants.
 
     Args:
-        mutants: to be judged, in this order.
+        mutants: the mutants to judge, in this order.
         workers: number of concurrent processes.
-        patience_s: CPU seconds after which no further test runs over a mutant.
+        patience_s: CPU seconds after which no further test runs on a mutant.
         told: called with each verdict.
-        say: called with words of progress.
+        say: called with reports of progress.
     """
 
     def __init__(
@@ -129,7 +130,7 @@ class Court:
         started_s = time.monotonic()
         self._gather(session)
         known = self._evidence
-        self._say(f"{len(known.seconds)} tests pass over the shipped code ({time.monotonic() - started_s:.0f} s)")
+        self._say(f"{len(known.seconds)} tests pass on the shipped code ({time.monotonic() - started_s:.0f} s)")
         self._judge_all()
         return True
 
@@ -226,7 +227,7 @@ def _verdict(job: _Fork) -> Verdict:
 
 
 def _run(item: pytest.Item, after: pytest.Item | None, between: Callable[[], None] = lambda: None) -> bool:
-    """Run a test with its fixtures, which stay for `after`; return whether it passes or is skipped."""
+    """Run a test, keep the fixtures that `after` needs as well, and return whether the test passes or is skipped."""
     item.session._setupstate  # noqa: B018  # as pytest's own loop does, the state is the session's
     reports = [runner.call_and_report(item, "setup", log=False)]
     between()
@@ -316,7 +317,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _side_by_side(jobs: Any, workers: int) -> Iterator[_Fork]:
-    """Run them concurrently, up to a limit, and yield each when it has ended."""
+    """Run jobs concurrently, at most `workers` at a time, and yield each job when it has ended."""
     waiting = iter(jobs)
     running: dict[int, _Fork] = {}
     try:

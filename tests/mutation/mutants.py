@@ -22,8 +22,8 @@ class Mutant:
 
     Attributes:
         name: stays the same while the function and the changed part keep their names and their text.
-        function: its qualified name in the module.
-        source: digest of the shipped function: a verdict counts as long as it is the same.
+        function: the function's qualified name in the module.
+        source: digest of the shipped function; a verdict stays valid as long as this digest is the same.
     """
 
     name: str
@@ -62,20 +62,21 @@ def _mutants(module: ModuleType, name: str, function: Function) -> Iterator[Muta
 
 
 def _short(module: ModuleType) -> str:
-    """Return the name of a module without what all have in common: ``two_phase.job``, ``versioned_log.log``."""
+    """Return the name of a module without the common prefix: ``two_phase.job``, ``versioned_log.log``."""
     return module.__name__.removeprefix("holdfast.").removeprefix("commit").lstrip(".")
 
 
 def in_drawn_order(mutants: Iterable[Mutant], seed: int) -> list[Mutant]:
-    """Return all of them in an order that depends only on the seed and on their names."""
+    """Return all mutants in an order that depends only on the seed and on their names."""
     return sorted(mutants, key=lambda one: hashlib.sha256(f"{seed} {one.name}".encode()).digest())
 
 
 def plant(mutant: Mutant) -> bool:
-    """Run the mutant instead of the shipped function, in this process and permanently; False if it cannot be compiled.
+    """Run the mutant instead of the shipped function, in this process and permanently; return False if that fails.
 
-    The function object stays the same and gets other code: so every caller runs the mutant, whatever name or value
-    holds the function. Sources are not touched.
+    The function object stays the same and gets other code, so every caller runs the mutant, whichever name or value
+    refers to the function. Sources are not touched. It fails if the compiled code is the same, or uses other outer
+    variables.
     """
     tree = parse_module(mutant.module)
     for name, function in functions_of(tree):

@@ -41,7 +41,7 @@ OPERATORS = {
     "no-finally": "a finally block is removed",
     "unconditional": "a store call loses an argument: its condition, its limit, or its start",
 }
-"""By name, what each does."""
+"""What each operator does, by its name."""
 
 _STORES = {"store", "_store", "multipart", "inner", "_inner"}
 _LOGS = {"_log", "log", "logger", "_logger", "warnings"}
@@ -62,8 +62,8 @@ class Change:
     """One edit.
 
     Attributes:
-        operator: its name.
-        line: of the changed part.
+        operator: name of the operator.
+        line: line of the changed part.
         before: the source of the changed part, on one line.
         after: its replacement, or what is done to it.
         node: number of the edited node, in the order of `ast.walk`.
@@ -79,7 +79,7 @@ class Change:
 
 
 def changes_of(function: Function) -> Iterator[Change]:
-    """Return every edit of a function and of nested ones. Defaults and decorators ran long ago, and are left alone."""
+    """Return all edits of a function and its nested functions, but not of defaults and decorators: these ran before."""
     numbers = {id(node): number for number, node in enumerate(ast.walk(function))}
     for node in _relevant(function):
         for finder in _FINDERS:
@@ -113,7 +113,7 @@ def _children(node: ast.AST, top: Function) -> Iterator[ast.AST]:
         ):
             continue
         if isinstance(node, ast.Raise):
-            continue  # its words; another edit removes the raise
+            continue  # the error's words; another edit removes the raise
         yield from (each for each in (value if isinstance(value, list) else [value]) if isinstance(each, ast.AST))
 
 
@@ -122,7 +122,7 @@ def _is_left_alone(node: ast.AST) -> bool:
 
 
 def _is_said(node: ast.AST) -> bool:
-    """Check for a text, a log line, or a word of progress."""
+    """Check for a string, a log call, or a report of progress."""
     if not isinstance(node, ast.Expr):
         return False
     value = node.value
@@ -213,7 +213,7 @@ def _values(node: ast.AST) -> Iterator[_Found]:
 
 
 def _is_text(node: ast.BinOp | ast.AugAssign) -> bool:
-    """Check for texts and lists: they are joined by a plus, and every run would notice a minus between them."""
+    """Check for strings and lists: a plus joins them, and every run would notice a minus between them."""
     sides = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
     return any(isinstance(one, ast.JoinedStr | ast.List | ast.Tuple | ast.ListComp) for one in sides) or any(
         isinstance(one, ast.Constant) and isinstance(one.value, str | bytes) for one in sides
@@ -270,7 +270,7 @@ def _may_be_left_out(statement: ast.stmt) -> bool:
 
 
 def _may_change_places(one: ast.stmt, other: ast.stmt) -> bool:
-    """Check that both do more than bind a name, and neither needs a name that the other one binds."""
+    """Check that both statements do more than bind a name, and neither needs a name that the other one binds."""
     for statement in (one, other):
         if not isinstance(statement, ast.Expr | ast.With | ast.For) or _is_said(statement):
             return False
@@ -339,7 +339,7 @@ _FINDERS: Sequence[Callable[[ast.AST], Iterator[_Found]]] = (
 
 
 def _early_returns(function: Function) -> Iterator[Change]:
-    """Return "nothing" early, if the function's annotation says what that is."""
+    """Return edits that make a function return an empty result early, if its annotation tells that result."""
     if any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function)):
         nothing = ["return; yield"]
     else:

@@ -22,7 +22,7 @@ class Judged:
 
 
 def score(judged: Sequence[Judged]) -> tuple[int, int]:
-    """Return how many were caught, and how many a test could distinguish from the shipped code."""
+    """Return how many mutants were caught, and how many a test could distinguish from the shipped code."""
     caught = sum(one.verdict.is_caught for one in judged)
     same = sum(one.mutant.name in EQUIVALENT and not one.verdict.is_caught for one in judged)
     return caught, len(judged) - same

@@ -17,13 +17,13 @@ ROOT = Path(__file__).parents[2]
 
 
 class Results:
-    """A file of verdicts, one JSON document per line; the last one of a mutant counts.
+    """A file of verdicts, one JSON document per line; the last verdict on a mutant counts.
 
     A caught mutant stays caught as long as the function and the file of the test that caught it are unchanged; a
-    survivor stays one as long as the function and all tests are.
+    survivor stays a survivor as long as the function and all tests are unchanged.
 
     Args:
-        judges: files of tests.
+        judges: the files of the tests that judge.
     """
 
     def __init__(self, file: Path, judges: Iterable[Path]) -> None:
@@ -33,7 +33,7 @@ class Results:
         self._known: dict[tuple[str, str], dict[str, object]] = {}
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         for line in lines:
-            if line.endswith("}"):  # the last one may be incomplete
+            if line.endswith("}"):  # the last line may be incomplete
                 one = json.loads(line)
                 self._known[one["mutant"], one["source"]] = one
 
@@ -58,7 +58,7 @@ class Results:
             out.write(json.dumps(one) + "\n")
 
     def _stamp(self, verdict: Verdict) -> str:
-        """Return a digest of what the verdict depends on."""
+        """Return a digest of the tests on which the verdict depends."""
         return self._tests.get(verdict.test.partition("::")[0], "") if verdict.is_caught else self._suite
 
 

@@ -1,4 +1,4 @@
-"""List the mutants that are not caught, with reasons: each was inspected.
+"""List the mutants that are not caught, with the reasons: a person inspected each of them.
 
 A name without a mutant fails ``make mutants``, and so does a mutant that is neither caught nor listed here.
 """
@@ -64,4 +64,4 @@ EQUIVALENT = frozenset(name for names in _EQUIVALENT.values() for name in names)
 REVIEWED: Mapping[str, str] = {
     name: reason for reasons in (_EQUIVALENT, _OTHERS) for reason, names in reasons.items() for name in names
 }
-"""By name of the mutant, why it is not caught."""
+"""Why each mutant is not caught, by the mutant's name."""

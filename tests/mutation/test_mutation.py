@@ -1,4 +1,4 @@
-"""The machinery of mutants: what is planted, who judges, what is stored, what is written."""
+"""Test the mutants: which mistakes are planted, which tests judge them, what is stored, and what is written."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_that_fails_anyway():
 
 
 def test_a_court_tells_mutants_that_a_test_notices_from_others(tmp_path: Path) -> None:
-    """No test runs the rest of the module; a test that fails over the shipped code cannot judge."""
+    """No test runs the rest of the module; a test that fails on the shipped code cannot judge."""
     test = tmp_path / "test_trial.py"
     test.write_text(_TEST)
     command = [sys.executable, "-c", _TRIAL, str(test)]

@@ -1,1 +1,1 @@
-"""Run the shipped code in simulated worlds, through everything that can go wrong."""
+"""Run the shipped code in simulated worlds, which interleave its processes and inject faults."""

@@ -1,4 +1,4 @@
-"""Hold the command line, a module or a folder for each command: start at `app`; for users: docs/reference/cli.md."""
+"""Define the command line, with a module or folder for each command. Start at `app`; users: docs/reference/cli.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["cli", "main"]
 
 
 def main() -> None:
-    """Run ``holdfast`` with the arguments of this process, and exit; Ctrl-C also works while modules are loading."""
+    """Run ``holdfast`` with the arguments of this process, and exit; Ctrl-C works even while modules are loading."""
     try:
         from holdfast.cli.app import main as run
     except KeyboardInterrupt:

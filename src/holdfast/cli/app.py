@@ -1,6 +1,6 @@
 """Define the command ``holdfast``: its subcommands, and how all of them handle errors.
 
-At their top, the modules of the commands import only click and each other, so that ``holdfast --help`` is fast and
+At module level, the commands import only click and modules that load quickly, so that ``holdfast --help`` is fast and
 works without PySpark. A command imports everything else when it runs.
 """
 
@@ -34,7 +34,7 @@ __all__ = ["cli", "main"]
 
 
 class _Commands(click.Group):
-    """A command group that suggests the nearest command and always exits with a documented code, also in tests."""
+    """A command group that suggests the nearest command and always exits with a documented code, even in tests."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         found = super().get_command(ctx, cmd_name)
@@ -124,7 +124,7 @@ for _command in (demo, write, read, verify, history, recover, uploads, show, com
 
 
 def _terminate(number: int, frame: object) -> NoReturn:
-    """Exit as after Ctrl-C: end child processes, abort an undecided job."""
+    """Exit as after Ctrl-C: end child processes, and abort an undecided job."""
     sys.exit(128 + number)
 
 

@@ -43,7 +43,7 @@ class Word(click.Choice[str]):
     """A parameter type for one word out of a few; for a wrong word, the error suggests the nearest one.
 
     Args:
-        choices: the words, or a function that returns them where naming them needs an expensive import.
+        choices: the words, or a function that returns them if listing them needs an expensive import.
     """
 
     def __init__(self, choices: Sequence[str] | Callable[[], Sequence[str]]) -> None:
@@ -71,10 +71,10 @@ def parse_pairs(texts: Iterable[str], *, reserved: Mapping[str, str] | None = No
     """Parse ``KEY=VALUE`` strings into names and values, as the user wrote them.
 
     Args:
-        reserved: keys that have a parameter of their own on the command line, and that parameter.
+        reserved: keys that have a command-line parameter of their own, mapped to that parameter.
 
     Raises:
-        InvalidRequestError: a text has another form, its key is reserved, or it holds a credential (never shown).
+        InvalidRequestError: a string has another form, its key is reserved, or it contains a credential (never shown).
     """
     parameters = {key.lower(): parameter for key, parameter in (reserved or {}).items()}
     pairs = []
@@ -96,10 +96,10 @@ def option_pairs(
     """Parse the ``KEY=VALUE`` strings that ``--option`` takes into options.
 
     Args:
-        urls: of the stores that the command reaches, apart from those in the options.
+        urls: the urls of the stores that the command reaches, apart from urls in the options.
 
     Raises:
-        InvalidRequestError: as for `parse_pairs`, or a url has an unknown scheme.
+        InvalidRequestError: a string is refused for a reason of `parse_pairs`, or a url has an unknown scheme.
     """
     from holdfast.options.given import GivenOption
 
@@ -113,10 +113,10 @@ _PLACES = frozenset({"shareddir", "reportdir"})
 
 
 def refuse_secrets(names: Iterable[str], urls: Iterable[str] = ()) -> None:
-    """Refuse options that hold credentials of the built-in stores, or of the stores of `urls`.
+    """Refuse options that contain credentials of the built-in stores, or of the stores at `urls`.
 
     Raises:
-        InvalidRequestError: there is one (its value is never shown), or a url has an unknown scheme.
+        InvalidRequestError: an option contains a credential (never shown), or a url has an unknown scheme.
     """
     secret = secret_names(providers_for(urls))
     for name in names:
@@ -130,7 +130,7 @@ def refuse_secrets(names: Iterable[str], urls: Iterable[str] = ()) -> None:
 
 @dataclass(frozen=True)
 class Reach:
-    """How to reach a store. Never holds credentials: those come from the environment only.
+    """How to reach a store. Never contains credentials: these come from the environment only.
 
     Attributes:
         given: the store's options and the flags that gave them, as (option, flag, value).
@@ -139,7 +139,7 @@ class Reach:
     given: tuple[tuple[str, str, str], ...] = ()
 
     def taking(self, pairs: Iterable[GivenOption], url: str) -> tuple[Reach, list[GivenOption]]:
-        """Take the options of the store of `url` out of `pairs`; return how to reach it with them, and the others."""
+        """Add the options in `pairs` that the store at `url` has; return the resulting `Reach` and the others."""
         own = {fold_name(spec.name) for provider in providers_for([url]) for spec in provider.specs}
         pairs = list(pairs)
         taken = ((one.name, one.spelled, one.text) for one in pairs if one.name in own)
@@ -177,7 +177,7 @@ class Reach:
 
 
 def _prepared(flag: CommandFlag) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
-    """Return click's callback for a flag: it refuses what the store's provider refuses."""
+    """Return click's callback for a flag: it rejects the values that the store's provider rejects."""
 
     def prepare(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
         if value is None:
@@ -207,7 +207,7 @@ def reports(command: Callable[P, None]) -> Callable[..., None]:
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except BrokenPipeError:
-            discard_stdout()  # the reader closed the pipe, as `head` does
+            discard_stdout()  # the reader closed the pipe, like `head`
             raise click.exceptions.Exit(0) from None
         except Exception as error:
             known = as_holdfast_error(error)
@@ -253,7 +253,7 @@ def on_store(command: Callable[P, None]) -> Callable[..., None]:
 def _store_options(
     ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> list[tuple[str, str, str]]:
-    """Parse ``--store-option`` into options, flags and values, as `Reach` holds them."""
+    """Parse ``--store-option`` into options, flags and values, as in `Reach.given`."""
     reserved = {flag.option: flag.flag for provider in BUILT_IN for flag in provider.flags if flag.option}
     try:
         pairs = parse_pairs(texts, reserved=reserved)
@@ -263,5 +263,5 @@ def _store_options(
 
 
 def _parameter(flag: CommandFlag) -> str:
-    """Return the name under which click hands a flag's value over."""
+    """Return the name of the parameter in which click passes the value of a flag."""
     return flag.flag.removeprefix("--").replace("-", "_")

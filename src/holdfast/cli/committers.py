@@ -90,7 +90,7 @@ def _verdicts(chosen: Iterable[Committer], url: str, reach: Reach, out: Output) 
 
 
 def _probed(ctx: CommitContext, out: Output) -> Capabilities:
-    """Return the store's capabilities; test conditional writes with a temporary key, as the start of a job does."""
+    """Return the store's capabilities; test conditional writes with a temporary key, like the start of a job."""
     from holdfast.stores.base import Support
     from holdfast.stores.probe import heeds_conditions
 

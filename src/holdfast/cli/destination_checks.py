@@ -11,14 +11,14 @@ __all__ = ["is_empty", "require_anything", "require_history"]
 
 
 def is_empty(ctx: CommitContext) -> bool:
-    """Check whether the destination holds neither an object nor a pending upload."""
+    """Check whether the destination contains neither an object nor a pending upload."""
     if next(iter_objects(ctx.store, ctx.prefix, page_size=2), None) is not None:
         return False
     return ctx.store.capabilities.multipart is None or not any(iter_uploads(multipart(ctx.store), ctx.prefix))
 
 
 def require_anything(ctx: CommitContext) -> None:
-    """Refuse a destination that holds nothing at all, not even a pending upload.
+    """Refuse a destination that contains nothing at all, not even a pending upload.
 
     Raises:
         NotFoundError: the destination is empty: check the url.

@@ -26,7 +26,7 @@ STORE = 3
 INTERRUPTED = 130
 """Ctrl-C; an undecided job is aborted."""
 TERMINATED = 143
-"""SIGTERM; otherwise as after Ctrl-C."""
+"""SIGTERM; an undecided job is aborted, as after Ctrl-C."""
 
 _EXTRAS = {"pyspark": "spark", "py4j": "spark", "fastavro": "avro"}
 
@@ -76,11 +76,11 @@ _RAISED = re.compile(r"^[\w.]+(?:Error|Exception|Exit)\b.*", re.MULTILINE)
 _CALLED = re.compile(r"^An error occurred while calling .*\n: ")
 _CAUSE = re.compile(r"^Caused by: (.+)", re.MULTILINE)
 _MOST = 400
-"""Characters of a foreign error that are shown."""
+"""Maximum number of characters that are shown of another library's error."""
 
 
 def _key_line(error: Exception) -> str:
-    """Return what says most: the last line of a Python traceback; the first line of a Java trace, and its root cause.
+    """Return the most useful lines: the last of a Python traceback; the first of a Java trace, and its root cause.
 
     Spark's first line may only name the file that it failed to read.
     """

@@ -42,7 +42,7 @@ def _put(line: str) -> None:
 
 
 class OutputError(click.ClickException):
-    """The result cannot be printed; whatever the command did is done."""
+    """Raised if the result cannot be printed; the command has done its work by then."""
 
     exit_code = PROBLEM
 
@@ -82,8 +82,8 @@ class Output:
     """The output of one run of a command.
 
     Attributes:
-        json: print one JSON document to stdout and nothing else.
-        debug: print tracebacks of errors, and Spark's log.
+        json: whether to print one JSON document to stdout and nothing else.
+        debug: whether to print tracebacks of errors, and Spark's log.
         documents: the document of the run.
     """
 
@@ -133,7 +133,7 @@ class Output:
 
     @property
     def width(self) -> int:
-        """The width of the terminal in columns; elsewhere endless, so that no sentence is wrapped."""
+        """Return the width of the terminal in columns; elsewhere `ENDLESS`, so that no sentence is wrapped."""
         return self._console().width if is_terminal() else ENDLESS
 
     def _console(self, *, stderr: bool = False) -> Console:
@@ -182,7 +182,7 @@ class Output:
         """Show a spinner during work that has no count; yield a function that changes its text.
 
         Args:
-            lines: if stderr is not a terminal, print each text as a line.
+            lines: whether to print each text as a line if stderr is not a terminal.
         """
         if sys.stderr is None or not is_terminal(sys.stderr):
             yield self.note if lines else _ignore_text
@@ -211,7 +211,7 @@ def size(size_bytes: int) -> str:
 
 
 def when(time_s: float) -> str:
-    """Format an instant in UTC to the second, e.g. ``2013-01-01 05:15:00Z``."""
+    """Format a timestamp in UTC to the second, e.g. ``2013-01-01 05:15:00Z``."""
     return datetime.fromtimestamp(time_s, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
 
 

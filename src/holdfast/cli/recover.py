@@ -31,7 +31,7 @@ the other committers, choose an age at which a job is certainly dead. The exit c
 attention. It is safe to run this command again.
 
 Jobs of Hadoop's own committers are reported, but changed only with --foreign: abort removes all output of a job, commit
-completes a job whose job commit had started (with --accept-damage also if it is unknown whether all tasks had
+completes a job whose job commit had started (with --accept-damage even if it is unknown whether all tasks had
 committed). Hadoop's committers have no fencing: if you end a job that is still running, it may report success although
 its files are missing."""
 

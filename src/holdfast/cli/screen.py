@@ -11,7 +11,7 @@ from typing import TextIO
 __all__ = ["ENDLESS", "escaped", "in_one_line", "is_terminal", "plain_table"]
 
 ENDLESS = 1_000_000
-"""Line width where there is no terminal."""
+"""The line width if there is no terminal."""
 
 _MOST_PADDED = 100
 """Pad a column to at most this width: one long cell must not fill every other row with blanks."""

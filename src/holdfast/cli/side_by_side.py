@@ -22,7 +22,7 @@ def show_side_by_side(titles: Sequence[str], columns: Mapping[str, Sequence[Mark
     """Show a table.
 
     Args:
-        titles: one for each row.
+        titles: the titles of the rows.
         columns: the cells of each committer; committers with equal cells share a column.
     """
     groups: dict[tuple[Marked, ...], list[str]] = {}

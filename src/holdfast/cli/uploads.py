@@ -155,7 +155,7 @@ def _unowned() -> frozenset[UploadState]:
 
 
 def _kept(found: list[PendingUpload], chosen: list[PendingUpload], all_tools: bool) -> dict[str, int]:
-    """Count the uploads that were not aborted, by the reason."""
+    """Count the uploads that were not aborted, by reason."""
     from holdfast.commit.upload_owners import UploadState
 
     rest = [one for one in found if one not in chosen]

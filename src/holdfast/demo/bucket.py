@@ -1,4 +1,4 @@
-"""Inspect the bucket as any other tool sees it: through boto3 and pyarrow, without Holdfast."""
+"""Inspect the bucket like any other tool: through boto3 and pyarrow, without Holdfast."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Listing:
     """One plain listing of a destination.
 
     Attributes:
-        files: number of data files in it.
-        decided: whether the log held a decision *after* the listing; if not, it held none during the listing either.
+        files: number of data files in the listing.
+        decided: whether the log contained a decision *after* the listing; if not, it contained none during the listing.
     """
 
     files: int

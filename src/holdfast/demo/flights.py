@@ -41,7 +41,7 @@ SPARK_SCHEMA = ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in
 def extract_flights(directory: Path) -> Path:
     """Unpack the CSV file into `directory`.
 
-    Do not import the package itself: it needs pkg_resources, which setuptools has removed.
+    This does not import the package itself, which needs pkg_resources, a module that setuptools has removed.
 
     Raises:
         UnsupportedError: the package is not installed.

@@ -60,7 +60,7 @@ class DriverProcess:
 
     @property
     def running(self) -> bool:
-        """Whether the driver process itself is running."""
+        """Check whether the driver process itself is running."""
         return self._process.poll() is None
 
     def events(self) -> list[dict[str, object]]:
@@ -76,7 +76,7 @@ class DriverProcess:
         """Wait for the driver, and raise an error if it failed.
 
         Raises:
-            UnavailableError: the driver failed; shows the last line of its log.
+            UnavailableError: the driver failed; the message contains the last line of its log.
         """
         code = self._process.wait()
         if code:
@@ -96,7 +96,7 @@ class DriverProcess:
         killed = dict(_session_members(self._process.pid))
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)  # the driver and its JVM
-        while members := _session_members(self._process.pid):  # repeat: one may have forked during the search
+        while members := _session_members(self._process.pid):  # repeat: a process may have forked during the search
             killed.update(members)
             for pid, _ in members:
                 with contextlib.suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Stop a driver in the middle of its job commit: a proxy that lets only some of the uploads be completed.
+"""Stop a driver in the middle of its job commit: a proxy that lets only some of the uploads complete.
 
 The driver runs unchanged. From its point of view, the server does not answer for a while.
 """
@@ -15,7 +15,7 @@ __all__ = ["StallingProxy"]
 
 
 class StallingProxy:
-    """Forward HTTP to a server on this machine, but stall every CompleteMultipartUpload after the first `allowed`.
+    """Forwards HTTP to a server on this machine, but stalls every CompleteMultipartUpload after the first `allowed`.
 
     Guarantee: a stalled request never reaches the server: `close` drops it.
 
@@ -35,12 +35,12 @@ class StallingProxy:
 
     @property
     def url(self) -> str:
-        """Where the proxy listens."""
+        """Return the url at which the proxy listens."""
         return self._server.url
 
     @property
     def stalled(self) -> int:
-        """How many completions are stalled."""
+        """Return the number of stalled completions."""
         with self._lock:
             return self._stalled
 

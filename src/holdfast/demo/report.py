@@ -18,9 +18,9 @@ class ScenarioReport:
         name: ``a``, ``b`` or ``c``.
         title: a short description.
         looks_before: number of plain listings that ended before the decision.
-        seen_before: the largest number of the job's files in any of them; must be 0.
+        seen_before: the largest number of the job's files in any of these listings; must be 0.
         rows: number of rows that pyarrow read back.
-        difference: how the rows differ from the source; empty if they do not.
+        difference: describes how the rows differ from the source; empty if they do not.
         pending_uploads: uploads left in the bucket; must be 0.
         write_s: seconds from the start of the write to its end or to the driver's death.
         recover_s: seconds that ``holdfast recover`` took.
@@ -48,8 +48,8 @@ class DemoReport:
 
     Attributes:
         source_rows: number of rows in the source.
-        scenarios: in the order in which they ran.
-        kept_in: directory of the server's data and the logs; None if it is removed.
+        scenarios: the reports of the scenarios, in the order in which they ran.
+        kept_in: directory of the server's data and the logs; None if it was removed.
     """
 
     COLUMNS: ClassVar[Sequence[str]] = (
@@ -63,12 +63,12 @@ class DemoReport:
 
     @property
     def title(self) -> str:
-        """The title of the table."""
+        """Return the title of the table."""
         return f"{self.source_rows:,} flights through Spark local[2,4] into S3, by month"
 
     @property
     def verified(self) -> bool:
-        """Whether every scenario ended without a problem."""
+        """Check whether every scenario ended without a problem."""
         return bool(self.scenarios) and not self.problems()
 
     def problems(self) -> list[str]:

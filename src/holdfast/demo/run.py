@@ -31,13 +31,13 @@ def run_demo(scenarios: Sequence[str], *, keep: bool = False, tell: Callable[[st
     Guarantee: no process and, unless `keep` is set, no file is left, even after an error or Ctrl-C.
 
     Args:
-        scenarios: ``a``, ``b``, ``c``.
-        keep: keep the server's data and the logs.
+        scenarios: the names of the scenarios to run, such as ``a``.
+        keep: whether to keep the server's data and the logs.
         tell: called with a few words about the current step.
 
     Raises:
         UnsupportedError: something that the demo requires is not installed.
-        UnavailableError: the server or a driver does not start; shows its log.
+        UnavailableError: the server or a driver fails; the message contains the end of its log.
     """
     _require_parts()
     folder = Path(tempfile.mkdtemp(prefix="holdfast-demo-"))

@@ -41,7 +41,7 @@ class World:
         source: the CSV file.
         flights: the rows of the CSV file.
         folder: directory for logs and Spark's files.
-        environment: environment variables of child processes; holds the server's credentials.
+        environment: environment variables of child processes, with the server's credentials.
         tell: called with the current step, for the user.
     """
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 __all__ = ["OR", "Answer", "Guarantee", "no", "yes"]
 
 OR = "; or "
-"""Separates circumstances. Each of them alone reverses the answer."""
+"""Separates circumstances, each of which alone reverses the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class Answer:
     """Whether a committer gives one of the guarantees.
 
     Attributes:
-        holds: whether it does, in general.
+        holds: whether the committer gives the guarantee in general.
         unless: the circumstances in which the opposite is true; empty if there are none.
         why: the reason, in one line.
     """
@@ -37,7 +37,7 @@ class Guarantee:
 
     Attributes:
         name: a short name that does not change, for programs.
-        title: the heading of its row.
+        title: the heading of the row.
         meaning: a definition in one sentence.
         wanted: the answer that users want.
         answers: the answer of each committer, by its name.

@@ -19,7 +19,7 @@ ANSWERS: Mapping[str, Answer] = {
     "committed-output-observable": yes("files are written to their final place"),
     "atomic-task-commit": yes("there is nothing to do"),
     "atomic-job-commit": yes("it is one put of _SUCCESS"),
-    "partitioned-executor": no("it writes into the destination, also after the job's end"),
+    "partitioned-executor": no("it writes into the destination, even after the job's end"),
     "C1": no("a second attempt replaces files, whether it counts or not"),
     "C2": no("an attempt that dies leaves files that the next attempt may not replace"),
     "C3": no("files of two attempts are mixed"),

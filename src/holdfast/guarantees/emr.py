@@ -19,7 +19,7 @@ ANSWERS: Mapping[str, Answer] = {
     "committed-output-observable": yes("the task commit completes its uploads"),
     "atomic-task-commit": no("it completes one upload after the other"),
     "atomic-job-commit": yes("it is one put of _SUCCESS"),
-    "partitioned-executor": no("its task commit completes uploads, also after the job's end"),
+    "partitioned-executor": no("its task commit completes uploads, even after the job's end"),
     "C1": yes("every committed file is in place", unless=BOTH_COMMIT),
     "C2": no("a task commit that dies leaves files that the next attempt may not replace"),
     "C3": no("files of two attempts that commit are mixed"),

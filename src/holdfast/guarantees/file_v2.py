@@ -19,7 +19,7 @@ ANSWERS: Mapping[str, Answer] = {
     "committed-output-observable": yes("the task commit renames its files into the destination"),
     "atomic-task-commit": no("it renames one file after the other"),
     "atomic-job-commit": yes("it is one put of _SUCCESS"),
-    "partitioned-executor": no("its task commit renames into the destination, also after the job's end"),
+    "partitioned-executor": no("its task commit renames into the destination, even after the job's end"),
     "C1": no("a cleanup at the same time deletes files that a task commit has not renamed yet, unnoticed"),
     "C2": no("a task commit that dies leaves files that the next attempt may not replace"),
     "C3": no("files of two attempts that commit are mixed"),

@@ -19,7 +19,7 @@ ANSWERS: Mapping[str, Answer] = {
     "committed-output-observable": yes("files are written to their final place"),
     "atomic-task-commit": yes("there is nothing to do"),
     "atomic-job-commit": yes("it is one put of _SUCCESS, which names the files"),
-    "partitioned-executor": no("it writes into the destination, also after the job's end"),
+    "partitioned-executor": no("it writes into the destination, even after the job's end"),
     "C1": yes("names contain the attempt, so none is replaced", unless=TWO_DRIVERS),
     "C2": yes("the job commit deletes the files of other attempts", unless=STILL_WRITING),
     "C3": yes("the messages say which attempts' files go into _SUCCESS"),

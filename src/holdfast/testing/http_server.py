@@ -1,4 +1,4 @@
-"""Run a small HTTP server on loopback whose replies are a function, and forward requests to another server.
+"""Run a small HTTP server on loopback that replies as a function says, and forward requests to another server.
 
 Worked composition, a proxy that loses every reply to a PUT::
 
@@ -35,8 +35,8 @@ class Request:
     """A request as it arrived.
 
     Attributes:
-        path: with its query.
-        headers: names as the client wrote them.
+        path: the path, with its query.
+        headers: the headers, with their names as the client wrote them.
     """
 
     method: str
@@ -50,11 +50,11 @@ class Reply:
     """A reply to send.
 
     Attributes:
-        reason: the reason phrase; None for the usual one of the status.
-        headers: without ``Content-Length``.
-        body: not sent in reply to a HEAD.
+        reason: the reason phrase; None for the standard phrase of the status.
+        headers: the headers, without ``Content-Length``.
+        body: the body; it is not sent in reply to a HEAD.
         content_length: the value of ``Content-Length``; None for the length of the body. If the body is shorter, the
-            connection is closed after it.
+            connection is closed after the body.
     """
 
     status: int
@@ -79,7 +79,7 @@ class LoopbackServer:
 
     @property
     def url(self) -> str:
-        """Where the server listens."""
+        """Return the url at which the server listens."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> LoopbackServer:
@@ -111,7 +111,7 @@ def forward(request: Request, upstream: str) -> Reply:
     connection = http.client.HTTPConnection(upstream, timeout=_UPSTREAM_TIMEOUT_S)
     try:
         connection.putrequest(request.method, request.path, skip_host=True, skip_accept_encoding=True)
-        for name, value in request.headers:  # also Host, because the signature covers it
+        for name, value in request.headers:  # even Host, because the signature covers it
             if name.lower() not in _HOP_BY_HOP and name.lower() != "expect":
                 connection.putheader(name, value)
         connection.endheaders(request.body)
@@ -132,7 +132,7 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     daemon_threads = True  # the connection of a killed client may never end
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore errors of a connection: clients that are killed reset theirs."""
+        """Ignore errors of a connection: killed clients reset their connections."""
 
 
 def _handler(reply: Callable[[Request], Reply | None]) -> type[http.server.BaseHTTPRequestHandler]:

@@ -22,10 +22,10 @@ __all__ = ["MinioLike"]
 
 
 class MinioLike(InterceptedStore):
-    """Wraps a store and lists uploads as MinIO does: a prefix finds only the uploads of exactly that key.
+    """Wraps a store and lists uploads like MinIO: a prefix finds only the uploads of exactly that key.
 
-    Without a prefix, MinIO lists what the answering process remembers since its start; here, that is every upload.
-    MinIO does not declare how it lists uploads: `stores.probe` has to find out.
+    Without a prefix, MinIO lists the uploads that the answering process has seen since its start; here, these are all
+    uploads. Like MinIO, the wrapper does not declare how it lists uploads: `stores.probe` has to find out.
 
     Args:
         inner: the store to wrap; all other calls go to it unchanged.
@@ -45,6 +45,6 @@ class MinioLike(InterceptedStore):
         return UploadPage(exact, page.next_marker)
 
     def expire_uploads(self) -> None:
-        """Drop every pending upload, as MinIO does with uploads that are a day old (``stale_uploads_expiry``)."""
+        """Drop every pending upload, like MinIO when uploads are a day old (``stale_uploads_expiry``)."""
         for upload in list(iter_uploads(self._uploads, "")):
             self._uploads.abort_upload(upload.key, upload.upload_id)

@@ -28,12 +28,12 @@ class MotoServer:
 
     @property
     def endpoint_url(self) -> str:
-        """The endpoint of the server."""
+        """Return the endpoint of the server."""
         return f"http://127.0.0.1:{self._port}"
 
     @property
     def options(self) -> S3Options:
-        """The options to open a store on this server; any access keys work."""
+        """Return the options to open a store on this server; any access keys work."""
         return S3Options(
             endpoint_url=self.endpoint_url, region="us-east-1", access_key="holdfast", secret_key="holdfast-secret"
         )

@@ -45,7 +45,7 @@ def start_server(
 
 
 def _die_with_parent_call() -> Callable[[], None] | None:
-    """Return what the child runs before the server starts, so that it dies with its parent; None except on Linux."""
+    """Return a function that the child runs first, so that it dies with its parent; None except on Linux."""
     if not sys.platform.startswith("linux"):
         return None
     libc = ctypes.CDLL(None, use_errno=True)

@@ -102,7 +102,7 @@ class TlsFront:
 
     @property
     def url(self) -> str:
-        """The endpoint for TLS clients."""
+        """Return the endpoint for TLS clients."""
         return f"https://127.0.0.1:{self._port}"
 
     def __enter__(self) -> TlsFront:

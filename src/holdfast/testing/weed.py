@@ -56,7 +56,7 @@ class SeaweedServer:
         access_key: access key of the clients.
         secret_key: secret key of the clients.
         start_timeout_s: how long `start` waits.
-        binary: path of ``weed``; None to find it.
+        binary: path of ``weed``; None to search for it.
     """
 
     def __init__(
@@ -81,12 +81,12 @@ class SeaweedServer:
     # --- use ----------------------------------------------------------------------------------------------------------
     @property
     def endpoint_url(self) -> str:
-        """The S3 endpoint."""
+        """Return the S3 endpoint."""
         return f"http://127.0.0.1:{self._s3_port}"
 
     @property
     def options(self) -> S3Options:
-        """The options to open a store on this server."""
+        """Return the options to open a store on this server."""
         return S3Options(
             endpoint_url=self.endpoint_url,
             region="us-east-1",
@@ -96,7 +96,7 @@ class SeaweedServer:
 
     @property
     def pid(self) -> int | None:
-        """The server's process id; None if the server is not running."""
+        """Return the server's process id; None if the server is not running."""
         return None if self._process is None else self._process.pid
 
     def create_bucket(self, name: str) -> None:
@@ -134,7 +134,7 @@ class SeaweedServer:
         """Start the server and wait until it accepts writes.
 
         Raises:
-            UnavailableError: the server ended or did not answer in time; shows the end of its log.
+            UnavailableError: the server ended or did not answer in time; the message contains the end of its log.
             UnsupportedError: the server is not installed.
         """
         binary = self._binary or _find_binary()
@@ -219,7 +219,7 @@ class SeaweedServer:
         return log.replace(self._secret_key, "…")
 
     def kill(self) -> None:
-        """Kill the server at once, as a power failure would; the data stay for `start`."""
+        """Kill the server at once, like a power failure; the data stay for the next `start`."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:

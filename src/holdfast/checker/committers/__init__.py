@@ -1,1 +1,1 @@
-"""Check committers: who acts in a job, what must hold, and the words for it."""
+"""Check committers: define a job's actors, the properties that must hold, and how to tell a history in words."""

@@ -1,7 +1,8 @@
-"""Define the actors of a job: each runs the shipped functions, with a context over its own handles.
+"""Define the actors of a job: each runs the shipped code through its own handles on the simulated stores.
 
-Nothing here makes a decision that belongs to the code under test. These functions do what Spark and the edges of
-Holdfast do around it: hand over the job, ask, report, and call abort in another process after a commit that raised.
+Nothing here makes a decision that belongs to the code under test. These functions do what Spark and Holdfast's data
+source do around that code: pass the job to its tasks, ask for permission to commit, report, and, after a commit that
+raised, call abort in another process.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ LATER_S = START_S + 7200.0
 """When recovery runs: the job has been inactive for longer than `QUIET_S`."""
 
 FINALLY_S = LATER_S + 7200.0
-"""After the end of the history: recovery finds every job inactive, except those known to be alive."""
+"""When the final recovery runs, after the end of a history: all jobs count as inactive unless known to be alive."""
 
 QUIET_S = 3600.0
 
@@ -75,11 +76,11 @@ _REPLACING = (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
 SETTINGS = CommitSettings(
     part_size_bytes=1 << 20, allow_unsafe=True, conflict_attempts=6, roll_forward_attempts=2, check_nesting=False
 )
-"""With few retries, so that histories stay short."""
+"""Settings with few retries, so that histories stay short."""
 
 
 def time_of(actor: str) -> float:
-    """Return when an actor acts: what the job wrote is old when recovery runs, what other jobs write is not."""
+    """Return the time at which an actor acts: when recovery runs, only the main job's objects are old."""
     return START_S if actor in ("driver", "second driver") or actor.startswith("task ") else LATER_S
 
 
@@ -88,12 +89,12 @@ class OtherJob:
     """Another job on the destination, from start to end in one process: one task, with a file in each directory.
 
     Attributes:
-        name: of the actor; its first word is in the content of the files.
-        mode: None for that of the job under test.
-        later: whether it starts after the driver has ended or is gone.
-        batch: number of the stream's batch that it writes; None if it belongs to no stream.
-        times: number of such jobs, one after the other.
-        at_once: whether each of them runs to its end before any other actor moves, so that worlds stay small.
+        name: name of the actor; its first word is part of the content of the files.
+        mode: None for the mode of the job under test.
+        later: whether the job starts only after the driver has ended or is gone.
+        batch: number of the micro-batch that the job writes; None if the job belongs to no stream.
+        times: number of such jobs, which run one after the other.
+        at_once: whether each of these jobs runs to its end before any other actor moves, so that worlds stay small.
     """
 
     name: str = "other job"
@@ -107,18 +108,18 @@ class OtherJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the actors of a world know about it.
+    """The settings of a world, as far as its actors know them.
 
     Attributes:
-        capabilities: by name of the resource.
+        capabilities: what each store supports, by the name of the store.
         files: number of files of each attempt.
-        chosen: whether jobs choose the names of their files, and all choose the same.
-        batch: number of the stream's batch that the job writes; None if it belongs to no stream.
+        chosen: whether jobs choose their file names themselves, and all choose the same names.
+        batch: number of the micro-batch that the job writes; None if the job belongs to no stream.
         others: the other jobs.
         threads: number of calls that a process makes concurrently, if it has enough work.
         piecemeal: whether listings take several steps, as on a file system.
-        calm: whether no fault happens and no other job interferes: then every job must be committed.
-        settings: with few retries, so that histories stay short.
+        calm: whether no fault happens and no other job interferes; every job must then be committed.
+        settings: settings with few retries, so that histories stay short.
     """
 
     committer: Committer
@@ -172,7 +173,7 @@ def _ask(port: Port, operation: str, *args: object) -> object:
 
 # --- drivers ----------------------------------------------------------------------------------------------------------
 def start_job(setting: Setting, port: Port, mode: SaveMode, batch: int | None) -> JobRecord | None:
-    """Start a job, or report why not: it was refused, or skipped because there is nothing to do."""
+    """Start a job, or report why it did not start: it was refused, it failed, or it has nothing to do."""
     ctx = setting.context(port)
     try:
         if batch is None:
@@ -248,7 +249,7 @@ def attempt_program(setting: Setting, task: int, attempt: int) -> Callable[[Port
 
 
 def run_attempt(setting: Setting, port: Port, job: JobRecord, task: int, attempt: int) -> None:
-    """Do what an attempt does once it has started."""
+    """Write the files of an attempt that has started, commit them, and report."""
     try:
         with setting.committer.setup_task(setting.context(port), job, task) as running:
             write_files(setting, running, task, attempt)

@@ -20,7 +20,7 @@ _HARM = (
     ("C4", "whole-reads"),  # rows are visible too early
     ("C10", "no-leftovers"),  # a user has to clean up
 )
-"""Names of properties by the harm that a violation does, the worst first."""
+"""The names of the properties, grouped by the harm that a violation does, the worst first."""
 
 _RANKS = {name: (group, at) for group, names in enumerate(_HARM) for at, name in enumerate(names)}
 
@@ -30,9 +30,9 @@ class Progress:
     """The progress of a check.
 
     Attributes:
-        states: explored so far in this scene.
-        histories: random histories of this scene so far; 0 for an exploration.
-        broken: properties that broke so far, in any scene.
+        states: number of states explored so far in this scene.
+        histories: number of random histories of this scene so far; 0 for an exploration.
+        broken: names of the properties that broke so far, in any scene.
     """
 
     scene: str
@@ -46,8 +46,8 @@ class Violation:
     """A property that broke, and the first history in which it did.
 
     Attributes:
-        answer: what is declared for the committer; None if nothing is.
-        actors, faults, steps: how many the history has.
+        answer: what `holdfast committers` declares about the property for this committer; None if it declares nothing.
+        actors, faults, steps: number of actors, faults and steps in the history.
         history: number of the random history; None if exploration found it.
         is_shrunk: whether the history was shrunk.
     """
@@ -70,7 +70,7 @@ class Violation:
 
     @property
     def is_declared(self) -> bool:
-        """Check whether the committer is declared not to hold the property, at least in some circumstance."""
+        """Check whether the committer is declared to violate the property, at least under some circumstance."""
         return self.answer is not None and (not self.answer.holds or bool(self.answer.unless))
 
 
@@ -79,11 +79,11 @@ class SceneReport:
     """The result of exploring a scene.
 
     Attributes:
-        complete: whether every history was explored, equivalent ones once.
-        histories: how many there are; 0 if the exploration is not complete.
-        broken: names of properties.
-        goals: names of the goals that some history of the scene has to reach.
-        reached: goals that some history reached.
+        complete: whether every history was explored, or one that is equivalent to it.
+        histories: number of histories of the scene; 0 if the exploration is not complete.
+        broken: names of the properties that broke.
+        goals: names of the goals that at least one history of the scene must reach.
+        reached: goals that at least one history reached.
         missing: goals that no history reached and faults that never happened in a complete exploration: the check then
             covers less than it should. Empty for an incomplete exploration, or if only some properties are judged.
     """
@@ -105,11 +105,11 @@ class WalkReport:
 
     Attributes:
         next: number of the history to continue with.
-        steps: of all histories.
+        steps: number of steps in all histories together.
         ends: number of different final states.
-        depth: steps of the longest history.
-        scenes: number of scenes, more than one if features are drawn.
-        reached: goals that some history reached.
+        depth: number of steps in the longest history.
+        scenes: number of scenes; more than one if combinations of features are drawn.
+        reached: goals that at least one history reached.
     """
 
     scene: Scene

@@ -40,22 +40,23 @@ from holdfast.commit import Committer
 __all__ = ["CheckRun"]
 
 _HISTORIES_EACH = 20
-"""Random histories of one combination of features, before another combination is drawn."""
+"""Number of random histories with one combination of features, before another combination is drawn."""
 
 _REPORT_EVERY = 1000
-"""States between two reports of progress."""
+"""Number of states between two progress reports."""
 
 
 class CheckRun:
     """A check of one committer, with the first violation of each property.
 
     Args:
-        properties: names of the properties to judge; empty for all. If given, the check is over when all of them broke.
+        properties: names of the properties to judge; empty for all. If given, the check ends once all of them have
+            broken.
         until: stop exploring and shrinking when this returns true; called often.
         progress: called every thousand states, and after each random history.
 
     Attributes:
-        violations: by name of the property.
+        violations: the first violation of each property, by the property's name.
     """
 
     def __init__(
@@ -162,7 +163,7 @@ class CheckRun:
         return ranked(self.violations.values())
 
     def shrink(self, violation: Violation) -> Violation:
-        """Return the violation with a smaller history, and keep it instead of the given one."""
+        """Shrink the history of a violation, and store the result in place of the given violation."""
         if violation.is_shrunk or self._until():
             return violation
         world = self._world(violation.scene)
@@ -204,7 +205,7 @@ class CheckRun:
 
 
 def _breakable(world: World) -> set[str]:
-    """Return the names of the properties that can break: once all have, there is nothing left to find."""
+    """Return the names of the properties that can break: once all of them have, there is nothing left to find."""
     return {one.name for one in world.properties if one.title and (one.step or one.end)}
 
 

@@ -1,9 +1,9 @@
 """Simulate Spark's part: which attempts run, which reports the driver accepts, and what callers are told.
 
-It promises what Spark does and no more. An attempt that the driver has lost keeps running: nothing stops it. The driver
-accepts one attempt per task. Attempts either ask before they commit (`Order.ASK_FIRST`, Hadoop's protocol, which the
-papers assume), or commit as soon as they have written, and the driver accepts the first one that reports
-(`Order.REPORT`, what Spark does for data sources in Python: ``write`` runs to its end before Spark asks its
+The simulation guarantees what Spark guarantees, and no more. An attempt that the driver has lost keeps running: nothing
+stops it. The driver accepts one attempt per task. Attempts either ask before they commit (`Order.ASK_FIRST`, Hadoop's
+protocol, which the papers assume), or commit as soon as they have written, and the driver accepts the first one that
+reports (`Order.REPORT`, what Spark does for data sources in Python: ``write`` runs to its end before Spark asks its
 coordinator).
 """
 
@@ -42,7 +42,7 @@ class Attempt(enum.Enum):
 
 
 class Phase(enum.Enum):
-    """The progress of the driver that is furthest."""
+    """The phase of the driver that has progressed furthest."""
 
     STARTING = "starts"
     RUNNING = "waits for its tasks"
@@ -52,7 +52,7 @@ class Phase(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What an actor was told at its end: ``committed``, ``aborted`` or ``unknown``; `detail` is for properties."""
+    """What an actor was told at its end, such as ``committed``, ``aborted`` or ``unknown``; properties use `detail`."""
 
     who: str
     outcome: str
@@ -64,14 +64,14 @@ class ClusterState:
     """Everything that drivers and tasks know about each other.
 
     Attributes:
-        attempts: by task, then by attempt.
-        accepted: by task: the attempt whose report counts, and its report.
-        driver: ``alive``, ``dead``, or ``cut off``: it keeps running, and others presume it dead.
+        attempts: what the driver knows about each attempt, by task, then by attempt.
+        accepted: for each task, the number of the accepted attempt and its report; None before a report is accepted.
+        driver: ``alive``, ``dead``, or ``cut off`` (still running, but others presume it dead).
         second: the second driver: empty if it has not started, ``alive``, or ``dead``.
         given_up: whether recovery has started.
-        unnoticed: tasks with a dead attempt that had permission to commit, while others run concurrently: another
-            attempt may ask before the driver notices the death.
-        offers: what jobs other than the driver's have announced to commit; for properties.
+        unnoticed: tasks with a dead attempt that had permission to commit. With speculation, another attempt may ask
+            for permission before the driver notices the death.
+        offers: commits that jobs other than the driver's have announced; only properties read them.
     """
 
     attempts: tuple[tuple[Attempt, ...], ...]
@@ -139,7 +139,7 @@ class Cluster:
         return self._calls[call.operation](cast("ClusterState", state), call, actor)
 
     def footprint(self, call: Call) -> Footprint:
-        """Return accesses by task, so that tasks do not depend on each other; only properties look at outcomes."""
+        """Return the accesses of a call, with one key per task, so that calls about different tasks are independent."""
 
         def access(key: str, *, writes: bool = False) -> Access:
             return Access(CLUSTER, key, writes=writes)
@@ -154,8 +154,8 @@ class Cluster:
             return frozenset({access("job", writes=True), *(access(task) for task in tasks)})
         if operation == "lose":
             return frozenset(access(task, writes=True) for task in tasks)
-        if operation in ("take_over", "take_for_dead"):  # the second driver of one blocks the other
-            takes_over = operation == "take_over"  # and begins to commit
+        if operation in ("take_over", "take_for_dead"):  # a second driver and recovery block each other
+            takes_over = operation == "take_over"  # a second driver also begins to commit
             return frozenset(
                 {access("job", writes=takes_over), access("driver", writes=True), *(access(task) for task in tasks)}
             )
@@ -230,7 +230,7 @@ class Cluster:
 
     # --- tasks --------------------------------------------------------------------------------------------------------
     def _begin(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """Return the job as soon as the driver starts the attempt. None starts once all tasks are done."""
+        """Return the job as soon as the driver starts the attempt. No attempt starts once all tasks are done."""
         task, attempt = cast("tuple[int, int]", call.args)
         if state.job is None or state.phase is not Phase.RUNNING or state.driver == "dead":
             return []
@@ -242,7 +242,7 @@ class Cluster:
         return [Alternative(state=_set(state, task, attempt, Attempt.RUNNING), reply=Reply(state.job))]
 
     def _may_commit(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """Answer whether the attempt may commit. One that is cut off gets no permission, and gives up."""
+        """Answer whether the attempt may commit. An attempt that is cut off gets no permission, and gives up."""
         task, attempt = cast("tuple[int, int]", call.args)
         attempts = state.attempts[task]
         taken = Attempt.COMMITTING in attempts or state.accepted[task] is not None
@@ -254,7 +254,7 @@ class Cluster:
         return [allowed, replace(denied, label="too early")] if task in state.unnoticed else [allowed]
 
     def _report(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """Accept the first report about a task; drop others, and those of lost attempts."""
+        """Accept the first report about a task; drop later reports, and reports from lost attempts."""
         task, attempt, commit = cast("tuple[int, int, TaskCommit]", call.args)
         if state.attempts[task][attempt] is Attempt.GONE:
             return [Alternative(state=state)]
@@ -268,9 +268,9 @@ class Cluster:
         task, attempt = cast("tuple[int, int]", call.args)
         return [Alternative(state=_set(state, task, attempt, Attempt.GONE))]
 
-    # --- what comes from outside --------------------------------------------------------------------------------------
+    # --- events from outside ------------------------------------------------------------------------------------------
     def _lose(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """Cut an executor off from the driver. It keeps running, and the driver presumes it dead."""
+        """Cut an executor off from the driver. The executor keeps running, and the driver presumes it dead."""
         return [
             Alternative(
                 state=_set(state, task, number, Attempt.GONE),
@@ -286,7 +286,7 @@ class Cluster:
         return [] if state.phase is not Phase.RUNNING else [Alternative(state=replace(state, cancelled=True))]
 
     def _take_over(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """Start a second driver for the same job: it has the reports if the first one had all of them, or it aborts."""
+        """Start a second driver for the same job: it aborts, or, if the first driver had all reports, it commits."""
         if state.job is None or state.given_up:
             return []
         reports = tuple(accepted[1] for accepted in state.accepted if accepted is not None)

@@ -1,9 +1,9 @@
-"""Combine features into scenes: what exists, who acts, and what can go wrong, each defined once.
+"""Combine features into scenes: each feature defines what exists, who acts, or what can go wrong.
 
 A scene's name consists of the names of its features, ``crash+recovery+overwrites``, so the name identifies the world.
 Without any feature there are two tasks with one attempt and one file each, which append to an empty destination, and no
-fault happens. Features of one kind exclude each other. The goals of a combination follow from rules, each about a few
-features that together make the goal possible.
+fault happens. Features of one kind exclude each other. The goals of a combination follow from rules: each rule names a
+goal, and the features that together make it possible.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Feature:
     """One aspect of a world.
 
     Attributes:
-        summary: a few words.
-        changes: fields of `Scene` with their values.
-        budgets: how often faults may happen.
-        others: another job.
+        summary: describes the feature in a few words.
+        changes: fields of `Scene` that the feature sets, with their values.
+        budgets: how often each fault may happen.
+        others: other jobs that run.
         kind: a combination has at most one feature of each kind; empty for any number.
-        without: features that it cannot be combined with.
+        without: names of features that cannot be combined with this one.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Feature:
 
 _OVERWRITE, _PARTITIONS = SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS
 _NAMESAKE = {"old": ("day=0", "day=01"), "foreign": True}
-"""A partition of the job, and one whose name has it as a prefix."""
+"""Existing data: one partition that the job writes, and one whose name begins with that partition's name."""
 
 _ALL = (
     # --- the job ------------------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ _ALL = (
         name="short-log",
         summary="the log keeps one decision",
         changes={"retention": 1},
-        without=frozenset({"live-jobs"}),  # their commits are refused, as they should be
+        without=frozenset({"live-jobs"}),  # live jobs then miss decisions, and are rightly refused
     ),
 )
 
@@ -192,8 +192,8 @@ class _Rule:
     """A goal that every combination with certain features must reach.
 
     Attributes:
-        given: the combination has at least one feature of each of these sets.
-        unless: with one of these features it need not reach the goal.
+        given: the rule applies if the combination has at least one feature of each of these sets.
+        unless: the rule does not apply if the combination has any of these features.
     """
 
     goal: str
@@ -250,7 +250,7 @@ def combine(features: Iterable[Feature]) -> Scene:
     """Return the scene with these features.
 
     Raises:
-        InvalidRequestError: two of them exclude each other.
+        InvalidRequestError: two of the features exclude each other.
     """
     given = sorted({one.name: one for one in features}.values(), key=lambda one: list(FEATURES).index(one.name))
     names = frozenset(one.name for one in given)
@@ -297,7 +297,7 @@ def _goals(names: frozenset[str]) -> tuple[str, ...]:
 
 
 def draw(seed: int, number: int) -> Scene:
-    """Draw combination number `number` of a seed: of each kind a feature or none, of the others any."""
+    """Draw combination number `number` of a seed: at most one feature of each kind, and any without a kind."""
     chance = SeededRandom(SeededRandom.derive(seed, -1 - number))
     names: list[str] = []
     kinds = sorted({one.kind for one in _ALL if one.kind})

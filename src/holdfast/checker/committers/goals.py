@@ -31,10 +31,10 @@ class Goal:
     """Something that some history must reach.
 
     Attributes:
-        meaning: what it is, in words.
-        step: whether a step reaches it, given the views before and after and the actor's name.
-        end: whether a history with this end has reached it, before any recovery.
-        log: whether only a committer that decides in a log can reach it.
+        meaning: describes the goal in words.
+        step: checks whether a step reaches the goal, given the views before and after the step and the actor's name.
+        end: checks whether a history has reached the goal, given its final view (before recovery runs on it).
+        log: whether only a committer that decides in a log can reach the goal.
     """
 
     meaning: str
@@ -47,7 +47,7 @@ class GoalTracker:
     """Records which goals of a scene are reached.
 
     Args:
-        goals: names.
+        goals: names of the scene's goals.
     """
 
     def __init__(self, goals: Iterable[str]) -> None:
@@ -60,7 +60,7 @@ class GoalTracker:
         return tuple(name for name in self.wanted if name not in self.reached)
 
     def watching(self, sandbox: Sandbox) -> Property:
-        """Return a property that never breaks, and inspects every step and every end."""
+        """Return a property that never breaks, but records the goals that each step and each end reaches."""
         if not sandbox.keeps_log:
             self.wanted = tuple(name for name in self.wanted if not GOALS[name].log)
 
@@ -281,4 +281,4 @@ GOALS: Mapping[str, Goal] = {
         meaning="a read ends when the job is decided and not yet visible", step=_reads_before_the_mark
     ),
 }
-"""By name."""
+"""All goals, by name."""

@@ -1,7 +1,7 @@
 """Keep all decisions of a destination, including those that its log has trimmed.
 
 Properties judge a state by the decisions that led to it. The log itself is trimmed, and a bug may overwrite it. So a
-world keeps these notes about the store (`Notes` of `holdfast.checker.simulated_store.resource`).
+world keeps a `Ledger` as its notes about the store (`Notes` in `holdfast.checker.simulated_store.resource`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a job other than the driver's is about to commit.
+    """The announcement of a job other than the driver's that it is about to commit.
 
     Attributes:
         who: the actor.
@@ -68,10 +68,11 @@ class Ledger:
     """The complete history of a log.
 
     Attributes:
-        base: the newest decision when the history started. Earlier ones are finished.
-        decisions: those after `base`, as they were made.
-        visible, done: decisions that were marked so, in the order of their marks; a second mark is ignored.
-        offers: of jobs that run as one call.
+        base: number of the newest decision when the history started; it and all earlier decisions are finished.
+        decisions: the decisions after `base`, in the order in which they were made.
+        visible, done: numbers of the decisions that were marked visible or done, in the order of the marks; a second
+            mark of the same kind is ignored.
+        offers: offers of jobs that run as one call.
         wrong: a forbidden change of the log; empty if there was none.
     """
 
@@ -83,7 +84,7 @@ class Ledger:
     wrong: str = ""
 
     def with_record(self, seq: int, kind: str, data: bytes, *, created: bool = False) -> Ledger:
-        """Return the ledger after a record was put.
+        """Return the ledger after a record of the log was put.
 
         Args:
             created: whether the put required that no record existed. If so, and the number was used before, the earlier

@@ -30,7 +30,7 @@ _SUCCESS = HOME + layout.SUCCESS
 
 
 def submissions_of(sandbox: Sandbox, cluster: ClusterState, ledger: Ledger) -> Mapping[str, Submission]:
-    """Return, by job, what it submits for its commit, for the jobs that have submitted something so far."""
+    """Return, by job id, the submissions of the jobs that have submitted their output so far."""
     setting = sandbox.setting
     found: dict[str, Submission] = {}
     if cluster.job is not None and None not in cluster.accepted:
@@ -59,7 +59,7 @@ def submissions_of(sandbox: Sandbox, cluster: ClusterState, ledger: Ledger) -> M
 
 
 def _offers(cluster: ClusterState, ledger: Ledger) -> Sequence[Offer]:
-    """Return the offers of jobs other than the driver's, by id, which is also the order of an actor's jobs."""
+    """Return the offers of jobs other than the driver's, sorted by job id, so that an actor's jobs are in order."""
     return sorted((*cluster.offers, *ledger.offers), key=lambda one: one.job)
 
 
@@ -76,12 +76,12 @@ def _unlike_recovered(told: Told, ledger: Ledger) -> str:
 
 @dataclass(slots=True)
 class Judge:
-    """Compares states with the model. States that do not differ in what it inspects are judged once.
+    """Compares states with the model. States that look the same to the model are judged only once.
 
     Attributes:
         old: the visible files at the start.
-        foreign: by key, the etag of objects that no job may touch: hidden files of others, and objects beside the
-            destination.
+        foreign: the etags, by key, of objects that no job may touch: hidden files of other programs, and objects
+            outside the destination.
     """
 
     sandbox: Sandbox
@@ -131,7 +131,7 @@ class Judge:
     def unlike_visible(
         self, found: set[str], ledger: Ledger, cluster: ClusterState, marks: int, *, later: bool = False
     ) -> str:
-        """Describe how the paths that a reader found differ from those that the first visible decisions imply.
+        """Describe how the paths that a reader found differ from those after the first `marks` visible decisions.
 
         Args:
             marks: number of decisions that count as visible, in the order of their marks.
@@ -152,7 +152,7 @@ class Judge:
 
     # --- a step -------------------------------------------------------------------------------------------------------
     def success_goes_back(self, before: View, after: View) -> str:
-        """Check whether _SUCCESS is deleted, or is replaced by that of an earlier decision."""
+        """Describe how a step deletes _SUCCESS or replaces it with an earlier decision's; empty if it does not."""
         was, now = (_success_seq(cast("MemoryImage", view.states[DESTINATION])) for view in (before, after))
         if was is None or (now is not None and now >= was):
             return ""
@@ -210,7 +210,7 @@ class Judge:
         return self._next_job(self.sandbox.again(settled), after_decisions(self.old, ledger.decisions, submissions))
 
     def _next_job(self, copy: Copy, before: Shown) -> str:
-        """Check whether the destination accepts another job."""
+        """Commit another job, and describe what goes wrong; empty if nothing does."""
         try:
             path = copy.append()
         except HoldfastError as error:

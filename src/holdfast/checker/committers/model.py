@@ -2,13 +2,16 @@
 
 The model knows the output of jobs and the meaning of modes, and nothing of how the protocol works:
 
-- An append adds the job's files. An overwrite leaves only the job's files; an overwrite of partitions leaves only them
-  in the directories that they are in. ``fail`` and ``ignore`` are decided only if the destination is empty.
-- A reader through Holdfast sees the decisions that are marked visible, in the order of the log, and nothing else.
-- A plain listing may show more. Of a decision that is not marked visible: any of its files, and everything that it
-  replaces. Of one that is: all of its files, and what it replaces or not. Of one that is done: its result.
-- Names that jobs choose themselves: if a decision takes a name from an earlier job, no reader through Holdfast sees
-  that file until the decision is marked visible (docs/how-to/write-files.md).
+- An append adds the job's files. An overwrite leaves only the job's files. An overwrite of partitions leaves only the
+  job's files in the directories that the job writes to, and does not change other directories. With ``fail`` or
+  ``ignore``, a job is committed only if the destination is empty.
+- A reader that uses Holdfast sees the result of the decisions that are marked visible, in the order of the log, and
+  nothing else.
+- A plain listing may show more. Before a decision is marked visible, the listing may show any of the job's files, and
+  shows all files that the job replaces. Once the decision is marked visible, the listing shows all of the job's files,
+  and may still show files that the job replaces. Once the decision is done, the listing shows only its result.
+- Jobs may choose file names themselves. If a decision takes a name from an earlier job, no reader that uses Holdfast
+  sees a file of that name until the decision is marked visible (docs/how-to/write-files.md).
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from holdfast.commit import SaveMode
 __all__ = ["Listing", "Shown", "Submission", "after_decisions", "listing_of", "taken_over", "unfit_decision"]
 
 Shown = Mapping[str, Origin]
-"""The visible files: by path, their origin."""
+"""The origins of the visible files, by path."""
 
 _NEEDS_NOTHING = (SaveMode.FAIL, SaveMode.IGNORE)
 
@@ -34,8 +37,8 @@ class Submission:
 
     Attributes:
         who: the actor that commits it.
-        files: by path, their origin.
-        chosen: whether the caller chose the names, which can then collide with others.
+        files: the origins of the job's files, by path.
+        chosen: whether the caller chose the names, which can then collide with other names.
     """
 
     who: str
@@ -66,8 +69,8 @@ def after_decisions(old: Shown, made: Iterable[Decision], submissions: Mapping[s
     """Return the visible files after these decisions, carried out one after the other.
 
     Args:
-        old: the visible files before the first one.
-        submissions: by job.
+        old: the visible files before the first decision.
+        submissions: what each job submitted, by job id.
     """
     for one in made:
         if one.commits:
@@ -76,7 +79,7 @@ def after_decisions(old: Shown, made: Iterable[Decision], submissions: Mapping[s
 
 
 def taken_over(waiting: Iterable[Decision], submissions: Mapping[str, Submission]) -> frozenset[str]:
-    """Return chosen names in decisions that are not marked visible: readers see no file there, old or new."""
+    """Return the chosen paths of decisions that are not marked visible: readers see no file at them, old or new."""
     jobs = [submissions[one.job] for one in waiting if one.commits]
     return frozenset(path for job in jobs if job.chosen for path in job.files)
 
@@ -106,9 +109,9 @@ class Listing:
     """What a plain listing may show at one moment.
 
     Attributes:
-        allowed: by path, the origins that may be visible; None in it if the path may be missing. No other path may
-            exist.
-        reasons: by path, the last decision about it, in words.
+        allowed: for each path, the origins that its file may have; they include None if the path may be missing. No
+            other path may exist.
+        reasons: for each path, the last decision about it, in words.
     """
 
     allowed: dict[str, frozenset[Origin | None]] = field(default_factory=dict)

@@ -36,7 +36,7 @@ def find_committer(name: str) -> Committer:
     """Return the committer with that name; ``-`` and ``_`` are equivalent.
 
     Raises:
-        InvalidRequestError: the name is unknown; suggests the nearest one.
+        InvalidRequestError: the name is unknown; the message suggests the most similar name.
     """
     return CHECKED[_find(name, CHECKED, "committer")]
 
@@ -45,7 +45,7 @@ def find_scene(name: str) -> Scene:
     """Return the scene with that name, or the combination of the named features, as in ``crash+recovery+overwrite``.
 
     Raises:
-        InvalidRequestError: the name is unknown; suggests the nearest one.
+        InvalidRequestError: the name is unknown; the message suggests the most similar name.
     """
     features = features_of(name)
     if features is not None and _key(name) not in map(_key, ALL_SCENES):
@@ -61,7 +61,7 @@ def find_property(name: str) -> str:
     """Return the canonical name of a property: ``C4`` for ``c4``.
 
     Raises:
-        InvalidRequestError: the name is unknown; suggests the nearest one.
+        InvalidRequestError: the name is unknown; the message suggests the most similar name.
     """
     return _find(name, PROPERTIES, "property")
 

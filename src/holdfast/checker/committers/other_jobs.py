@@ -1,4 +1,4 @@
-"""Run other jobs on the destination: interleaved with all actors, or each as one call."""
+"""Run other jobs on the destination: interleaved with all actors, or each job as a single call."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def other_job(setting: Setting, one: OtherJob) -> Callable[[Port], None]:
 
 
 def stroke(setting: Setting, one: OtherJob, number: int) -> Stroke:
-    """Return job number `number` as one call of a store, which returns its outcome."""
+    """Return job number `number` as a single call to a store; the call returns the outcome of the job."""
 
     def run(do: Callable[[Call], object], token: str) -> object:
         port = _DirectPort(one.name, do, int(token, 16))
@@ -51,7 +51,7 @@ def stroke(setting: Setting, one: OtherJob, number: int) -> Stroke:
 
 
 class _DirectPort(Port):
-    """A port to a store that executes every call at once; it stores the outcome."""
+    """A port that executes every call to the store immediately, and stores the job's outcome in `told`."""
 
     def __init__(self, name: str, do: Callable[[Call], object], token: int) -> None:
         super().__init__(name, 0, lambda index, call: None)

@@ -1,9 +1,10 @@
 """Define what attempts write: the content of a file names its job, task and attempt.
 
-The attempts at a task write overlapping but different files, as retries of real tasks do if their input arrives in
-another order: all write their first file into partition 0, and attempt ``a`` its ``n``-th one into partition ``n + a``.
-So if names do not contain the attempt, the first file replaces that of another attempt, and the others lie beside.
-Attempt 1 writes all of its files into partition 0: its partitions are a subset of another attempt's.
+The attempts at a task write overlapping but different files, like retries of real tasks whose input arrives in another
+order. Every attempt writes file 0 into partition 0. Attempt ``a`` writes file ``n`` into partition ``n + a``, except
+that attempt 1 writes all of its files into partition 0, so that its partitions are a subset of another attempt's. So if
+file names do not contain the attempt, an attempt's file 0 replaces another attempt's, and its other files lie beside
+that attempt's files.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ __all__ = [
 ]
 
 DESTINATION = "destination"
-"""Name of the resource."""
+"""Name of the store that contains the destination."""
 
 HOME = "out put/dataset1/"
 """Key prefix of the destination."""
@@ -46,7 +47,7 @@ _CONTENT = re.compile(rb"job (\w+) task (\d+) attempt (\d+) file (\d+)")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Origin:
-    """The attempt that wrote a file. `damaged` if the bytes are not as they were written."""
+    """The attempt that wrote a file. The file is `damaged` if its bytes differ from those that an attempt wrote."""
 
     job: str
     task: int = 0
@@ -96,7 +97,7 @@ def visible(view: View, home: str = HOME) -> Mapping[str, Origin]:
 
 
 def visible_in(image: MemoryImage, home: str = HOME) -> Mapping[str, Origin]:
-    """Return the same for an image of the store."""
+    """Return the files that a plain reader sees in an image of the destination's store: origin by path."""
     return {
         key[len(home) :]: origin_of(found.data)
         for key, found in image.objects.items()
@@ -107,8 +108,8 @@ def visible_in(image: MemoryImage, home: str = HOME) -> Mapping[str, Origin]:
 def without_measurements(key: str, data: bytes) -> bytes:
     """Remove from a job's report how often its driver called the store, and on which machine.
 
-    That depends on what others did meanwhile, and no step of any protocol reads it. With it, every history of a driver
-    would end in different bytes.
+    No step of a protocol reads these values, and some of them depend on what other actors did meanwhile. With them,
+    histories that do not differ otherwise would end in different bytes.
     """
     if not key.endswith(f"/{SUCCESS}"):
         return data

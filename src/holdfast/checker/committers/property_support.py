@@ -16,10 +16,11 @@ __all__ = ["Winner", "in_words", "just_told", "of_main", "told_finished", "was_t
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """The attempt whose files stand for a task.
+    """The attempt whose files count as the output of a task.
 
     Attributes:
-        attempt: None if no attempt has all its files visible.
+        accepted: the attempt whose report the driver accepted; None if there is none.
+        attempt: an attempt whose files are all visible; None if there is none.
         missing: files of the accepted attempt that are not visible, if no attempt is complete.
         strange: visible files of the task that are of other attempts, damaged, duplicated, or in another partition.
     """
@@ -32,7 +33,7 @@ class Winner:
 
 
 def of_main(found: Mapping[str, Origin]) -> dict[str, Origin]:
-    """Return the files of the job under test, and damaged ones."""
+    """Return the files of the job under test, and all damaged files."""
     return {path: origin for path, origin in found.items() if origin.job == "main" or origin.damaged}
 
 
@@ -62,7 +63,7 @@ def _partition(origin: Origin) -> str:
 
 
 def just_told(before: View, after: View) -> list[Told]:
-    """Return what was told in this step."""
+    """Return the outcomes that actors were told in this step."""
     old, now = cluster_of(before).told, cluster_of(after).told
     return [] if old is now else list((Counter(now) - Counter(old)).elements())
 

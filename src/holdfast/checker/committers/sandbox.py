@@ -26,10 +26,10 @@ from holdfast.stores.memory.store import MemoryStore
 __all__ = ["NEIGHBOUR", "Bystander", "Copy", "Sandbox", "cluster_of", "start_live_jobs"]
 
 NEIGHBOUR = "out put/dataset10/"
-"""A destination whose name has the job's as a prefix (C7)."""
+"""A destination whose name begins with the name of the job's destination (C7)."""
 
 _RECOVERIES = 3
-"""Maximum number of recoveries. The first may leave what it has to wait for; the last must find nothing to do."""
+"""Maximum number of recoveries. The first may postpone work; the last must find nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Bystander:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The stores of a view, to continue on.
+    """Copies of a view's stores, on which a check can run further steps.
 
     Attributes:
         recovered: action and reason for each job that recovery ended, and the errors of recoveries that failed.
@@ -81,7 +81,7 @@ class Copy:
         return visible_in(self.stores[DESTINATION].image(), home)
 
     def left(self, job: str) -> list[str]:
-        """List pending uploads and hidden files of a job, by the id in their keys."""
+        """List the pending uploads and hidden files whose keys contain a job's id."""
         found: list[str] = []
         for name, store in self.stores.items():
             if store.capabilities.multipart is not None:
@@ -93,8 +93,8 @@ class Copy:
     def recover(self) -> bool:
         """Run `holdfast recover` once; return whether it changed anything.
 
-        It looks for leftovers of any committer. For the jobs here these are the committer's own, and those of `emr`,
-        which finds unrecorded uploads by the job in their names.
+        Recovery looks for leftovers of two committers: the one under test, and `emr`, which finds unrecorded uploads by
+        the job id in their names.
         """
         before = self.key()
         committers = (self.setting.committer, COMMITTERS["emr"])
@@ -121,7 +121,7 @@ class Copy:
             return error
 
     def append(self) -> str:
-        """Commit a job with one more file, as the next job does; return the file's path.
+        """Commit a next job, which adds one file, and return the path of that file.
 
         Raises:
             HoldfastError: the job cannot be committed.
@@ -151,7 +151,7 @@ class Copy:
 
 
 class Sandbox:
-    """Creates copies, and caches what recovery made of equal ones."""
+    """Creates copies of stores, and caches the result of recovery for copies with equal contents."""
 
     def __init__(
         self, setting: Setting, resources: Mapping[str, StoreResource], bystanders: Sequence[Bystander] = ()
@@ -163,7 +163,7 @@ class Sandbox:
 
     @property
     def keeps_log(self) -> bool:
-        """Check whether the committer decides in a log, which then contains all of the destination's past."""
+        """Check whether the committer decides in a log, which then records the destination's whole past."""
         return self.setting.committer.name == TWO_PHASE.name
 
     def first(self, name: str) -> object:
@@ -175,7 +175,7 @@ class Sandbox:
         return self.run_on({name: view.states[name] for name in self._resources})
 
     def run_on(self, states: Mapping[str, object], first_token: int = 0xF000_0000_0000) -> Copy:
-        """Return separate stores with the contents of these states."""
+        """Return new stores with the contents of these states."""
         clock, ids = StillClock(FINALLY_S), CountingIds(first_token)
         stores = {name: one.store(states[name], clock, ids) for name, one in self._resources.items()}
         return Copy(stores, self.setting, ids)

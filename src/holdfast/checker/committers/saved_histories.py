@@ -25,7 +25,7 @@ def find_world(name: str, properties: Sequence[str] = ()) -> World:
     """Return the world of that name, ``committer/scene``, in which its counterexamples replay.
 
     Args:
-        properties: the ones to judge; empty for all of the scene. Experiments have their own.
+        properties: names of the properties to judge; empty for all of the scene's. Experiments judge their own.
 
     Raises:
         InvalidRequestError: there is no world of that name.
@@ -41,8 +41,9 @@ def replay_again(counterexample: Counterexample) -> Story | None:
     """Replay a saved history with the current code.
 
     Returns:
-        Its story up to the step that breaks the property, or None if the property holds now. If the saved history ends
-        before the current code does, and the property is judged at the end, the replay continues without faults.
+        The story of the history up to the step that breaks the property, or None if the property holds now. If the
+        saved history ends before the current code does, and the property is judged at the end, the replay continues
+        without faults.
 
     Raises:
         InvalidRequestError: the world or property does not exist, or the history no longer fits the code.

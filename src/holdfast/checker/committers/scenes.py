@@ -160,13 +160,14 @@ COMBINED: Mapping[str, Scene] = {
     scene.name: replace(scene, forgetful=not scene.chosen)
     for scene in (combine(features_of(name) or ()) for name in _NAMES.split())
 }
-"""Combinations of features for a committer with a log; together some 200,000 states.
+"""Combinations of features for a committer with a log, with about 200,000 states in all.
 
-Exploring them with and without has shown that processes may forget in these; in other combinations none forgets.
+Processes may forget in these scenes (`Scene.forgetful`), except in those with chosen names: exploring the scenes with
+and without forgetting gave the same results. In other combinations, no process forgets.
 """
 
 SCENES: Mapping[str, Scene] = {scene.name: scene for scene in _ONE_TASK}
-"""Small scenes, each about one fault; seconds for any committer."""
+"""Small scenes, each about one situation; exploring one takes seconds for any committer."""
 
 _STORES = (
     Scene(
@@ -190,7 +191,7 @@ _STORES = (
 )
 
 STORES: Mapping[str, Scene] = {scene.name: scene for scene in _STORES}
-"""Scenes on other kinds of stores than the committers are made for."""
+"""Scenes on stores that differ from those for which most committers were made."""
 
 _TWO_TASKS = "two tasks, two consecutive attempts at each, two files; recovery"
 _ANYTHING_ONCE = {Fault.CRASH: 1, Fault.PARTITION: 1, Fault.LOST_REPLY: 1}
@@ -245,7 +246,7 @@ _SMALL = (
 )
 
 SMALL: Mapping[str, Scene] = {scene.name: scene for scene in _SMALL}
-"""Larger scenes, minutes each."""
+"""Larger scenes; exploring one takes minutes."""
 
 ALL_ONCE = Scene(
     name="small-all",
@@ -256,7 +257,7 @@ ALL_ONCE = Scene(
     forgetful=True,
     budgets=_ANYTHING_ONCE,
 )
-"""Some 10^7 states: a quarter of an hour or more, and 10 GB of memory. Runs only if it is named."""
+"""About 10^7 states: exploring takes 15 minutes or more, and 10 GB of memory. Explored only if the user names it."""
 
 LARGE = Scene(
     name="large",
@@ -271,7 +272,7 @@ LARGE = Scene(
     bystanders=True,
     budgets={Fault.CRASH: 3, Fault.PARTITION: 2, Fault.LOST_REPLY: 2, Fault.FAILURE: 2, Fault.CLOCK: 1},
 )
-"""For random walks."""
+"""The scene for random walks."""
 
 ANY = Scene(name="any", summary="combinations of features, drawn from the seed: a new one after every few histories")
-"""For random walks of a committer with a log; not a world by itself."""
+"""A placeholder for random walks of a committer with a log: they draw combinations of features in its place."""

@@ -1,13 +1,14 @@
 """Let a process that ends a job forget what can no longer matter, so that fewer histories differ.
 
 A driver that publishes files learns for each of them how it became visible: completed by this call, completed earlier
-by another process, or the reply was lost. Once the driver continues, that no longer matters; the same is true of the
-marks, of the report, and of what it swept. Without this abstraction every mixture of such replies would be a separate
-process history up to the end, times every mixture of the other driver's. That nothing of it matters is asserted in
-every run (see `kernel.process_tree`), and compared with full exploration in the tests.
+by another process, or the reply was lost. Once the driver continues, this no longer matters, and neither do the replies
+about the marks, the report and the uploads that the driver swept. Without this abstraction, every combination of such
+replies would be a separate history of the process up to its end, multiplied by the combinations of the other driver.
+Every run asserts that what is forgotten does not matter (see `kernel.process_tree`), and tests compare the results with
+full exploration.
 
-For `two_phase`, in worlds where this makes a difference (`Scene.forgetful`): the processes of a job and recovery,
-without jobs that read what others have announced.
+Only worlds of `two_phase` use this, where it makes a difference (`Scene.forgetful`). It covers the processes of a job
+and recovery, but no jobs that read what other jobs have announced.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["remembers"]
 
 
 class _Stage(enum.IntEnum):
-    """How far a process that ends a job is; what belongs to an earlier stage than the next call is over."""
+    """How far a process that ends a job has come. All stages before that of its next call are over."""
 
     OTHER = 0
     PUBLISH = 1
@@ -61,7 +62,7 @@ def _key(call: Call) -> str:
 
 
 def remembers(call: Call, past: Sequence[Past]) -> Hashable | None:
-    """Return what of the past can still matter: see `World.remembers`."""
+    """Return the part of the past that can still matter: see `World.remembers`."""
     now = _stage(call)
     if now <= _Stage.PUBLISH or (now is _Stage.MARK and call.operation != "put"):
         return None
@@ -73,7 +74,7 @@ def remembers(call: Call, past: Sequence[Past]) -> Hashable | None:
 
 
 def _kept(one: Past, now: _Stage) -> Hashable | None:
-    """Return what can still matter of an earlier call. Once a decision is done, only that fact matters."""
+    """Return the part of an earlier call that can still matter; None if nothing of it can."""
     then = _stage(one.call)
     if not _is_over(then, now) or _ends_the_step(one, then):
         return one.mark
@@ -81,7 +82,7 @@ def _kept(one: Past, now: _Stage) -> Hashable | None:
 
 
 def _ends_the_step(one: Past, then: _Stage) -> bool:
-    """Check whether this call ended the work on the decision, so that recovery went on to other jobs."""
+    """Check whether this call ended the work on the decision, so that recovery continued with other jobs."""
     error = one.reply.error
     retried = then in (_Stage.PUBLISH, _Stage.MARK)
     return isinstance(error, UnavailableError) or (isinstance(error, OutcomeUnknownError) and not retried)

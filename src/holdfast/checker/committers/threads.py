@@ -1,9 +1,10 @@
 """Interleave the threads of a process's runner call by call, in every order that the scheduler chooses.
 
-A process is a plain function that is rerun from its start (`holdfast.checker.kernel.process`). So is each item that its
-runner works on: it is rerun over the replies that it got, and suspended at its next call. The world chooses one of the
-suspended items (the call ``turn``), its call is made, and the item continues to its next one. So threads are not
-actors: they die with their process. But every order of their calls is explored.
+A process is a plain function that is rerun from its start (`holdfast.checker.kernel.process`). The same is true of each
+item that the process's runner works on: the item is rerun with the replies that it got before, and suspended at its
+next call. The world chooses one of the suspended items (the call ``turn``), makes the call of that item, and the item
+continues to its next call. So threads are not actors: they die with their process. But every order of their calls is
+explored.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ R = TypeVar("R")
 
 
 class _Paused(BaseException):
-    """The item needs a reply that it does not have. Not an `Exception`, so that its code cannot catch it and go on."""
+    """Raised if an item needs a reply that it does not have. Not an `Exception`: the item's code cannot catch it."""
 
 
 @dataclass(slots=True)
@@ -35,8 +36,8 @@ class _Thread(Generic[T, R]):
     """An item that a thread works on.
 
     Attributes:
-        call: its next call; None if it has ended.
-        at: number of its calls that were repeated in the current run.
+        call: the item's next call; None if the item has ended.
+        at: number of the item's calls that were repeated in the current run.
     """
 
     item: T
@@ -80,7 +81,7 @@ class ScheduledRunner:
     threads: int
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Yield ``function(item)`` for each item; after an error running items finish, and no other starts."""
+        """Yield ``function(item)`` for each item; after an error, running items finish, and no other item starts."""
         if self.port.thread is not None:  # a runner inside of a thread: one item after the other
             for item in items:
                 yield function(item)

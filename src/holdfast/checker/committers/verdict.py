@@ -1,8 +1,8 @@
-"""Check in seconds whether `two_phase` holds in a few dozen small worlds.
+"""Check within seconds that `two_phase` breaks no property in a few dozen small worlds.
 
-For developers who want quick feedback, and for mutation operators, which need a thousand verdicts. The worlds are a
-part of what `holdfast check two_phase` explores, selected so that each part of the protocol meets crashes, second
-drivers, other jobs and readers.
+This is for developers who want quick feedback, and for mutation testing, which needs a thousand verdicts. The worlds
+are a part of those that `holdfast check two_phase` explores, chosen so that each part of the protocol meets crashes,
+second drivers, other jobs and readers.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class Verdict:
     """The result of the small verdict.
 
     Attributes:
-        findings: by scene and property, what broke; by scene and ``reached``, which goals were not reached.
+        findings: what broke, by scene and property. With ``reached`` in place of a property: the goals that no history
+            reached; with ``states``: that the scene has too many states.
     """
 
     findings: dict[tuple[str, str], str]
@@ -80,7 +81,7 @@ def small_verdict(
 
     Args:
         first: whether to stop after the first scene with a finding.
-        states: maximum for each scene; a scene with more is a finding, too, because the shipped code has fewer.
+        states: maximum number of states of a scene. More states are a finding, too, because the shipped code has fewer.
     """
     findings: dict[tuple[str, str], str] = {}
     looked_at = 0

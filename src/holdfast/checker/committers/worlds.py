@@ -40,11 +40,11 @@ class Scene:
     Attributes:
         store: options of `MemoryStore` for the destination, in addition to those for the committer.
         bystanders: whether live jobs of the same committer exist, in the destination and beside it.
-        old: directories, each with a file of an earlier job.
-        foreign: whether there are files that no job may touch: a hidden one, and one beside the destination.
-        chosen: whether jobs choose the names of their files, and all choose the same.
+        old: directories that each contain a file of an earlier job.
+        foreign: whether files exist that no job may touch: a hidden file, and a file beside the destination.
+        chosen: whether jobs choose their file names themselves, and all choose the same names.
         parts: number of parts of each uploaded file.
-        batch: number of the stream's batch that the job writes; None if it belongs to no stream.
+        batch: number of the micro-batch that the job writes; None if the job belongs to no stream.
         threads: number of calls that a process makes concurrently, if it has enough work.
         piecemeal: whether listings take several steps, as on a file system.
         retention: number of decisions that the log keeps; None for the default.
@@ -55,7 +55,7 @@ class Scene:
         speculation: whether a second attempt may start while the first one runs.
         cancel, second_driver, recovery, reader: whether these actors exist, or how many of them.
         others: other jobs on the destination.
-        mortal: who may crash, by the first word of the name; empty for all actors.
+        mortal: the actors that may crash, by the first word of their names; empty for all actors.
     """
 
     name: str
@@ -152,7 +152,7 @@ def setting_of(committer: Committer, scene: Scene, stores: Mapping[str, StoreRes
 
 def _is_calm(scene: Scene) -> bool:
     refuses = scene.mode in (SaveMode.FAIL, SaveMode.IGNORE) or (scene.chosen and (scene.others or scene.old))
-    fences = scene.retention is not None  # fences slow drivers
+    fences = scene.retention is not None  # a short log fences slow drivers
     return not (scene.budgets or scene.cancel or refuses or fences or scene.batch is not None)
 
 

@@ -1,1 +1,1 @@
-"""Judge recorded histories of operations: linearizable, serializable, exactly once."""
+"""Check whether recorded histories are linearizable or serializable, and whether each effect occurs exactly once."""

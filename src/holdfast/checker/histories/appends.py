@@ -1,8 +1,8 @@
 """Derive the order of versions from lists that only grow, for a database that the client cannot inspect.
 
 Transactions append elements and read whole lists. A list that was read shows in which order its elements were appended.
-So the longest list of each key gives the order of all elements that were read; those that were acknowledged and never
-read came later.
+So the longest list of each key gives the order of all elements that were read; elements that were acknowledged, but
+never read, came later.
 
 Source: Kingsbury, Alvaro, "Elle: inferring isolation anomalies from experimental observations", VLDB 2020.
 """
@@ -26,8 +26,8 @@ def find_anomalies_of_appends(
 ) -> list[Anomaly]:
     """Return what is wrong with a history, like `find_anomalies`, without inspecting the database.
 
-    Finds in addition: "duplicate", an element occurs twice in a list; "incompatible order", of two lists of a key none
-    is a prefix of the other: one of them was dirty or has lost something.
+    It also finds two more anomalies. "duplicate": an element occurs twice in a list. "incompatible order": two lists of
+    a key were read, and neither is a prefix of the other, so one of them was dirty or has lost something.
 
     Args:
         transactions: each `Write.version` is the element that was appended to the list of its key: unique in that list
@@ -73,7 +73,7 @@ def _elements(read: Read) -> _Elements:
 
 
 def _committed(transactions: Sequence[Transaction], writers: Mapping[tuple[str, Hashable], int]) -> set[int]:
-    """Return the committed transactions: acknowledged, or of unknown outcome and seen by a committed one."""
+    """Return the committed transactions: acknowledged, or of unknown outcome and seen by a committed transaction."""
     found = {number for number, one in enumerate(transactions) if one.operation.outcome is Outcome.OK}
     to_ask = list(found)
     while to_ask:
@@ -90,7 +90,7 @@ def _committed(transactions: Sequence[Transaction], writers: Mapping[tuple[str, 
 def _outside(transaction: Transaction) -> tuple[tuple[Read | Write, ...], list[Anomaly]]:
     """Keep only the first read of each key, and reduce its list to the last element that others had appended.
 
-    Also return the reads that contradict what the transaction did itself.
+    Also return the reads that contradict the transaction's own earlier reads and appends.
     """
     before: dict[str, _Elements] = {}  # the lists before the transaction, as far as it has read them
     own: dict[str, _Elements] = {}
@@ -113,7 +113,7 @@ def _outside(transaction: Transaction) -> tuple[tuple[Read | Write, ...], list[A
             found.append(Anomaly("internal", words, (transaction,)))
         elif key not in before:
             before[key] = outside
-            # Before its own appends: it is what existed before them.
+            # The read precedes the transaction's own appends, because it shows what existed before them.
             actions.insert(0, Read(key, outside[-1] if outside else None))
     return tuple(actions), found
 

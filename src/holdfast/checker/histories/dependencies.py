@@ -1,4 +1,4 @@
-"""Build the graph of which transaction must precede which, and find its shortest cycles. For `serializable`."""
+"""Build the graph of transactions that must precede others, and find its shortest cycles, for `serializable`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Dependencies:
     """Which transactions must precede which, and why. Edges are added first, then cycles are searched.
 
     Args:
-        settled: whether nothing more will be installed.
+        settled: whether no more versions will be installed.
     """
 
     all: list[Transaction]
@@ -56,7 +56,7 @@ class Dependencies:
             self._look_at_writes(number, installed)
 
     def _installed(self) -> dict[tuple[str, Hashable], int]:
-        """Return the installed versions with their positions in the order; report those that cannot be right."""
+        """Return the installed versions with their positions in the order; report versions that cannot be right."""
         found = {(key, one): len(them.order) for key, them in self.versions.items() for one in them.rest}
         for key, them in self.versions.items():
             for place, one in enumerate(them.order):
@@ -76,8 +76,8 @@ class Dependencies:
     def _committed(self, there: set[int]) -> set[int]:
         """Return the transactions that committed.
 
-        These are the acknowledged ones, and those of unknown outcome of which another transaction knows: one of their
-        writes is installed or, as long as others may still be, was read.
+        These are the acknowledged transactions, and those of unknown outcome with a write that is installed or that, as
+        long as more versions may be installed, a committed transaction has read.
         """
         outcomes = [one.operation.outcome for one in self.all]
         found = {number for number, outcome in enumerate(outcomes) if outcome is Outcome.OK}
@@ -92,7 +92,7 @@ class Dependencies:
         return found
 
     def _look_at_writes(self, number: int, installed: Mapping[tuple[str, Hashable], int]) -> None:
-        """Check that a committed transaction committed as a whole: each write is installed, or last, or missing."""
+        """Check that all writes of a committed transaction are installed, except those that it overwrote itself."""
         transaction = self.all[number]
         is_open = transaction.operation.outcome is Outcome.UNKNOWN
         places: dict[str, int] = {}
@@ -153,7 +153,7 @@ class Dependencies:
         return writer is None or writer in self.edges
 
     def _outside_reads(self, number: int) -> Iterator[Read]:
-        """Iterate over the first read of each key not written before; report reads that contradict the transaction."""
+        """Iterate over the first read of each key that was not written before; report contradictory reads."""
         own: dict[str, Hashable] = {}
         for action in self.all[number].actions:
             if isinstance(action, Write) or action.key not in own:
@@ -180,14 +180,14 @@ class Dependencies:
         self.add(writer, number, "wr", f"installed {key}={version!r}, which T{{other}} read")
 
     def add_real_time(self) -> None:
-        """Add edges from transactions that had ended before another began, unless a third one lies between.
+        """Add an edge where a transaction had ended before another began, unless a third one lies between them.
 
-        So there are few edges, however long the history is.
+        Leaving out the edges around a third transaction keeps the graph small, however long the history is.
         """
         spans = {number: self.all[number].operation for number in self.edges}
         ended = sorted((one.ended, number) for number, one in spans.items() if one.ended is not None)
         ends = [end for end, _number in ended]
-        # For the first n that ended: when the last of them began.
+        # Item n: the latest start among the first n transactions that ended.
         begun = [-1, *accumulate((spans[number].invoked for _end, number in ended), max)]
         for other, operation in spans.items():
             before = bisect_left(ends, operation.invoked)
@@ -196,7 +196,7 @@ class Dependencies:
 
     # --- cycles -------------------------------------------------------------------------------------------------------
     def cycles(self, level: Level, more: tuple[str, ...]) -> list[Anomaly]:
-        """Return the shortest cycle of each kind over the edges of Adya and `more`."""
+        """Return, for each kind of anomaly, the shortest cycle of Adya's edges (ww, wr, rw) and the kinds in `more`."""
         found: dict[str, Anomaly] = {}
         forward = frozenset(("ww", "wr", *more))
         searches = [("ww", frozenset(("ww", *more)), 0), ("wr", forward, 0), *((kind, forward, 0) for kind in more)]
@@ -212,10 +212,11 @@ class Dependencies:
         return list(found.values())
 
     def _shortest(self, kind: str, kinds: frozenset[str], rule: int) -> list[tuple[int, str]] | None:
-        """Return the shortest cycle with an edge of `kind`, over `kinds`, as (from, kind of the edge).
+        """Return the shortest cycle of edges in `kinds` that has an edge of `kind`, as pairs (from, kind of the edge).
 
         Args:
-            rule: how many more rw edges it has: 0 and 1 none, 2 some that are not adjacent to one, 3 any number.
+            rule: further rw edges of the cycle: 0 and 1 for none, 2 for at least one and no two adjacent, 3 for at
+                least one.
         """
         component = self._components(kinds)
         best: list[tuple[int, str]] | None = None

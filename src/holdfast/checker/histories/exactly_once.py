@@ -20,7 +20,7 @@ class Effect:
     """One committed effect of a unit.
 
     Attributes:
-        unit: job and explicit id, never a position in an order that may change.
+        unit: the job and an explicit id of the unit, never a position in an order that may change.
         by: who committed it, for messages.
     """
 
@@ -29,7 +29,7 @@ class Effect:
 
 
 def what_is_repeated(effects: Iterable[Effect]) -> list[str]:
-    """Describe units with more than one effect. Never allowed, not even temporarily (T2)."""
+    """Describe units with more than one effect, which is never allowed, not even temporarily (T2)."""
     listed = list(effects)
     counts = Counter(effect.unit for effect in listed)
     return [
@@ -101,7 +101,7 @@ def progress_property(
 ) -> Property:
     """Return the property that the record of progress always equals the committed effects: see `what_strays`.
 
-    Calls that change either must be observed.
+    Calls that change the record or the effects must be observed.
     """
 
     def step(before: View, after: View, actor: str) -> str | None:

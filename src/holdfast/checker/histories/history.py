@@ -1,8 +1,9 @@
 """Record operations: who asked what, in which order, and how each ended.
 
-Time is a position, not a clock. All that a checker needs to know of real time is which operation had ended before
-another one began. So consecutive invocations share a position, consecutive ends share the next one, and histories that
-differ in nothing else are equal: a world with a `Recorder` has far fewer states than one that numbers its events.
+Time is a position in the history, not the reading of a clock. All that a checker needs to know of real time is which
+operation had ended before another one began. So consecutive invocations share a position, consecutive ends share the
+next one, and histories that differ in nothing else are equal: a world with a `Recorder` has far fewer states than one
+that numbers its events.
 
 An operation ends with a value, or it fails and has no effect, or its outcome is unknown: then it may take effect once,
 at any later time, or never. An operation that has not ended, because its actor is still running or dead, is unknown.
@@ -29,7 +30,7 @@ HISTORY = "history"
 """The usual name of a world's `Recorder`."""
 
 _NOTHING_HAPPENED = (ConflictError, InvalidRequestError, UnavailableError, UnsupportedError)
-"""Errors that promise that nothing happened: see `holdfast.errors`. All others leave it open."""
+"""Errors that promise that nothing happened: see `holdfast.errors`. All other errors leave open what happened."""
 
 
 class Outcome(enum.Enum):
@@ -73,7 +74,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Operations by position, and the position of the last event. A value: each event creates a new one."""
+    """Operations by position, and the last event's position. It is immutable: each event creates a new `History`."""
 
     operations: tuple[Operation, ...] = ()
     position: int = 0
@@ -106,10 +107,11 @@ class History:
 
 
 class Recorder:
-    """A resource that holds a `History`; actors call it when an operation begins and ends.
+    """A resource that stores a `History`; actors call it when an operation begins and ends.
 
-    Its calls have no faults and commute with those of other resources. `World.observed` need not name them: what the
-    judges of histories find does not go away when a history goes on, and the order that counts is in the footprints.
+    Its calls have no faults and commute with those of other resources. `World.observed` need not cover them: a
+    violation found in a history remains when the history continues, and the footprints express which order of calls
+    matters.
     """
 
     def __init__(self, name: str = HISTORY) -> None:
@@ -130,7 +132,7 @@ class Recorder:
         return [Alternative(state=history.end(actor, *cast("tuple[Outcome, object]", args)))]
 
     def footprint(self, call: Call) -> Footprint:
-        """Return accesses such that invocations commute with each other, and ends do, but not one with the other."""
+        """Return accesses such that two invocations commute, and two ends commute, but not an invocation and an end."""
         who = str(call.args[0])
         if call.operation == "note":
             return frozenset({Access(self.name, f"notes/{who}", writes=True)})
@@ -156,8 +158,8 @@ def record(
     """Run something as an operation of the history.
 
     Args:
-        args: what is asked, as values.
-        act: does it; its result is the operation's value.
+        args: the arguments of the operation, as values.
+        act: runs the operation, and returns its value.
         answers: errors that are answers, such as "it exists already": the operation is ok, and its value is the name of
             the error's class. Other errors fail the operation if they promise that nothing happened.
 
@@ -179,7 +181,7 @@ def record(
 
 
 def note(port: Port, *notes: object, recorder: str = HISTORY) -> None:
-    """Add notes to the open operation: before the call that may take effect without a reply."""
+    """Add notes to the open operation; call this before a call that may take effect without a reply."""
     port.call(Call(recorder, "note", (port.name, *notes)))
 
 

@@ -11,7 +11,7 @@ too long, it stops, and the answer is unknown.
 
 Sources: Wing, Gong, "Testing and Verifying Concurrent Objects", JPDC 1993; Lowe, "Testing for linearizability", CCPE
 2017, section 2 (remembering visited places); Herlihy, Wing, "Linearizability", TOPLAS 1990, section 3 (a history is
-linearizable if and only if it is so key by key; so is every prefix); Gibbons, Korach: see `registers`.
+linearizable if and only if its part for each key is; then every prefix is, too); Gibbons, Korach: see `registers`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from holdfast.checker.kernel.world import Property, View
 __all__ = ["PLACES_LIMIT", "Answer", "Model", "Verdict", "judge_linearizable", "linearizable_property"]
 
 PLACES_LIMIT = 200_000
-"""Maximum number of places of one search, each a set of operations and a state: seconds, and 50 MB."""
+"""Maximum number of places, each a set of operations and a state, in one search: it takes seconds, and 50 MB."""
 
 _TOLD = 8
 """Maximum number of explained operations, and of possible answers, in a message."""
@@ -47,7 +47,7 @@ class Answer(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """An answer, and in words why it is not yes."""
+    """An answer and, if it is not yes, the reason in words."""
 
     answer: Answer
     words: str = ""
@@ -55,12 +55,12 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """What operations do, one after the other.
+    """A sequential model: what operations do if they run one after the other.
 
     Attributes:
         initial: the state before the first operation.
         apply: returns the state and the answer after an operation. Pure, and defined for every operation in every
-            state: an error is an answer. It may inspect what was asked, not what was answered.
+            state: an error is an answer. It may inspect the operation's arguments, but not its answer.
         key_of: divides a history into independent parts, each with its own model.
     """
 
@@ -70,7 +70,7 @@ class Model:
 
 
 def judge_linearizable(operations: Sequence[Operation], model: Model, *, limit: int = PLACES_LIMIT) -> Verdict:
-    """Judge whether a history is linearizable; if not, name an operation that fits nowhere and possible answers.
+    """Judge whether a history is linearizable; if not, name an operation that fits nowhere, and answers that would fit.
 
     Guarantee: the answers yes and no are exact.
 
@@ -115,7 +115,7 @@ class _Part:
         ]
 
     def core(self, history: Sequence[Operation | None]) -> tuple[Operation, ...] | None:
-        """Return operations that have no order, none if they are not known individually; None if all have an order.
+        """Return operations that have no order, or none if it is unknown which; None if the history has an order.
 
         Raises:
             _GivenUpError: the search takes too long.
@@ -229,7 +229,7 @@ class _Search:
         return None
 
     def _wanted(self, fits: Callable[[int, object], bool], free: int) -> list[tuple[int, AbstractSet[Hashable], int]]:
-        """Return for each read its bit, the states in which it fits, and the operations (as bits) that lead to one."""
+        """Return, for each read, its bit, the states in which it fits, and the operations (as bits) that lead there."""
         apply, operations = self.model.apply, self.operations
         leads: list[AbstractSet[Hashable]] = [
             set() if self.reads[n] else {apply(state, one)[0] for state in self.states}
@@ -262,7 +262,7 @@ def _judge(part: _Part) -> Verdict:
 
 
 def _until(operations: Sequence[Operation], ended: Sequence[int]) -> list[Operation | None]:
-    """Return the history up to the last end of these operations: others that had not ended by then are open."""
+    """Return the history up to the last end of these operations; operations that had not ended by then are open."""
     last, known = operations[ended[-1]], frozenset(ended)
     assert last.ended is not None
     return [
@@ -296,8 +296,8 @@ def linearizable_property(
 ) -> Property:
     """Return the property that the history of a world is linearizable.
 
-    It is judged whenever it has grown; equal histories are judged once. If the answer is unknown, the property is
-    reported as broken, and the words say why: what was not judged does not hold.
+    The history is judged whenever it has grown, and equal histories are judged only once. If the answer is unknown, the
+    property is reported as broken, with the reason: a history that could not be judged does not count as linearizable.
     """
     known: dict[Hashable, str | None] = {}
 

@@ -1,11 +1,12 @@
 """Decide whether a history of a register is linearizable, in linear time, if each value is written once.
 
 The reads of a value come after its write and before the next one: together they are a *cluster*. A cluster precedes
-another one if one of its operations had ended before one of the other began. Two clusters that precede each other have
-no order. If there are no such clusters, and no read had ended before its value was written, there is an order.
+another one if one of its operations had ended before one of the other cluster's operations began. Two clusters that
+precede each other have no order. If there are no such clusters, and no read had ended before its value was written,
+there is an order.
 
-Whether operations are those of a register is tested, not assumed: the model is asked what each of them does in every
-state that these operations can lead to.
+The code does not assume that operations are those of a register, but tests it: it asks the model what each operation
+does in every state to which the operations can lead.
 
 Source: Gibbons, Korach, "Testing shared memories", SIAM J. Comput. 1997, section 4.1 (read-mapped, zones).
 """
@@ -31,7 +32,7 @@ _Apply = Callable[[Hashable, Operation], tuple[Hashable, object]]
 
 @dataclass(slots=True)
 class _Cluster:
-    """A value's write and its reads. `write` is None for the initial value: it precedes everything."""
+    """A value's write and its reads. `write` is None for the initial value, which precedes everything."""
 
     write: Operation | None
     reads: list[Operation] = field(default_factory=list)
@@ -63,8 +64,8 @@ class Register:
     """Operations that are reads and writes of one register.
 
     Attributes:
-        writes: by operation, the state that it leads to; None for a read. States are never None here.
-        answers: by state, what reads answer in it, as keys.
+        writes: for each operation, the state to which it leads; None for a read. No state of a register is None.
+        answers: for each state, the answer of a read, as a key.
     """
 
     initial: Hashable
@@ -73,7 +74,7 @@ class Register:
     answers: Mapping[Hashable, Hashable]
 
     def with_history(self, operations: Sequence[Operation | None]) -> Register:
-        """Return the register with these ends of its operations; None leaves an operation out."""
+        """Return the register with operations that end differently; None leaves an operation out."""
         those = [(one, state) for one, state in zip(operations, self.writes, strict=True) if one is not None]
         return replace(self, operations=[one for one, _state in those], writes=[state for _one, state in those])
 
@@ -104,9 +105,9 @@ class Register:
 def _without_order(clusters: Sequence[_Cluster]) -> tuple[_Cluster, _Cluster] | None:
     """Return two clusters that precede each other.
 
-    If a cluster ended an operation before it started its last one, no other such *forward* cluster fits between its
-    first end and its last start: two of these must not overlap, and none may enclose a cluster that starts its last
-    operation before it ends its first.
+    In a *forward* cluster, the first end precedes the last start. The intervals between first end and last start of two
+    forward clusters must not overlap. Nor may such an interval enclose that of a cluster that is not forward, which
+    reaches from its last start to its first end.
     """
     forward = sorted((one for one in clusters if one.first_end < one.last_start), key=lambda one: one.first_end)
     for one, other in pairwise(forward):

@@ -1,9 +1,10 @@
 """Check serializability: do transactions depend on each other in a cycle?
 
-Each key has its versions in the order of their installation. The versions and the reads determine which transaction
-must precede which in any order: **ww** installed the previous version; **wr** wrote the version that another one read;
-**rw** read the version that another one overwrote; **rt** had ended before another one began. A cycle proves that no
-order explains the history, and the kinds of its edges say what went wrong:
+Each key has a list of versions, in the order in which they were installed. The versions and the reads determine which
+transaction must precede which in any order. A transaction precedes another one if it installed the previous version
+(**ww**), wrote the version that the other one read (**wr**), read the version that the other one overwrote (**rw**), or
+had ended before the other one began (**rt**). A cycle proves that no order explains the history, and the kinds of its
+edges say what went wrong:
 
     G0             only ww: a dirty write
     G1a, G1b, G1c  reads a failed write; reads a version overwritten in the same transaction; ww and wr
@@ -13,14 +14,15 @@ order explains the history, and the kinds of its edges say what went wrong:
     G2-item        two adjacent rw: write skew; the only one that snapshot isolation allows
     internal       a transaction does not see its own writes, or sees two versions of a key
 
-with ``-realtime`` if the cycle needs an rt edge. Besides cycles: "unwritten read", "missing write" (committed and never
-installed), "aborted write" (failed and installed), "unwritten version" and "version twice" (installed by no
-transaction, or again), "incompatible order" (of a transaction's own writes).
+with ``-realtime`` if the cycle needs an rt edge. Other anomalies than cycles: "unwritten read", "missing write"
+(committed and never installed), "aborted write" (failed and installed), "unwritten version" and "version twice"
+(installed by no transaction, or again), "incompatible order" (of a transaction's own writes).
 
-A transaction of unknown outcome may have committed or not. A transaction that sees one of its writes proves that it
-committed, with all of its writes. Those that are not installed come after all that are, or are missing if nothing more
-can be installed. Phantoms are found if a range has a guard that is read and written as a key. For a database that
-cannot be inspected, `appends` derives the versions from lists that only grow.
+A transaction of unknown outcome may have committed or not. If another transaction sees one of its writes, the
+transaction has committed, with all of its writes. Its writes that are not installed yet come after all installed
+versions, or are missing if nothing more can be installed. Phantoms are found if a key guards each range, and
+transactions read and write that key. For a database that cannot be inspected, `appends` derives the versions from lists
+that only grow.
 
 Sources: Adya, Liskov, O'Neil, "Generalized isolation level definitions", ICDE 2000; Kingsbury, Alvaro, "Elle: inferring
 isolation anomalies from experimental observations", VLDB 2020 (the order of versions from lists that only grow; cycles
@@ -48,15 +50,15 @@ def find_anomalies(
     real_time: bool = True,
     settled: bool = True,
 ) -> list[Anomaly]:
-    """Return what is wrong with a history: of cycles the shortest of each kind, the worst first; empty if nothing is.
+    """Return the anomalies of a history, the worst first, with the shortest cycle of each kind; empty if it has none.
 
-    Guarantee: exact in both directions if the order of all versions is known. With `Versions.rest` everything found is
-    wrong, and under snapshot isolation something may be missed.
+    Guarantee: exact in both directions if the order of all versions is known. With `Versions.rest`, every anomaly that
+    is found exists, but some may be missed under snapshot isolation.
 
     Args:
         real_time: whether the order has to respect real time: strict serializability, or strong snapshot isolation.
-        settled: whether `versions` is final. False while transactions are running: the writes of one of unknown outcome
-            may still be installed, after all others.
+        settled: whether `versions` is final. False while transactions are running: the writes of a transaction of
+            unknown outcome may still be installed, after all others.
 
     Raises:
         InvalidRequestError: two writes of a key have the same version, so that reads are ambiguous.
@@ -81,7 +83,8 @@ def serializable_property(
 ) -> Property:
     """Return the property that the transactions of a world are always serializable. Equal histories are judged once.
 
-    At the end nothing more can be installed: a transaction of which only some writes are installed is torn then.
+    At the end of a history nothing more can be installed, so a transaction with only some of its writes installed is
+    torn.
 
     Args:
         versions_of: returns the versions of all keys, as the world's database has installed them.

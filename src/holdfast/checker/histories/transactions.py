@@ -51,8 +51,8 @@ class Versions:
     """The versions of a key.
 
     Attributes:
-        order: in the order of their installation, the initial one first.
-        rest: installed after these, in unknown order.
+        order: versions in the order of their installation, the initial one first.
+        rest: versions that were installed after those in `order`, in unknown order.
     """
 
     order: tuple[Hashable, ...]
@@ -64,9 +64,9 @@ class Anomaly:
     """What is wrong with a history.
 
     Attributes:
-        name: of the kind: ``G-single``.
+        name: name of the kind, such as ``G-single``.
         words: the proof.
-        transactions: the ones involved.
+        transactions: the transactions involved.
     """
 
     name: str

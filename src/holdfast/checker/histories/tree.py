@@ -1,4 +1,4 @@
-"""Check whether a namespace's table is a tree. Rows are (id, parent, name, kind), as a database holds them."""
+"""Check that the directory table of a file-system namespace, with rows (id, parent, name, kind), forms a tree."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Row:
 
 
 def what_is_no_tree(rows: Iterable[Row]) -> list[str]:
-    """Describe what is wrong, with paths or ids; empty for one tree with one root. Takes linear time.
+    """Describe why rows are not one tree with one root, with paths or ids; empty if they are. Takes linear time.
 
     Finds: no root or several; duplicate ids; orphans, whose parent does not exist; children of files; two children with
     the same name; cycles, which no path from the root reaches.
 
-    A subtree that is detached until it is collected must be below a directory, or its rows must be left out.
+    A deleted subtree that waits for garbage collection must be below a directory, or its rows must be left out.
     """
     listed = list(rows)
     found: list[str] = []

@@ -1,1 +1,1 @@
-"""Explore worlds of any kind: histories, faults, properties, counterexamples. Knows nothing of jobs."""
+"""Explore the histories of worlds of any kind, and find counterexamples. Nothing in this package depends on jobs."""

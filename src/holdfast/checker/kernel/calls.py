@@ -22,7 +22,7 @@ class Fault(str, enum.Enum):
     CRASH = "crash"
     """An actor dies permanently between two calls."""
     PARTITION = "partition"
-    """An actor is cut off from the driver, or the driver from those that wait for it; both still reach the store."""
+    """An actor is cut off from the driver, or the driver from actors that wait for it; all still reach the store."""
     LOST_REPLY = "lost reply"
     """A call takes effect, and its caller gets no reply."""
     FAILURE = "failure"
@@ -32,7 +32,7 @@ class Fault(str, enum.Enum):
     CONTENTION = "contention"
     """A conditional write is refused because another write is in flight, and no object exists afterwards."""
     CLOCK = "clock"
-    """A lease or a waiting time expires although its holder is alive: it is only slow."""
+    """A lease or a waiting time expires although its holder is still alive, and only slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ class Alternative:
     """One way in which a call can end.
 
     Attributes:
-        state: of the resource afterwards.
-        label: names the way, for stories; unique among the alternatives of a call. Empty for the ordinary one.
-        fault: the fault that it takes from the budget, or None.
+        state: the state of the resource afterwards.
+        label: names this way, for stories; unique among the alternatives of a call, and empty for the ordinary way.
+        fault: the fault that this way takes from the budget, or None.
     """
 
     state: object
@@ -84,7 +84,7 @@ class Access:
     removes: bool = False
 
     def overlaps(self, other: Access) -> bool:
-        """Check whether both may touch the same key."""
+        """Check whether the two accesses may touch the same key."""
         if self.space != other.space:
             return False
         if self.below and other.below:
@@ -133,7 +133,7 @@ class Resource(Protocol):
     def bury(self, state: object, actor: str) -> object:
         """Return the state after the death of an actor.
 
-        It may only allow others more than before, unless what it changes is in the footprint of the call that the actor
-        would have made next: so a death can be moved forward in a history like that call.
+        A death may only allow the other actors more than before, except for changes in the footprint of the call that
+        the actor would have made next. So a death can be moved forward in a history like that call.
         """
         ...

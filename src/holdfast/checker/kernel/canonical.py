@@ -16,7 +16,7 @@ _FIELDS: dict[type, tuple[str, ...]] = {}
 
 
 def canonical(value: object) -> Hashable:
-    """Return a hashable key that is equal for equal values, including records that hold mappings, and errors."""
+    """Return a hashable key that is equal for equal values, including records that contain mappings, and errors."""
     kind = type(value)
     if kind in _ATOMS or isinstance(value, enum.Enum):
         return value

@@ -21,8 +21,8 @@ class Counterexample:
         world: the name of the world, in which alone the history can be replayed.
         property: name of the property.
         broke: what broke, in words.
-        choices: whose call came next and how it ended, from the start.
-        seed: of the random walk that found it; None if exploration found it.
+        choices: for each step from the start, whose call came next, and how the call ended.
+        seed: the seed of the random history that broke the property; None if exploration found it.
     """
 
     world: str

@@ -26,12 +26,12 @@ _DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """What ran of a function.
+    """The statements of a function that ran, and those that did not.
 
     Attributes:
         name: qualified name in the module: ``Class.method``.
-        lines: of its statements, including those of nested functions, without its docstring.
-        missed: those of them that did not run.
+        lines: line numbers of its statements, including those of nested functions, without its docstring.
+        missed: the lines of the statements that did not run.
     """
 
     module: str
@@ -144,7 +144,7 @@ class Coverage:
     """Records which statements of the functions in packages run; bodies of modules and classes ran at import.
 
     Args:
-        packages: are imported with all their modules.
+        packages: names of the packages; they are imported with all their modules.
     """
 
     def __init__(self, *packages: str) -> None:
@@ -168,7 +168,7 @@ class Coverage:
             one.ran[:] = bytes(len(one.ran))
 
     def functions(self) -> list[Covered]:
-        """Return what ran of each function so far."""
+        """Return, for each function, which statements have run so far."""
         found: list[Covered] = []
         for one in self._modules:
             for owner, marks in one.marks.items():

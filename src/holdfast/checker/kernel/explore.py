@@ -1,4 +1,4 @@
-"""Explore every history of a small world, each set of equivalent ones once.
+"""Explore every history of a small world, but only one of each set of equivalent histories.
 
 The search is breadth-first, so that counterexamples are as short as possible. Two techniques keep it small:
 
@@ -6,11 +6,11 @@ The search is breadth-first, so that counterexamples are as short as possible. T
 - *Partial-order reduction* (ample sets): if the next calls of some actors commute with every call that any other actor
   can make from here on, then only those actors move, and the others wait. Calls that change what properties look at
   never commute with each other. The calls that others can make from here on are learned while exploring: they are the
-  calls in the trees of their histories, below their present places.
-  What is learned later may invalidate an earlier reduction. So at the end every reduced state is checked again, those
-  whose reduction does not hold any more are expanded in full, and this repeats until all hold. Then every full history
-  can be turned into an explored one by swapping neighboring steps that commute. Faults share budgets, but a fault that
-  comes later in a history never prevents one that is moved forward, because both were within the budget.
+  calls below the actors' present places in the trees of their histories. What is learned later may invalidate an
+  earlier reduction. So at the end every reduced state is checked again. States whose reduction no longer holds are
+  expanded in full, and this repeats until all reductions hold. Then every full history can be turned into an explored
+  one by swapping neighboring steps that commute. Faults share budgets, but a fault that comes later in a history never
+  prevents one that is moved forward, because both were within the budget.
 
 Source: Clarke, Grumberg, Peled, "Model Checking", chapter 10 (ample sets, conditions C0-C3; in place of C2, observed
 calls depend on each other; C3 holds because states never repeat: every step lengthens a history).
@@ -36,11 +36,11 @@ _LOOK_EVERY = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """When to stop. None means no limit.
+    """The limits of an exploration or a walk; None means no limit.
 
     Attributes:
-        states: of an exploration.
-        histories: of random walks.
+        states: number of states in an exploration.
+        histories: number of random histories in a walk.
         depth: number of steps after which a history is not continued.
     """
 
@@ -184,8 +184,8 @@ def explore(
     """Explore the histories of a world.
 
     Guarantee: if `complete` is set, every state that is reachable within the world's fault budgets was judged, up to
-    equivalence; otherwise, only some of them. The same world gives the same result, except for the time, and for the
-    extent if a budget of seconds ends the exploration.
+    equivalence; otherwise, only some of them. The same world gives the same result, except for the time, and for how
+    much was explored if a limit of seconds ends the exploration.
 
     Args:
         reduce: False to explore all interleavings, including equivalent ones, in order to test the reduction.

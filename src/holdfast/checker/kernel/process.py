@@ -2,8 +2,8 @@
 
 A process is rerun from its start each time: calls that it made before get their recorded replies, and the first new
 call raises `Stopped`. That is not an `Exception`: no handler of the code under test catches it, and every further call
-raises it again. So a process is described completely by the replies that it got. `process_tree` keeps the tree of all
-its histories, and computes each place in it once.
+raises it again. So a process is described completely by the replies that it got. `process_tree` stores the tree of all
+histories of a process, and computes each place in it once.
 
 The code must be a function of its replies: no clock, no random numbers, no threads, no iteration order of sets. A
 process that makes other calls after the same replies raises `NondeterminismError`.
@@ -49,7 +49,7 @@ class Actor:
     """A process of a world.
 
     Attributes:
-        name: short and unique: ``driver``, ``task 0 attempt 1``.
+        name: a short and unique name, such as ``driver`` or ``task 0 attempt 1``.
         program: what the process does, from its start to its end; it accesses the world only through its port.
         mortal: whether it may crash.
     """
@@ -63,7 +63,7 @@ class Port:
     """A process's only access to the world.
 
     Args:
-        number: of the actor, from 0: makes its tokens differ from those of others.
+        number: number of the actor, from 0; makes its tokens differ from those of other actors.
         answer: returns the reply to a call, given its index and the call, or None to suspend the process.
     """
 

@@ -1,7 +1,7 @@
 """Build the trees of histories of a world's processes, on demand.
 
-If the world says what a process still needs of its past (`World.remembers`), histories that do not differ in that are
-merged into one place. This is checked as well: any of the merged histories that runs has to make the same calls.
+If the world says which part of its past a process still needs (`World.remembers`), histories that are equal in that
+part are merged into one place. The merging is checked, too: each merged history that is run must make the same calls.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class Place:
     Attributes:
         call: the next call; None at the end.
         footprint: number of the call's footprint.
-        future: footprints, as bits, of all calls that are known to be possible from here on, including this one.
+        future: the numbers, as bits, of the footprints of all calls that are known to be possible from here on,
+            including this one.
         failure: the unexpected exception that ended the process; empty if none did.
         also_from: places of other histories that lead here, because what distinguishes them is forgotten.
     """
@@ -73,7 +74,7 @@ class Processes:
         self._remembered: dict[Hashable, Place] = {}
         self._replies: Numbered[Reply] = Numbered()
         self._footprints: Numbered[tuple[Footprint, bool]] = Numbered()
-        self.conflicts: list[int] = []  # by footprint: those that it does not commute with, as bits
+        self.conflicts: list[int] = []  # for each footprint, those with which it does not commute, as bits
         self.places: list[Place] = []
         self.runs = 0
         self._starts: dict[int, Place] = {}
@@ -93,8 +94,8 @@ class Processes:
         """Return the place of an actor after the reply with that number.
 
         Args:
-            states: of the resources after the call. New places are computed as if no other actor moved from there on,
-                so that one run finds many of them.
+            states: the states of the resources after the call. If the place is not known yet, the actor runs on as if
+                no other actor moved, so that one run finds many places.
         """
         found = place.next.get(number)
         return self._run(actor, place, self._replies.values[number], states) if found is None else found
@@ -196,7 +197,7 @@ class Processes:
         return place
 
     def _announce(self, place: Place, future: int) -> None:
-        """Tell every place that leads here which calls may follow."""
+        """Add calls that may follow to `future` in this place and in every place that leads here."""
         up = [place]
         while up:
             one = up.pop()
@@ -207,7 +208,7 @@ class Processes:
                     up.append(one.parent)
 
     def _memory(self, parent: Place | None, reply: Reply | None, call: Call) -> Hashable | None:
-        """Return a key that is equal for places before the same call whose histories differ only in forgotten parts."""
+        """Return a key, equal for places before the same call whose histories differ only in forgotten parts."""
         if parent is None or reply is None or self._remembers is None:
             return None
         path = self._path(parent)
@@ -222,7 +223,7 @@ class Processes:
         remembered = self._remembers(call, past[::-1])
         if remembered is None:
             return None
-        return (path[0].number, canonical(call), remembered)  # per process: others create other tokens
+        return (path[0].number, canonical(call), remembered)  # a key per process: other processes create other tokens
 
     def _end(self, parent: Place | None, reply: Reply | None, failure: str) -> Place:
         """Return the end of a process. Its replies no longer matter: all ends with the same failure are one place."""

@@ -1,4 +1,4 @@
-"""Replay a history from its choices: its states, its steps, and what is broken at its end."""
+"""Replay a history from its choices: compute its states, its steps, and what is broken at its end."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def _leave_actors_out(choices: _Choices) -> Iterator[_Choices]:
 
 
 def _change_parts(everybody: tuple[str, ...], choices: _Choices) -> Iterator[_Choices]:
-    """Let one actor do what another one did, instead of or in addition to its own part; rename it in labels as well."""
+    """Let one actor do what another one did, instead of or in addition to its own part; rename it in labels, too."""
     for one in reversed(_actors(choices)):
         for other in everybody:
             if other != one:
@@ -130,7 +130,7 @@ def _change_parts(everybody: tuple[str, ...], choices: _Choices) -> Iterator[_Ch
 
 
 def _go_well(choices: _Choices) -> Iterator[_Choices]:
-    """Replace each choice with a label, which may be a fault, by the ordinary one, or leave it out."""
+    """For each choice with a label, such as a fault, take the ordinary way instead, or leave the choice out."""
     for at, choice in enumerate(choices):
         if choice.label:
             if choice.label != DIES:
@@ -149,7 +149,7 @@ def _stop_earlier(choices: _Choices) -> Iterator[_Choices]:
 
 
 def _go_on(choices: _Choices) -> Iterator[_Choices]:
-    """Join two runs of an actor: before, after, or somewhere within what others did between them."""
+    """Join two runs of an actor: before, after, or between the runs of other actors that separated them."""
     runs = _runs(choices)
     for first, run in enumerate(runs):
         second = next((at for at in range(first + 1, len(runs)) if runs[at][0].actor == run[0].actor), None)

@@ -123,7 +123,7 @@ class StateSpace:
             yield from self.steps_of(state, actor)
 
     def is_over(self, state: State) -> bool:
-        """Check whether no actor moves any more unless a fault happens, which need not be."""
+        """Check whether no actor can move any more unless a fault happens."""
         return all(step.fault is not None for step in self.steps(state))
 
     def _left(self, state: State, fault: Fault) -> int:
@@ -203,7 +203,7 @@ class StateSpace:
         """Return the smallest set of actors, as bits, that may move first.
 
         Their next calls commute with everything that the others are known to be able to do from here on, and at least
-        one of them can move without a fault. 0 if only the set of all actors qualifies.
+        one of them can move without a fault. The result is 0 if only the set of all actors qualifies.
         """
         near, alive = self._near(state)
         best = alive
@@ -215,7 +215,7 @@ class StateSpace:
         return 0 if best == alive else best
 
     def is_group(self, state: State, actors: int) -> bool:
-        """Check whether these actors may move first, by what is known now."""
+        """Check whether these actors may move first, given what is known by now."""
         near, _alive = self._near(state)
         return _closed(near, actors) == actors
 
@@ -240,7 +240,7 @@ class StateSpace:
         return ways[0] != ways[1]
 
     def _near(self, state: State) -> tuple[list[int], int]:
-        """Return, by actor, who may do something that its next call does not commute with; and who has not ended."""
+        """Return, for each actor, which others may conflict with its next call; and which actors have not ended."""
         places, conflicts = self.processes.places, self.processes.conflicts
         here = [places[state[self._first_place + actor]] for actor in range(len(self.world.actors))]
         alive = sum(1 << actor for actor, place in enumerate(here) if place.call is not None)
@@ -254,15 +254,14 @@ class StateSpace:
                     if mask & there.future and other != actor and waits[other] != (actor, True):
                         found |= 1 << other
                 if waits[actor][0] >= 0 and self._may_die(state, waits[actor][0]):
-                    found |= 1 << waits[actor][0]  # no footprint shows its death, which unblocks this one
+                    found |= 1 << waits[actor][0]  # no footprint contains that death, which unblocks this actor
             near.append(found)
         return near, alive
 
     def _waits_for(self, state: State, place: Place) -> tuple[int, bool]:
-        """Return the actor whose death would unblock the one at `place`, and whether nothing else can unblock it.
+        """Return the actor whose death would unblock the one at `place`, or -1, and whether nothing else can do so.
 
-        The first is -1 if it waits for no actor. If nothing else can unblock it, it does nothing before the other actor
-        has made its next call.
+        If nothing else can, the blocked actor does nothing before the other actor has made its next call.
         """
         if place.call is None:
             return -1, False

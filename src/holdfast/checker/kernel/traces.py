@@ -4,13 +4,14 @@ Two histories are equivalent if one becomes the other by swapping neighboring st
 nothing in common that either changes. A class of equivalent histories is a *trace*. A graph has more paths than traces,
 even a reduced one.
 
-Of each trace one path is counted, selected by sleep sets: when an actor's steps from a state have been counted, it
-sleeps after the steps of the next actors, until a step does not commute with its call. A path on which a sleeping actor
-moves was counted before, with neighbors swapped. So paths are counted by state and set of sleeping actors.
+Sleep sets select one path of each trace, which is counted: when an actor's steps from a state have been counted, the
+actor sleeps on the paths that begin with the other actors' steps, until a step does not commute with its call. A path
+on which a sleeping actor moves was counted before, with neighbors swapped. So paths are counted by state and set of
+sleeping actors.
 
-A dead actor cannot be cut off, presumed dead, or answered. Where the reduction lets a death go first, a history in
-which the same actor is cut off, or answered, and dies before anyone notices is the same as the one in which it just
-dies, and is not counted in addition: the count is up to a tenth too low.
+A dead actor cannot be cut off, presumed dead, or answered. Where the reduction moves a death forward, a history in
+which the actor is cut off or answered, and dies before anyone notices, is not counted in addition to the history in
+which it just dies. So the count is up to a tenth too low.
 
 Sources: Mazurkiewicz, "Trace theory", LNCS 255, 1987; Godefroid, "Partial-Order Methods for the Verification of
 Concurrent Systems", LNCS 1032, 1996, chapter 5 (sleep sets: at most one path of each trace; with persistent sets, which
@@ -43,7 +44,7 @@ class Graph:
         self._ends.append(1)
 
     def set_steps(self, number: int, steps: Sequence[tuple[int, int]], is_end: bool) -> None:
-        """Set the steps from a state, and whether a history may end there.
+        """Set the steps that lead out of a state, and whether a history may end in it.
 
         Args:
             steps: each as (actor, number of the next state), grouped by actor; if the step is a death, the actor is
@@ -78,7 +79,7 @@ class Graph:
     def _pass_on(
         self, number: int, here: Mapping[int, int], ways: Sequence[dict[int, int]], space: StateSpace, state: State
     ) -> None:
-        """Add the paths to a state to those of its targets. An actor's calls and its death sleep separately."""
+        """Add a state's number of paths to those of its targets. An actor's calls and its death sleep separately."""
         actors = len(space.world.actors)
         steps = []
         for mover, those in groupby(zip(self._movers[number], self._targets[number], strict=True), _first):
@@ -101,9 +102,10 @@ def dying(actor: int) -> int:
 
 
 def _sleep_on(space: StateSpace, state: State, mover: int) -> int:
-    """Return who keeps sleeping after a step, as bits: the calls of actors, then their deaths.
+    """Return what keeps sleeping after a step, as bits: first the calls of the actors, then their deaths.
 
-    The footprint of a death is that of the call before which it happens; but it may allow others more than that shows.
+    A death has the footprint of the call before which it happens, but may allow other actors more than this footprint
+    shows.
     """
     dies = mover < 0
     actor = ~mover if dies else mover

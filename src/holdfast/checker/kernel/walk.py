@@ -3,7 +3,7 @@
 Two things are drawn for a whole history before it starts, so that histories differ more than their steps do:
 
 - *The schedule*: either any actor may move at each step, or actors have priorities, and at a few points the actor that
-  moves gets the lowest one. A few points are enough to find most concurrency bugs, with a known probability.
+  moves gets the lowest priority. A few points are enough to find most concurrency bugs, with a known probability.
 - *The weather*: which faults may happen, and how often. A history with all faults all the time makes no progress; one
   with only crashes gets far.
 
@@ -26,7 +26,7 @@ from holdfast.runtime import Clock, SeededRandom, SystemClock
 __all__ = ["Walks", "draw_history", "walk"]
 
 _PLACES_LIMIT = 60_000
-"""Number of places after which everything learned about the world is dropped: some 150 MB."""
+"""Number of places after which everything learned about the world is dropped; they take about 150 MB."""
 
 _ANYBODY = 1 / 3
 _CHANGES = (1, 2, 3, 5)
@@ -42,11 +42,11 @@ class Walks:
 
     Attributes:
         next: number of the history to continue with: ``walk(world, seed=seed, first=next)``.
-        histories: how many were walked through.
-        cut: how many of them were cut off at `Budget.depth`.
-        steps: of all histories.
+        histories: number of histories.
+        cut: number of histories that were cut off at `Budget.depth`.
+        steps: number of steps in all histories together.
         ends: number of different final states of the resources.
-        depth: steps of the longest history.
+        depth: number of steps in the longest history.
         faults: how often each fault happened.
         findings: the first history that broke each property, as it was drawn.
     """
@@ -89,7 +89,7 @@ class _Schedule:
 
 
 class _Walker:
-    """Draws one history. What `space` has learned of the world makes it faster and does not change it."""
+    """Draws one history. What `space` has learned about the world saves time, but does not change the history."""
 
     def __init__(self, space: StateSpace, seed: int) -> None:
         self.space = space
@@ -107,7 +107,7 @@ class _Walker:
         return self._take((self._fault(state, now) if now else None) or self._ordinary(state))
 
     def go_wrong(self) -> bool:
-        """Half of the time, if no actor moves any more, let a fault happen if one can."""
+        """If no actor moves any more, let a fault happen half of the time; return whether one happened."""
         late = self._chance.happens(_LATE_FAULT)
         return self._take(self._fault(self.states[-1], set(Fault)) if late else None)
 
@@ -122,7 +122,7 @@ class _Walker:
     def _fault(self, state: State, kinds: set[Fault]) -> Step | None:
         """Draw a fault, whichever actor's turn it is: faults can strike anywhere.
 
-        Every actor is hit equally often, even if another one can be hit in more ways.
+        Every actor is hit equally often, even if some can be hit in more ways.
         """
         found = [
             ways
@@ -197,12 +197,14 @@ def walk(
 ) -> Walks:
     """Walk through random histories of a world until a budget or `until` ends the walk.
 
-    Guarantee: history number n depends only on the world, `seed` and n: two walks over halves of the numbers see what
-    one walk over all of them sees. Memory does not grow with time, except for 100 bytes for each different end.
+    Guarantee: history number n depends only on the world, `seed` and n: two walks that each take half of the numbers
+    see the same histories as one walk that takes all. Memory does not grow with time, except for 100 bytes for each
+    different end.
 
     Args:
         first: number of the first history.
-        budget: seconds and histories in total, steps of each history. One of the first two, or `until`, is required.
+        budget: limits the seconds and the histories in total, and the steps of each history. A limit of seconds or of
+            histories, or `until`, is required.
         until: stop when this returns true; called after each history.
         progress: called after each history.
     """
@@ -219,7 +221,7 @@ def walk(
 
 
 def draw_history(world: World, seed: int, *, depth: int | None = None) -> tuple[Choice, ...]:
-    """Return the choices of the history that is drawn from `seed` alone, the one in `Counterexample.seed`."""
+    """Return the choices of the history that is drawn from one seed, such as that in `Counterexample.seed`."""
     walker = _Walker(StateSpace(world), seed)
     while (depth is None or len(walker.steps) < depth) and (walker.go_on() or walker.go_wrong()):
         continue

@@ -35,11 +35,12 @@ class Property:
     """A condition that must hold.
 
     Attributes:
-        name: short and constant: ``C4``.
-        title: a few words.
-        meaning: one sentence.
-        step: from the views before and after a step and the actor's name, what broke, in words, or None.
-        end: the same for a state in which no actor moves any more without a fault.
+        name: a short and constant name, such as ``C4``.
+        title: a title of a few words.
+        meaning: the condition, in one sentence.
+        step: given the views before and after a step and the actor's name, returns what the step broke, in words, or
+            None.
+        end: returns the same for a state in which no actor moves any more without a fault.
     """
 
     name: str
@@ -57,10 +58,10 @@ class World:
         name: for reports, and for counterexamples, which are replayed in the world of this name.
         summary: one sentence: who acts, and what can go wrong.
         budgets: how often each fault may happen; a fault that is not listed never does.
-        observed: whether a property looks at something that a call may change. Steps with such calls are never
+        observed: says whether a property looks at something that a call may change. Steps with such calls are never
             reordered.
-        remembers: what a process still needs of its past, given its next call; None if everything. Histories that do
-            not differ in that are merged. Without `remembers` no history is merged.
+        remembers: returns the part of its past that a process still needs, given its next call; None stands for all of
+            it. Histories that are equal in this part are merged. Without `remembers` no history is merged.
     """
 
     name: str

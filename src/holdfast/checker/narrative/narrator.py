@@ -30,7 +30,7 @@ class Event:
     """One call of a history, or a death before it.
 
     Attributes:
-        number: from 1.
+        number: number of the call in the history, from 1.
         alternative: how the call ended; None if its actor died before it.
     """
 
@@ -65,8 +65,8 @@ class Act:
 
     Attributes:
         verb: present tense, third person.
-        things: what it is done to; things of equal acts in a run are listed together.
-        plural: what several things are called, so that more than two can be counted.
+        things: what the call acts on; the things of equal acts in a run are listed together.
+        plural: plural noun for the things; if given, more than two things are counted instead of listed.
         tail: the rest, including the leading space or comma.
     """
 
@@ -82,9 +82,9 @@ class Thing:
     """Something that exists after a call.
 
     Attributes:
-        group: of things that are shown together: ``visible files``.
-        name: unique in its group.
-        text: what it is, or what it contains.
+        group: name of a group of things that are shown together, such as ``visible files``.
+        name: name of the thing, unique in its group.
+        text: what the thing is or contains.
     """
 
     group: str
@@ -98,8 +98,8 @@ class Narrator:
 
     Attributes:
         act: puts a call into words; for a death, the call that is not made.
-        fault: says what went wrong, to follow the words of the act: ``, but the reply is lost``. Never called for a
-            death.
+        fault: describes a fault, as a continuation of the words of the act: ``, but the reply is lost``. Never called
+            for a death.
         holds: describes the state in a few short lines, by title. The titles are always the same.
         things: lists everything that exists.
     """

@@ -1,7 +1,7 @@
 """Turn calls into sentences: decide which calls are told together, and how.
 
 Consecutive calls of one actor become one sentence, which tells what matters and counts the rest. If there are still too
-many sentences, the least interesting neighbors are joined, but never at the end, which is what a story is about.
+many sentences, the least interesting neighbors are joined, but never at the end, which is the point of a story.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _moments(history: Replay, narrator: Narrator) -> list[Moment]:
 def passages(history: Replay, narrator: Narrator) -> list[Passage]:
     """Divide a history into passages: each ends when the actor changes, or at a fault.
 
-    The last call is a passage of its own if earlier ones in its passage matter as well.
+    The last call is a passage of its own if earlier calls in its passage matter as well.
 
     Guarantee: every call is in one passage, in order; there are at most `SENTENCES` passages.
     """
@@ -91,7 +91,7 @@ def actors_of(passage: Passage) -> tuple[str, ...]:
 
 # --- words ------------------------------------------------------------------------------------------------------------
 def tell_passage(passage: Passage, narrator: Narrator) -> str:
-    """Return the sentence for a passage."""
+    """Return one sentence that tells the calls of a passage."""
     parts: list[tuple[str, str]] = []
     for part in _parts(passage):
         parts.append((part[0].event.actor, _predicate(part, narrator)))
@@ -132,7 +132,7 @@ def _predicate(part: Passage, narrator: Narrator) -> str:
 
 
 def words_of(moment: Moment, narrator: Narrator) -> str:
-    """Return one call in words, with its fault."""
+    """Describe one call and its fault in words."""
     event, words = moment.event, _act([moment.act])
     if event.alternative is None:
         return f"{DIES} before it {words}"

@@ -1,7 +1,7 @@
 """Tell a counterexample as numbered sentences: who does what, what goes wrong, the state after it, and what broke.
 
-Knows no domain: a `Narrator` supplies the words. A history of a hundred calls becomes fifteen sentences; the document
-contains it in full.
+The code here knows no domain: a `Narrator` supplies the words. A history of a hundred calls becomes fifteen sentences;
+the story's document contains every call.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class ToldCall:
     """One call in full.
 
     Attributes:
-        arguments, reply: as JSON values; bytes as their number and a beginning.
+        arguments, reply: JSON values; bytes are represented by their number and how they begin.
         words: the call in words.
-        things: everything that exists after it.
+        things: everything that exists after the call.
     """
 
     number: int
@@ -55,9 +55,9 @@ class Sentence:
     """One sentence.
 
     Attributes:
-        holds: the state after it, text by title.
-        changes: the titles whose text differs from before.
-        faults: the faults in it; more than one only if the story would be too long otherwise.
+        holds: the state after the sentence, as texts by title.
+        changes: the titles whose text differs from the sentence before.
+        faults: the faults that the sentence tells; more than one only if the story would be too long otherwise.
     """
 
     number: int
@@ -74,9 +74,9 @@ class Story:
     """A counterexample as a story.
 
     Attributes:
-        title: what breaks where.
-        summary: of the world.
-        property_name, property_title, meaning: of the property that breaks.
+        title: says which property breaks in which world.
+        summary: summary of the world.
+        property_name, property_title, meaning: name, title and meaning of the property that breaks.
         actors: all actors of the world, in order.
         verdict: what broke.
         start: everything that exists before the first call.

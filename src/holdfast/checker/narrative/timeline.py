@@ -21,7 +21,7 @@ _FIELD = re.compile(r"\{\{(\w+)\}\}")
 def page(story: Story) -> str:
     """Return the page of a story.
 
-    Guarantee: equal stories have equal pages. Text of the story is never interpreted as HTML or as a script.
+    Guarantee: the same story always gives the same page. Text of the story is never interpreted as HTML or as a script.
     """
     fields = {
         "title": html.escape(story.title),

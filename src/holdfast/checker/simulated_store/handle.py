@@ -29,10 +29,10 @@ class SimulatedStore:
     """A process's handle on a `StoreResource`.
 
     Args:
-        blur: maps key and bytes of a put to the bytes that are stored: to leave out what depends on a process's history
-            and nobody reads, so that fewer states differ.
-        piecemeal: whether a listing takes two steps, as on a file system: it may show one of the changes in between
-            without another. Pages that do not hold all objects are taken in one step.
+        blur: maps the key and the bytes of a put to the stored bytes, to leave out data that depend on a process's
+            history and that nobody reads, so that fewer states differ.
+        piecemeal: whether a listing takes two steps, as on a file system: it may show one of the changes between these
+            steps without another. A listing that does not fit on one page takes one step.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class SimulatedStore:
 
 
 class _Metadata(dict[str, str]):
-    """Metadata as a part of a call: never changed, so it can be hashed."""
+    """The metadata in a call. They never change, so they can be hashed."""
 
     def __hash__(self) -> int:  # type: ignore[override]  # dicts are not hashable; this one is a value
         return hash(tuple(sorted(self.items())))

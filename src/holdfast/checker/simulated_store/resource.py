@@ -1,4 +1,4 @@
-"""Hold the state of a store that all actors of a world share."""
+"""Simulate a store that all actors of a world share."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _REMOVALS = frozenset({"delete", "delete_many", "abort_upload"})
 
 @dataclass(slots=True)
 class _CallersIds:
-    """The ids of the store: the one that the current caller supplies, so that they depend on nothing else."""
+    """Gives the store the id that its current caller supplies, so that its ids depend on nothing else."""
 
     next_token: str = ""
 
@@ -67,15 +67,15 @@ class Notes(Protocol):
         ...
 
     def shown(self, notes: Hashable) -> Hashable:
-        """Return what the call ``notes`` answers, to an actor that has to report when its reading began."""
+        """Return the answer to the call ``notes``, from which an actor learns when its read began."""
         ...
 
 
 Stroke = Callable[[Callable[[Call], object], str], object]
 """A whole process as one call.
 
-Takes a function that makes calls on the store, and a token to derive its own tokens from; returns what its caller is
-told. All of it happens before any other actor moves.
+A stroke takes a function that makes calls on the store, and a token from which it derives its own tokens. It returns
+the outcome for its caller. The whole stroke happens before any other actor moves.
 """
 
 
@@ -83,11 +83,11 @@ class StoreResource:
     """A store that all actors share.
 
     Args:
-        name: of the resource.
-        time_of: returns the time at which an actor acts, seconds since the epoch: it dates what the actor writes. Time
-            stands still within a history.
-        notes: what is noted about the store; None for nothing.
-        options: of `MemoryStore`.
+        name: name of the resource.
+        time_of: returns the time at which an actor acts, seconds since the epoch: objects that the actor writes get
+            this time. Time stands still within a history.
+        notes: keeps notes about the store; None for no notes.
+        options: options of `MemoryStore`.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class StoreResource:
         return state  # what a dead actor wrote stays
 
     def store(self, state: object, clock: Clock, ids: Ids) -> MemoryStore:
-        """Return a separate store with the contents of `state`, to continue on."""
+        """Return a separate store with the contents of `state`, for further calls."""
         found = MemoryStore(**self._options(), clock=clock, ids=ids)
         found.restore(cast("MemoryImage", state))
         return found
@@ -199,7 +199,7 @@ class StoreResource:
         return Reply(value), after
 
     def _torn(self, state: object, call: Call, reply: Reply) -> list[Alternative]:
-        """Return the results of a listing that began with another page: it saw each change since then, or did not."""
+        """Return the possible results of a listing that began earlier: it shows each change since then, or does not."""
         begun, now = cast("ObjectPage", call.args[-1]), cast("ObjectPage", reply.value)
         old, new = ({one.key: one for one in page.objects} for page in (begun, now))
         changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
@@ -294,7 +294,7 @@ class StoreResource:
         return frozenset({Access(objects, key, writes=writes), *self._clash(key)})
 
     def _clash(self, key: str) -> Footprint:
-        """Return the accesses by which a store with rename refuses a file below a file, or in the place of a directory.
+        """Return the accesses of the check that no file is above `key` and no directory at it, on a store with rename.
 
         A directory may consist of pending uploads only.
         """
@@ -307,7 +307,7 @@ class StoreResource:
 
 
 def _choices(changed: list[str]) -> list[list[str]]:
-    """Return the subsets of changes that a listing may have missed: all subsets of few; of many none, all, each."""
+    """Return the sets of changes that a listing may have missed: any set if there are few; else none, all, or one."""
     if len(changed) > _TORN_LIMIT:
         return [[], changed, *([key] for key in changed)]
     return [[key for at, key in enumerate(changed) if some >> at & 1] for some in range(1 << len(changed))]

@@ -82,10 +82,10 @@ def check(out: Output, **given: Any) -> None:
 
 
 def _require_sense(options: CheckOptions) -> None:
-    """Refuse options that do not go together, before any work.
+    """Refuse options that contradict each other, before any work starts.
 
     Raises:
-        UsageError: change the options.
+        UsageError: two options contradict each other, or one is missing.
     """
     if sum([options.name is not None, options.replay is not None, options.every, options.listed]) != 1:
         raise click.UsageError("give one of: the NAME of a committer, --replay FILE, --all, --list")

@@ -1,4 +1,4 @@
-"""Measure which code of ``commit/`` and ``versioned_log/`` a check ran: it proves nothing about the rest."""
+"""Measure which code of ``commit/`` and ``versioned_log/`` a check ran: the check proves nothing about the rest."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Ran:
     """The code that ran so far.
 
     Attributes:
-        functions: all functions of the package, each with the lines that did not run.
-        scenes: how many statements ran in each scene.
+        functions: all functions of the packages, each with the lines that did not run.
+        scenes: number of statements that ran in each scene.
     """
 
     functions: Sequence[Covered]
@@ -30,7 +30,7 @@ class Ran:
 
     @property
     def entered(self) -> list[Covered]:
-        """All functions of the modules in which any code ran."""
+        """Return all functions of the modules in which any code ran."""
         modules = {one.module for one in self.functions if _ran(one)}
         return [one for one in self.functions if one.module in modules]
 

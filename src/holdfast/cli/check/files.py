@@ -1,4 +1,4 @@
-"""Write the files of ``holdfast check``, and test before the search that they can be written."""
+"""Write the files of ``holdfast check``; test, before the search, that they can be written."""
 
 from __future__ import annotations
 

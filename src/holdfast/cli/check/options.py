@@ -8,7 +8,7 @@ from pathlib import Path
 __all__ = ["STATES", "WALK_S", "CheckOptions"]
 
 STATES = 100_000
-"""Default limit of states in a scene: a minute or less, and 500 MB."""
+"""Default limit of states in a scene; exploring them takes a minute or less, and 500 MB."""
 
 WALK_S = 60.0
 """Default time limit of a random walk."""

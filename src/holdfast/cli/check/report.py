@@ -28,7 +28,7 @@ from holdfast.wording import counted
 __all__ = ["Outcome", "show_list", "show_outcome", "show_replay"]
 
 _ASTRONOMIC = 10**12
-"""Round counts from here on."""
+"""Counts from this number on are rounded."""
 
 
 @dataclass(kw_only=True)

@@ -1,1 +1,1 @@
-"""Hold the command ``holdfast check-store``: run the conformance suite and report on it. Start at `command`."""
+"""Define the command ``holdfast check-store``: run the conformance suite and report on it. Start at `command`."""

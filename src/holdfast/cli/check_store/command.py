@@ -31,7 +31,7 @@ Examples:
   holdfast check-store s3://bucket/scratch --drivers 16 --rounds 100
   holdfast check-store s3://bucket --json
 
-Works in a temporary directory below URL and removes it at the end, also after Ctrl-C. Writes about 300 MB in some
+Works in a temporary directory below URL and removes it at the end, even after Ctrl-C. Writes about 300 MB in some
 thousand requests; takes from seconds to a few minutes. The exit code is 0 if the default committer is safe there, 1 if
 it is not (the table says why), and 3 if the store did not answer. A race can only prove that a store is unsafe: more
 rounds give more certainty."""
@@ -90,7 +90,7 @@ def _test(url: str, drivers: int, rounds: int, reach: Reach, out: Output) -> Sto
 
 @contextlib.contextmanager
 def _handles(url: str, count: int, reach: Reach) -> Iterator[Sequence[ObjectStore]]:
-    """Open `count` stores, each with its own connections, as separate drivers have."""
+    """Open `count` stores, each with its own connections, like separate drivers."""
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(reach.open(url)).store for _ in range(count)]
 

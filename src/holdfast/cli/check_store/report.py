@@ -20,17 +20,17 @@ __all__ = ["StoreReport", "as_document", "show_report"]
 
 @dataclass(frozen=True)
 class StoreReport:
-    """The results of the suite on a store, and of a few more probes.
+    """The results of the suite and of a few more probes on a store.
 
     Attributes:
         url: the destination.
-        directory: where the checks wrote.
+        directory: the directory in which the checks wrote.
         capabilities: what the store declares.
         results: the error of each check by its name; None if it passed.
         heeds_conditions: whether the store refused to create a key that existed.
         upload_listing: how the store lists pending uploads.
         expiry: when the bucket's lifecycle rules abort pending uploads; empty if unknown.
-        drivers, rounds: size of the races.
+        drivers, rounds: number of drivers and of rounds in the races.
     """
 
     url: str
@@ -45,17 +45,17 @@ class StoreReport:
 
     @cached_property
     def findings(self) -> list[Finding]:
-        """The results, grouped by topic."""
+        """Return the results, grouped by topic."""
         return findings(self.results)
 
     @property
     def safe(self) -> bool:
-        """Whether everything that the default committer relies on holds."""
+        """Check whether everything on which the default committer relies holds."""
         return self.verdicts[TWO_PHASE.name][0] == "safe"
 
     @cached_property
     def verdicts(self) -> Mapping[str, tuple[str, str]]:
-        """For each committer: ``safe`` or another verdict, and the reason."""
+        """Return, for each committer, ``safe`` or another verdict, and the reason."""
         known = replace(self.capabilities, conditional_put=Support.YES if self.heeds_conditions else Support.NO)
         return {one.name: self._verdict(one, known) for one in COMMITTERS.values()}
 

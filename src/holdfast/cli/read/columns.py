@@ -33,12 +33,12 @@ SPLIT_BYTES = 128 * 1024 * 1024
 def find_columns(
     source: Source, files: Sequence[VisibleFile], choice: FormatChoice | None, kept: TableRecord | None, ddl: str | None
 ) -> tuple[TableSchema, pa.Schema]:
-    """Return the schema to read the files with, and the columns to show.
+    """Return the schema with which to read the files, and the columns to show.
 
     Args:
         choice: how to read the files; None if there are no files and no format is known.
         kept: the table record in the log; None if there is none.
-        ddl: the schema in Spark's DDL; None: the one in the log, else the files' own.
+        ddl: the schema in Spark's DDL; None for that in the log or, if the log has none, that of the files.
 
     Raises:
         InvalidRequestError: the schema does not match the table, or two columns have the same name.
@@ -92,7 +92,7 @@ def _given(
 
 
 def _described(field: pa.Field, kept: pa.Field) -> pa.Field:
-    """Return the field with the metadata in the log, such as a collation."""
+    """Return the field with its metadata from the log, such as a collation."""
     return kept.with_name(field.name) if kept.type.equals(field.type) else field
 
 
@@ -108,7 +108,7 @@ def _spark_fields(schema: pa.Schema) -> list[Mapping[str, Any]]:
 def _with_directories(
     schema: pa.Schema, files: Sequence[VisibleFile], kept: Mapping[str, Mapping[str, Any]]
 ) -> pa.Schema:
-    """Append the partition columns that are found only in directory names, as Spark does when a schema is given.
+    """Append the partition columns that are found only in directory names, like Spark if a schema is given.
 
     Args:
         kept: the table's columns by lower-case name; their types take precedence over types inferred from the names.

@@ -41,7 +41,7 @@ class FoundRows:
     """The first rows, as one Arrow table.
 
     Attributes:
-        count: number of rows, which Arrow does not know of a table without columns.
+        count: number of rows, which an Arrow table without columns does not store.
         more: whether the destination has more rows.
         files: number of data files in the snapshot that was read.
     """
@@ -68,11 +68,12 @@ def first_rows(
 
     Args:
         options: read options and options of the format, as in docs/reference/options.md.
-        ddl: the schema in Spark's DDL; None: the one in the log, else the files' own.
+        ddl: the schema in Spark's DDL; None for that in the log or, if the log has none, that of the files.
 
     Raises:
-        NotFoundError: the destination holds no data.
-        InvalidRequestError: a column does not exist, or a condition cannot be parsed; suggests the nearest name.
+        NotFoundError: the destination contains no data.
+        InvalidRequestError: a column does not exist (the message suggests the nearest name), or a condition cannot be
+            parsed.
     """
     source = find_source(ctx)
     kept = _kept(source.snapshot)
@@ -95,7 +96,7 @@ def first_rows(
 
 # --- what is known of the table ---------------------------------------------------------------------------------------
 def _kept(snapshot: Snapshot) -> TableRecord | None:
-    """Return the table record that the log keeps, or None."""
+    """Return the table record in the log, or None."""
     return None if snapshot.table is None else decode_table(snapshot.table)
 
 
@@ -188,7 +189,7 @@ def _typed(word: str, kind: pa.DataType) -> Any:
 
 # --- cells ------------------------------------------------------------------------------------------------------------
 def cells(found: FoundRows) -> list[tuple[object, ...]]:
-    """Return the rows as Python values; a value that Python cannot hold, such as the year 10000, as Arrow's text."""
+    """Return the rows as Python values; values beyond Python's types, such as the year 10000, as Arrow's text."""
     columns = [_values(column) for column in found.rows.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * found.count
 

@@ -1,4 +1,4 @@
-"""Find the files that a url names: those of a destination, a single file, or all that match a pattern."""
+"""Find the files that a url names: those of a destination, a single file, or all files that match a pattern."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Source:
     """Files to read as one table.
 
     Attributes:
-        ctx: the directory that the files' paths, and the partitions in them, are relative to.
+        ctx: the directory to which the files' paths, including their partition directories, are relative.
         snapshot: the files, and the table record of the log.
     """
 
@@ -36,10 +36,11 @@ class Source:
 def find_source(ctx: CommitContext) -> Source:
     """Find the files at the url of `ctx`: by its literal name if that exists, else as a pattern.
 
-    Guarantee: only committed jobs of the directory that the pattern starts from.
+    Guarantee: the result contains only files of committed jobs, according to the log of the directory at which the
+    pattern starts.
 
     Raises:
-        NotFoundError: nothing is there, or nothing matches.
+        NotFoundError: nothing exists at the url, or nothing matches the pattern.
         InvalidRequestError: the url is a directory inside a destination, or the pattern is invalid or reaches into
             other destinations.
     """
@@ -91,7 +92,7 @@ def _match(ctx: CommitContext, path: str) -> Source:
 
 
 def _matches(path: str, pattern: Sequence[re.Pattern[str]]) -> bool:
-    """Check whether the pattern matches the file, or a directory that holds it."""
+    """Check whether the pattern matches the file, or a directory that contains the file."""
     words = path.split("/")
     return len(words) >= len(pattern) and all(
         one.fullmatch(word) for one, word in zip(pattern, words[: len(pattern)], strict=True)

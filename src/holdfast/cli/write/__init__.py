@@ -1,1 +1,1 @@
-"""Hold the command ``holdfast write``: its request, its input, its Spark, and what Ctrl-C does. Start at `command`."""
+"""Define the command ``holdfast write``: request, input, Spark session, effect of Ctrl-C. Start at `command`."""

@@ -99,7 +99,8 @@ def _reader_options(texts: Sequence[str]) -> dict[str, str]:
     """Parse the options of Spark's reader. Names stay as they were written: Hadoop's settings are case-sensitive.
 
     Raises:
-        InvalidRequestError: as for `parse_pairs`, or an option is given twice with different values.
+        InvalidRequestError: a string is refused for a reason of `parse_pairs`, or an option is given twice with
+            different values.
     """
     found: dict[str, tuple[str, str]] = {}
     for name, value in parse_pairs(texts, reserved={"path": "INPUT"}):
@@ -116,7 +117,7 @@ def _reader_options(texts: Sequence[str]) -> dict[str, str]:
 def _check(given: Sequence[GivenOption], mode: str | None) -> WriteRequest:
     """Parse the request.
 
-    Refuse here whatever cannot work: Spark takes seconds to start.
+    Whatever cannot work is refused here, before Spark starts, which takes seconds.
     """
     from holdfast.commit import get_committer, require_fit
     from holdfast.commit.destination import refuse_file, refuse_taken

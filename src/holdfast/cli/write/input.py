@@ -22,12 +22,12 @@ _CODECS = ("gz", "bz2", "zst", "snappy", "lz4", "deflate", "crc")
 
 @dataclass(frozen=True)
 class Input:
-    """What Spark reads.
+    """The input that Spark reads.
 
     Attributes:
         path: a file, a directory, a glob or a url that this Spark supports.
         format: one of `INPUT_FORMATS`.
-        options: the user's options of Spark's reader.
+        options: the user's options for Spark's reader.
         schema: columns and types as DDL; None to infer them.
     """
 

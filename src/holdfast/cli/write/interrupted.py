@@ -12,9 +12,9 @@ __all__ = ["end_interrupted_write"]
 
 
 def end_interrupted_write(options: WriteOptions, out: Output) -> None:
-    """Abort the write's job, or roll its commit forward if it is already decided, and print which.
+    """Abort the write's job, or roll its commit forward if it is already decided, and print what was done.
 
-    Requires: the write's Spark is stopped, so that no task on this machine is still writing.
+    Requires: the Spark session of the write is stopped, so that no task on this machine is still writing.
     """
     out.note("interrupted: ending the job, please wait")
     url = options.store.url

@@ -30,8 +30,8 @@ def spark_session(
     Args:
         app: the application's name in Spark.
         master: e.g. ``local[4]`` or ``spark://host:7077``; None for all cores of this machine.
-        debug: keep Spark's log.
-        conf: more settings.
+        debug: whether to show Spark's log.
+        conf: further Spark settings.
 
     Raises:
         UnavailableError: Spark does not start, or its master cannot be reached.
@@ -73,7 +73,7 @@ def _say_nothing(request: object, client_address: object) -> None:
 
 @contextlib.contextmanager
 def stopped(spark: SparkSession) -> Iterator[None]:
-    """Stop Spark at the end of the block; after SIGINT or SIGTERM, end its JVM and raise what the signal stands for.
+    """Stop Spark at the end of the block; after SIGINT or SIGTERM, end its JVM and raise the signal's exception.
 
     Guarantee: after a signal, KeyboardInterrupt or SystemExit replaces any error of the block. The signal may interrupt
     a call to the JVM, so that py4j's next call reads the wrong reply and fails; or it may arrive in a finalizer, where

@@ -84,4 +84,4 @@ CLUSTER_CALLS: Mapping[str, _Words] = {
     "offer": partial(_says, "is ready to commit", Weight.SMALL),
     "tell": _tell,
 }
-"""By operation: the function that puts a call into words."""
+"""The function that puts a call into words, by operation."""

@@ -1,4 +1,4 @@
-"""Supply the words for jobs: the narrator for worlds of committers."""
+"""Define the narrator for worlds of committers, which puts jobs into words."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Words:
         return weight
 
     def fault(self, event: Event) -> str:
-        """Say what went wrong with a call, to follow its words."""
+        """Describe the fault of a call, as the rest of a sentence that begins with the call."""
         if event.fault is Fault.LOST_REPLY:
             return ", but the reply is lost"
         if event.fault is Fault.FAILURE:
@@ -74,7 +74,7 @@ class _Words:
 
     # --- state --------------------------------------------------------------------------------------------------------
     def holds(self, view: View) -> Mapping[str, str]:
-        """Return what is visible, hidden, pending, decided and reported."""
+        """Describe what is visible, hidden, pending, decided and reported."""
         image, cluster = _image(view, DESTINATION), _cluster(view)
         shown = _in_words(visible(view).values())
         hidden = (

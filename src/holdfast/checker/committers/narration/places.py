@@ -50,7 +50,7 @@ _PLACES = tuple(
 _IDS = re.compile(rf"(?:{_JOB}|\b[0-9a-f]{{12}}\b)")
 
 _BOOKKEEPING = ("its draft", "a draft", "the record", "the visible mark", "the done mark", "the list", "a start marker")
-"""How the names of records start that decide nothing."""
+"""How the names of records that decide nothing begin."""
 
 
 def short(text: str) -> str:
@@ -64,7 +64,7 @@ def path_of(key: str) -> str:
 
 
 def is_bookkeeping(name: str) -> bool:
-    """Check whether `name`, from `PlaceNames.name`, is that of a record that decides nothing."""
+    """Check whether `name`, from `PlaceNames.name`, names a record that decides nothing."""
     return name.startswith(_BOOKKEEPING) or name.endswith(("record", "marker"))
 
 

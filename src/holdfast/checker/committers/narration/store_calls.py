@@ -21,7 +21,7 @@ _Words = Callable[[PlaceNames, Event], Act]
 
 
 def name_decision(key: str, seq: int, data: bytes) -> str:
-    """Return what a log entry decides and about which job: ``commit of job …1.1``."""
+    """Describe the decision and the job of a log entry: ``commit of job …1.1``."""
     try:
         entry = decode_entry(key, seq, data)
     except CorruptDataError:
@@ -111,4 +111,4 @@ STORE_CALLS: Mapping[str, _Words] = {
     "complete_upload": _complete,
     "abort_upload": _abort,
 }
-"""By operation: the function that puts a call into words."""
+"""The function that puts a call into words, by operation."""

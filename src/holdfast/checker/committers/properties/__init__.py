@@ -1,4 +1,4 @@
-"""Define what must hold of jobs: C1 to C10 of ARCHITECTURE.md, and what else users rely on. One property per module."""
+"""Define the properties of jobs, one in each module: C1 to C10 (see ARCHITECTURE.md), and others that users rely on."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PROPERTIES: Mapping[str, Callable[[Sandbox], Property]] = {
     "replaced-data": replaced_data,
     "log-order": log_order,
 }
-"""By name: the function that makes the property for a world."""
+"""The functions that create the properties of a world, by the property's name."""
 
 PART_OF: Mapping[str, str] = {"no-leftovers": "C9", "whole-reads": "C4"}
-"""Properties that are a part of what a row of `holdfast.guarantees` declares, by name."""
+"""For properties without a row in `holdfast.guarantees`: the name of the row that covers the property."""

@@ -11,7 +11,7 @@ __all__ = ["exclusive"]
 
 
 def exclusive(sandbox: Sandbox) -> Property:
-    """Return C2: when a driver is told that its job is committed, no task has files of two attempts or damaged ones."""
+    """Return the property C2: in a job reported as committed, no task has damaged files or files of two attempts."""
 
     def step(before: View, after: View, actor: str) -> str | None:
         told = told_finished(before, after)

@@ -11,7 +11,7 @@ __all__ = ["one_attempt"]
 
 
 def one_attempt(sandbox: Sandbox) -> Property:
-    """Return C3: when a driver is told that its job is committed, each task's files are of the accepted attempt."""
+    """Return the property C3: a job reported as committed shows, for each task, the files of the accepted attempt."""
 
     def step(before: View, after: View, actor: str) -> str | None:
         told = told_finished(before, after)

@@ -1,6 +1,6 @@
 """Check C4: nothing of a job is visible before its decision.
 
-That readers see all of it at one instant is checked by `whole_reads`.
+`whole_reads` checks that a reader never sees only part of a job.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["hidden"]
 
 
 def hidden(sandbox: Sandbox) -> Property:
-    """Return C4: until a driver starts to commit the job, a plain listing shows none of its files."""
+    """Return the property C4: until a driver starts to commit the job, a plain listing shows none of its files."""
 
     def step(before: View, after: View, actor: str) -> str | None:
         if cluster_of(after).phase is Phase.COMMITTING:

@@ -11,7 +11,7 @@ __all__ = ["abortable"]
 
 
 def abortable(sandbox: Sandbox) -> Property:
-    """Return C5: from the moment at which a driver is told that its job is aborted, none of its files is visible."""
+    """Return the property C5: once a driver is told that its job is aborted, none of the job's files is visible."""
 
     def step(before: View, after: View, actor: str) -> str | None:
         told = was_told(after, "aborted")

@@ -11,9 +11,9 @@ __all__ = ["continuity"]
 
 
 def continuity(sandbox: Sandbox) -> Property:
-    """Return C6: once a driver was told that the job is committed, its visible files do not change.
+    """Return the property C6: once a driver is told that the job is committed, the job's visible files do not change.
 
-    With its clean-up pending, files may still appear; none may disappear or change.
+    While the job's clean-up is pending, files may still appear, but none may disappear or change.
     """
 
     def step(before: View, after: View, actor: str) -> str | None:

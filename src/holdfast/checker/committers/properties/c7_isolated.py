@@ -13,10 +13,10 @@ __all__ = ["isolated"]
 
 
 def isolated(sandbox: Sandbox) -> Property:
-    """Return C7: live jobs can still commit after the history, in the same destination and in one beside it.
+    """Return the property C7: after the history, live jobs here and in a neighboring destination can still commit.
 
-    Another job that runs concurrently from start to end, and meets no fault, succeeds as well; what it committed stays,
-    unless jobs overwrite.
+    Another job that runs concurrently from start to end, and meets no fault, succeeds as well; its committed files
+    stay, unless jobs overwrite.
     """
 
     def step(before: View, after: View, actor: str) -> str | None:

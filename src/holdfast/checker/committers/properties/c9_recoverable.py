@@ -10,7 +10,7 @@ __all__ = ["recoverable"]
 
 
 def recoverable(sandbox: Sandbox) -> Property:
-    """Return C9: after the history and recovery, every task has all the files of one attempt, or no task has any."""
+    """Return the property C9: after recovery, every task has all files of one attempt, or no task has any file."""
 
     def end(view: View) -> str | None:
         settled = sandbox.settled(view)

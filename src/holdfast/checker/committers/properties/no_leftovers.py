@@ -1,4 +1,4 @@
-"""Check that no pending upload of a job, nor anything hidden, remains after recovery."""
+"""Check that no pending upload and no hidden file of a job remains after recovery."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["no_leftovers"]
 
 
 def no_leftovers(sandbox: Sandbox) -> Property:
-    """Return the property that after recovery no store holds an upload or a hidden file with the job's id."""
+    """Return the property that after recovery no store contains an upload or a hidden file with the job's id."""
 
     def end(view: View) -> str | None:
         job = cluster_of(view).job

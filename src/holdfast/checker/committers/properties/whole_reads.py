@@ -1,4 +1,4 @@
-"""Check that a reader through Holdfast never sees a part of a job."""
+"""Check that a reader that uses Holdfast never sees only part of a job."""
 
 from __future__ import annotations
 

@@ -3,12 +3,13 @@
 What the paper leaves open, and how it is interpreted here:
 
 - *Speculative tasks*: two attempts run concurrently, without faults. When both are over, the output must be that of one
-  attempt. It is judged only then, because Stocator's losing attempt deletes what it wrote. What is visible while that
-  attempt is still writing is noted as a circumstance. So is the case that both commit, which can happen with Python
-  data sources.
-- *Recoverable job*: a driver dies after some tasks committed and while none is in its task commit. The next attempt at
-  the job takes over what exists (`recover_v1_task` for `file-v1`), runs the other tasks, and knows only what these
-  report: Hadoop's job history records which tasks committed, but not what they reported.
+  attempt. The output is judged only then, because Stocator's losing attempt deletes what it wrote. What is visible
+  while an attempt is still writing is noted as a circumstance. So is the case that both attempts commit, which can
+  happen with Python data sources.
+- *Recoverable job*: a driver dies after some tasks committed and while no task commit is running. The next attempt at
+  the job takes over the committed tasks if it can (`recover_v1_task` for `file-v1`), runs the other tasks, and knows
+  only what the tasks that it ran report: Hadoop's job history records which tasks committed, but not what they
+  reported.
 - *Abortable task*: the task is aborted before it is told to commit, as the paper requires of "an uncommitted task"
   (II.A). If an upload remains until the job ends, that is noted as a circumstance, since the S3A committers abort it
   then (VI).
@@ -19,10 +20,12 @@ What the paper leaves open, and how it is interpreted here:
   task commit publishes one file after the other, so that is noted as a circumstance.
 - *Atomic task commit*: an attempt dies in its task commit. Then none or all of its files are visible; if none is, the
   next attempt and the job commit produce the right output. `direct` has published all files by then, so its task commit
-  is atomic; that the next attempt's files lie beside them is the subject of the rows above.
-- *Atomic job commit*: for the readers that the committer is made for.
-- *Partitioned executors*: cut off at any point, including its task commit; C1, C2 and C6 hold. The output of the late
-  attempt may replace that of the accepted one. The paper allows this (VIII.C, XIV.A), so it is noted as a circumstance.
+  is atomic; the next attempt's files then lie beside them, which other rows judge.
+- *Atomic job commit*: judged by what the committer's intended readers see (see `experiments`). What a listing shows
+  other readers is noted as a circumstance.
+- *Partitioned executors*: an executor is cut off at any point, even in its task commit; C1, C2 and C6 must hold. The
+  output of the late attempt may replace that of the accepted one. The paper allows this (VIII.C, XIV.A), so it is noted
+  as a circumstance.
 """
 
 from __future__ import annotations
@@ -54,8 +57,8 @@ class Question:
 
     Attributes:
         worlds: names of experiments.
-        property: breaks if the answer is bad.
-        when: the circumstance that it is about; empty if none.
+        property: name of the property that breaks if the answer is bad.
+        when: the circumstance that the question is about; empty if none.
     """
 
     worlds: tuple[str, ...]
@@ -70,8 +73,8 @@ class Attribute:
     Attributes:
         asked: the paper's questions: one bad answer makes the attribute bad.
         besides: questions about circumstances in which a good attribute becomes bad.
-        bad: the value of the attribute if a question has a bad answer; True for what users do not want to be
-            observable.
+        bad: the value of the attribute if a question has a bad answer; True for attributes that users do not want, such
+            as observable output.
     """
 
     name: str
@@ -91,11 +94,10 @@ class Explored:
 
     Attributes:
         holds: whether the committer has the attribute.
-        circumstances: those in which a question, the paper's or an additional one, had a bad answer; "" if it needed
-            none.
-        because: one sentence.
+        circumstances: the circumstances of all questions that had a bad answer; "" for a question about none.
+        because: the reason, in one sentence.
         counterexample: None if nothing was found against the committer.
-        states, histories: of the worlds of its questions.
+        states, histories: number of states and histories in the worlds of the questions.
         complete: whether the exploration was complete.
     """
 
@@ -177,12 +179,12 @@ ATTRIBUTES: Mapping[str, Attribute] = {
         ),
     )
 }
-"""By name, in the order of the table."""
+"""All attributes by name, in the order of the table."""
 
 _JUDGED_AT_DEATHS = frozenset({"dies-in-commit", "dies-beside"})
-"""Worlds that ask what exists when an attempt dies.
+"""Worlds in which the question is what exists when an attempt dies.
 
-No footprint shows a death, so these small worlds are explored without reduction.
+No footprint contains a death, so these small worlds are explored without reduction.
 """
 
 
@@ -196,9 +198,10 @@ def explore_attributes(
     """Answer attributes of a committer; each world is explored once.
 
     Args:
-        names: of the attributes.
+        names: names of the attributes.
         progress: called after each world.
-        budget: for each world. If it ends one, good answers that depend on it are not complete.
+        budget: the budget of each world. If it runs out in a world, good answers that depend on this world are not
+            complete.
     """
     wanted = dict.fromkeys(world for name in names for world in ATTRIBUTES[name].worlds)
     explored = {}
@@ -213,7 +216,7 @@ def answer(attribute: Attribute, explored: Mapping[str, Exploration]) -> Explore
     """Derive the answer from the explorations of the attribute's worlds.
 
     Args:
-        explored: by name of the experiment.
+        explored: the explorations, by the name of the experiment.
     """
     worlds = [explored[world] for world in attribute.worlds]
     bad = [(one.when, found) for one in attribute.asked if (found := _found(one, explored)) is not None]

@@ -1,7 +1,8 @@
 """Define the worlds in which the questions of paper 000, Table V, are asked.
 
-Attempts ask the driver before they commit, as the paper assumes. A committer is read by the readers that it is made
-for: `two_phase` through Holdfast, `stocator` by the names in ``_SUCCESS``, the others by a listing.
+Attempts ask the driver before they commit, as the paper assumes. The output of a committer is read by its intended
+readers: that of `two_phase` through Holdfast, that of `stocator` by the names in ``_SUCCESS``, and that of the others
+by a listing.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ __all__ = ["EXPERIMENTS", "Experiment", "build_experiment"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """A world for questions.
+    """A world in which questions of Table V are asked.
 
     Attributes:
         asked: names of properties in `questions`.
-        actors: changes the scene's actors, given the setting of the world.
+        actors: function that changes the scene's actors, given the setting of the world.
     """
 
     scene: Scene
@@ -69,13 +70,13 @@ def build_experiment(committer: Committer, experiment: Experiment) -> World:
 
 
 def _is_observed(call: Call) -> bool:
-    """Check whether properties may see a call: the state of attempts counts as well."""
+    """Check whether properties can see the effect of a call, such as a change in the state of an attempt."""
     return is_observed(call) or call.resource == CLUSTER
 
 
 # --- actors -----------------------------------------------------------------------------------------------------------
 def _abort_then_run(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
-    """Let the second attempt start when the first one is lost, and abort it before anything else."""
+    """Let the second attempt start when the first one is lost, and abort the first one before it runs."""
 
     def run(port: Port) -> None:
         job = cast("JobRecord", port.call(Call(CLUSTER, "begin", (0, 1))))
@@ -94,8 +95,8 @@ def _abort_then_run(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, 
 def _restart(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
     """Let a second driver continue as the next attempt at the job, with one attempt at each task.
 
-    It takes over committed tasks, if the committer can, runs the other tasks itself, and commits with the reports that
-    it has.
+    The second driver takes over committed tasks, if the committer can, runs the other tasks itself, and commits with
+    the reports that it has.
     """
 
     def run(port: Port) -> None:
@@ -248,4 +249,4 @@ _ALL = (
 )
 
 EXPERIMENTS: Mapping[str, Experiment] = {one.name: one for one in _ALL}
-"""By name, which is the part of their worlds' names after the committer's."""
+"""All experiments by name, which is the part of a world's name after the committer's."""

@@ -39,7 +39,7 @@ CIRCUMSTANCES: Mapping[str, frozenset[str]] = {
     ANOTHER_ENDS: frozenset({"second-driver", "slow-driver", "other-job"}),
     STAGED: frozenset({"crash", "lost-reply", "failure", "second-driver", "overwrite", "reader"}),
 }
-"""By declared circumstance: the scenes that have it. A violation in another scene is not explained by it."""
+"""The scenes that have a circumstance, by circumstance. A circumstance does not explain violations in other scenes."""
 
 
 def invariant_worlds(rows: Sequence[str]) -> int:
@@ -60,7 +60,7 @@ class _Seen:
 
     @property
     def is_settled(self) -> bool:
-        """Check whether the row needs no more scenes: one counterexample is enough for what is declared not to hold."""
+        """Check whether exploring can stop for this row: it is declared not to hold, and a counterexample was found."""
         return self.is_denied and bool(self.broke)
 
 
@@ -73,12 +73,13 @@ def explore_invariants(
 ) -> dict[str, Explored]:
     """Answer rows of `GUARANTEES` for a committer; each scene is explored once.
 
-    A guarantee that is declared not to hold is judged until it is violated once; all others, in every scene.
+    A guarantee that is declared not to hold is judged until it is violated once; all other guarantees are judged in
+    every scene.
 
     Args:
-        rows: their names.
+        rows: names of the rows.
         progress: called after each scene.
-        budget: for each scene. If it ends one, good answers are not complete.
+        budget: the budget of each scene. If it runs out in a scene, good answers are not complete.
     """
     answers = {row.name: row.answers[committer.name] for row in GUARANTEES}
     seen = {row: _Seen(_properties(row), not answers[row].holds) for row in rows}
@@ -115,7 +116,7 @@ def _note(seen: _Seen, found: Exploration) -> None:
 
 
 def _answer(seen: _Seen, declared: Answer) -> Explored:
-    """Answer bad if the row broke in a scene that no declared circumstance explains; otherwise good."""
+    """Derive the answer: bad if the row broke in a scene that no declared circumstance explains, good otherwise."""
     scenes = {one.world.partition("/")[2] for one in seen.broke}
     here = tuple(one for one in declared.circumstances if scenes & CIRCUMSTANCES.get(one, frozenset()))
     expected = frozenset[str]().union(*(CIRCUMSTANCES[one] for one in here))

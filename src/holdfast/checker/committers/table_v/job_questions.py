@@ -80,7 +80,7 @@ def job_commit(sandbox: Sandbox, read: Callable[[Sandbox, View], Reading], name:
 
 
 def own_job_commit(sandbox: Sandbox) -> Property:
-    """Ask `job_commit` for the readers that the committer is made for."""
+    """Ask `job_commit` about the committer's intended readers."""
     read = READERS.get(sandbox.setting.committer.name, listed)
     return job_commit(sandbox, read, "atomic-job-commit", "readers")
 
@@ -90,7 +90,8 @@ def undone(sandbox: Sandbox, name: str, *, by_hand: bool) -> Property:
     """Ask whether an aborted job leaves nothing behind.
 
     Args:
-        by_hand: ignore what a person can find and delete by the job's id in its name.
+        by_hand: whether to ignore files and uploads that a person can find and delete, because their names contain the
+            job's id.
     """
 
     def end(view: View) -> str | None:

@@ -16,12 +16,12 @@ __all__ = ["ObservedCluster", "ObservedState", "observed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedState(ClusterState):
-    """What properties of experiments know beyond what drivers and tasks know.
+    """What drivers and tasks know, and what only the properties of experiments know.
 
     Attributes:
-        lost: by task, then by attempt: its state when it died, failed or was cut off; None if it did not, or if the
-            driver had rejected it before.
-        dead: actors that died.
+        lost: by task, then by attempt, the attempt's state when it died, failed or was cut off; None if none of this
+            happened, or if the driver had rejected the attempt before.
+        dead: names of the actors that died.
     """
 
     lost: tuple[tuple[Attempt | None, ...], ...]
@@ -38,9 +38,9 @@ def observed(view: View) -> ObservedState:
 class ObservedCluster:
     """A `Cluster` that records losses.
 
-    It has an additional call, ``restart``: the start of the next attempt at the job, as Hadoop starts one after its
-    driver died (paper 000, II.B.1). It returns the job and the numbers of the committed tasks. It is possible after
-    some tasks committed, while none is in its task commit, and not once the first driver had begun to end the job.
+    It has an additional call, ``restart``, for the next attempt at the job, which Hadoop starts after a driver died
+    (paper 000, II.B.1). The call returns the job and the numbers of the committed tasks. It is possible after some
+    tasks have committed, while no task commit is running, and before the first driver has begun to end the job.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -86,7 +86,7 @@ def _restart(state: ObservedState) -> Sequence[Alternative]:
 
 
 def _noted(before: ObservedState, after: ObservedState) -> ObservedState:
-    """Return the state with what lost attempts were doing before."""
+    """Return the state `after` the step, with the state in which each attempt was lost."""
     lost = tuple(
         tuple(
             was if now is Attempt.GONE and was in (Attempt.RUNNING, Attempt.COMMITTING) else known

@@ -15,7 +15,7 @@ __all__ = ["wrong_attempt", "wrong_end", "wrong_output"]
 
 # --- what is wrong with a job's output --------------------------------------------------------------------------------
 def wrong_output(sandbox: Sandbox, view: View) -> str:
-    """Return how the output violates C1 or C2; empty if it does not."""
+    """Describe how the output violates C1 or C2; empty if it does not."""
     for winner in winners(observed(view), visible(view), sandbox.setting.files):
         if winner.attempt is None:
             return f"the destination lacks {in_words(winner.missing)}"
@@ -26,7 +26,7 @@ def wrong_output(sandbox: Sandbox, view: View) -> str:
 
 
 def wrong_attempt(sandbox: Sandbox, view: View) -> str:
-    """Return how the output violates C1, C2 or C3; empty if it does not."""
+    """Describe how the output violates C1, C2 or C3; empty if it does not."""
     for winner in winners(observed(view), visible(view), sandbox.setting.files):
         if winner.attempt not in (None, winner.accepted):
             return f"the driver accepted attempt {winner.accepted}, and the files are those of attempt {winner.attempt}"
@@ -36,7 +36,7 @@ def wrong_attempt(sandbox: Sandbox, view: View) -> str:
 def wrong_end(
     sandbox: Sandbox, view: View, driver: str = "driver", wrong: Callable[[Sandbox, View], str] = wrong_output
 ) -> str:
-    """Return what is wrong at the end of the history of a job that has to be committed; empty if nothing is."""
+    """Describe what is wrong at the end of the history of a job that must be committed; empty if nothing is."""
     told = observed(view).outcome_of(driver)
     if told != "committed":
         return f"{driver} was told that the job is {told or 'not over'}"

@@ -1,7 +1,7 @@
 """Collect the questions of the experiments on paper 000, Table V.
 
-Each question is a property that breaks if the answer is bad. A name that starts like a row of the table is a question
-of that row; `attributes` says which circumstance it is about.
+Each question is a property that breaks if the answer is bad. A question whose name starts with the name of a row
+belongs to that row; `attributes` says which circumstance the question is about.
 """
 
 from __future__ import annotations
@@ -74,4 +74,4 @@ ASKED: Mapping[str, Callable[[Sandbox], Property]] = {
         cut_off, doing=Attempt.COMMITTING, name="partitioned-executor-C3", asked=("C3",)
     ),
 }
-"""By name: the function that makes the property for a world."""
+"""The functions that create the questions' properties for a world, by name."""

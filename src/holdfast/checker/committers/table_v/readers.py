@@ -1,4 +1,4 @@
-"""Read a destination as the intended readers of a committer do: by listing, by _SUCCESS, or through Holdfast."""
+"""Read a destination like the intended readers of a committer: by listing, by _SUCCESS, or through Holdfast."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Reading:
     """What a reader sees.
 
     Attributes:
-        files: those of accepted attempts.
+        files: the files of accepted attempts that the reader sees.
         over: whether the reader considers the job committed.
     """
 
@@ -76,4 +76,4 @@ def _whole(sandbox: Sandbox, view: View) -> Reading:
 
 
 READERS: Mapping[str, Callable[[Sandbox, View], Reading]] = {"two_phase": _whole, "stocator": _named}
-"""By committer; the others are read by listing."""
+"""How to read the output of these committers; the output of all others is read by listing."""

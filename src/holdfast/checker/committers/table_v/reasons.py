@@ -1,4 +1,4 @@
-"""Record what the papers answer, and why exploration or Holdfast's declarations differ."""
+"""Record the papers' answers, and why those of exploration or Holdfast's declarations differ."""
 
 from __future__ import annotations
 
@@ -87,4 +87,4 @@ REASONS: Mapping[tuple[str, str], str] = {
         "considers only complete task commits, which can be repeated (IV.1)."
     ),
 }
-"""By committer and row: why a cell differs from the paper, or from what is declared. One or two sentences each."""
+"""Why a cell differs from the paper or from what is declared, by committer and row; one or two sentences each."""

@@ -1,6 +1,6 @@
-"""Build the table of paper 000, Table V, and C1 to C10, as found by exploration, and compare it.
+"""Build Table V of paper 000, extended by C1 to C10, from what exploration finds.
 
-It is compared with the paper and with what is declared. Worked composition::
+The table is compared with the paper and with what the committers declare. Worked composition::
 
     table = build_table(progress=lambda now: print(now.world, now.states))
     for row in table.rows:
@@ -29,7 +29,7 @@ from holdfast.runtime import Clock, SystemClock
 __all__ = ["STATES", "Cell", "Progress", "Table", "build_table"]
 
 STATES = 10_000
-"""Maximum for each world of C1 to C10 by default: about two minutes for all committers.
+"""Default limit of states for each world of C1 to C10; the table of all committers then takes about two minutes.
 
 `holdfast check` of one committer explores its worlds completely.
 """
@@ -41,8 +41,8 @@ class Progress:
 
     Attributes:
         world: the last explored world; its name starts with the committer's.
-        done, total: worlds.
-        states: of all worlds so far.
+        done, total: number of worlds explored so far, and in all.
+        states: number of states in all worlds so far.
     """
 
     world: str
@@ -59,15 +59,15 @@ class Cell:
         row: name of the guarantee.
         wanted: the answer that users want.
         holds: the answer found, for the paper's question.
-        unless: of a good answer, circumstances in which the opposite was found, as named in `holdfast.guarantees`.
-        only: of a bad answer, the circumstances that it needs; empty if it needs none.
+        unless: for a good answer, the circumstances in which the opposite was found, as named in `holdfast.guarantees`.
+        only: for a bad answer, the circumstances that it needs; empty if it needs none.
         because: what was found, in one sentence.
         paper: the answer of papers 000 or 002; None if they have none.
         declared: what `holdfast committers` declares.
-        states, histories: explored for the answer.
+        states, histories: number of states and histories explored for the answer.
         complete: whether everything was explored, or a counterexample decides; if not, more may exist than was found.
-        counterexample: the history that decides the answer, or that shows a circumstance; replays in the world of its
-            name.
+        counterexample: the history that decides the answer, or that shows a circumstance; replays in the world that it
+            names.
         reason: why the answer differs from the paper's or from the declared one; empty if it does not.
     """
 
@@ -93,11 +93,11 @@ class Cell:
 
     @property
     def agrees_with_declaration(self) -> bool:
-        """Check whether the answer is what is declared.
+        """Check whether the answer agrees with the declaration.
 
-        "Yes, unless" is also right if the paper's question has a bad answer that needs that circumstance. If an
-        attribute has several circumstances, only the worst is declared. A circumstance that is declared for one of C1
-        to C10 need not be found, because not every scene has it.
+        A declared "yes, unless" also agrees with a bad answer to the paper's question if the answer needs that
+        circumstance. If an attribute has several circumstances, only the worst is declared. A circumstance that is
+        declared for one of C1 to C10 need not be found, because not every scene has it.
         """
         said, found = set(self.declared.circumstances), set(self.unless)
         if self.declared.holds != self.wanted:
@@ -111,12 +111,12 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """All answers.
+    """The answers of the requested committers and rows.
 
     Attributes:
         rows: the requested rows of `GUARANTEES`.
         cells: by (name of the row, name of the committer).
-        states: the number explored.
+        states: number of states explored.
     """
 
     committers: tuple[str, ...]
@@ -136,7 +136,7 @@ class Table:
         ]
 
     def document(self) -> dict[str, object]:
-        """Return the table for ``--json``. Times differ from run to run; counterexamples replay."""
+        """Return the table for ``--json``. Times differ from run to run; counterexamples can be replayed."""
         return {
             "format": "holdfast-table/1",
             "committers": list(self.committers),
@@ -183,16 +183,16 @@ def build_table(
     budget: Budget = Budget(),
     clock: Clock | None = None,
 ) -> Table:
-    """Explore committers, and compare.
+    """Explore committers, and compare the answers with the paper and with what is declared.
 
-    Guarantee: the same code gives the same table, except for the time, and for the extent if the budget is one of
-    seconds.
+    Guarantee: the same code gives the same table, except for the time and, if the budget limits the seconds, for how
+    much was explored.
 
     Args:
         committers, rows: names; all if empty.
         progress: called after each world.
-        budget: for each world of C1 to C10; `STATES` for each if it has no limit of states. The worlds of Table V are
-            explored completely, within its seconds.
+        budget: the budget of each world of C1 to C10, with the limit `STATES` if it does not limit the states. The
+            worlds of Table V are explored completely, unless the seconds of the budget run out.
 
     Raises:
         InvalidRequestError: a committer or row does not exist.

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 FIRST_ATTEMPT = f"{2:04x}"
-"""Prefix of the ids of the first attempt, the second actor of every world, and of what it creates."""
+"""Prefix of the ids that the first attempt creates: it is the second actor of every world."""
 
 
 # --- speculative tasks ------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def _uploads(view: View) -> list[tuple[str, str]]:
 
 
 def task_commit(sandbox: Sandbox, name: str) -> Property:
-    """Ask whether a task commit that dies has made all or none of its files visible.
+    """Ask whether an attempt that dies in its task commit has made all or none of its files visible.
 
     If none, the next attempt and the job commit must produce the right output from what is left.
     """
@@ -148,7 +148,7 @@ def task_commit(sandbox: Sandbox, name: str) -> Property:
 
 
 def _is_replaced(origin: Origin, found: Mapping[str, Origin]) -> bool:
-    """Check whether the file of another attempt is in the place of this one."""
+    """Check whether another attempt's file has taken the place of this file."""
     folder = f"{directory(origin.attempt, origin.number)}/"
     return any(
         path.startswith(folder) and other.task == origin.task and other.number == origin.number and other != origin

@@ -7,8 +7,8 @@
     +takes-back      an abort deletes the visible files of the job
     +claim           only one driver may end a job
 
-They exist for the checker, not for data. None of them gives a committer a decision that outlives its driver: that is
-what `two_phase` is for.
+The variants exist only for the checker: do not write data with them. None of them gives a committer a decision that
+outlives its driver: that is what `two_phase` is for.
 """
 
 from __future__ import annotations
@@ -47,4 +47,4 @@ def _variants() -> Iterator[Committer]:
 
 
 VARIANTS: Mapping[str, Committer] = {variant.name: variant for variant in _variants()}
-"""By name: ``magic+messages``."""
+"""All variants by name, such as ``magic+messages``."""

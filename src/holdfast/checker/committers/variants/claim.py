@@ -46,7 +46,7 @@ class Claims(Variant):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Commit if this driver claims the job first: Hadoop's ``COMMIT_STARTED`` (paper 001, "AM: Job Commit")."""
+        """Commit if this driver claims the job first, like Hadoop (``COMMIT_STARTED``, paper 001, "AM: Job Commit")."""
         first, intent = _claim(ctx, job.job, "commit")
         if intent == "abort":
             raise FencedError("another process is aborting the job: run it again", job=job.job)
@@ -55,7 +55,7 @@ class Claims(Variant):
         return self.base.commit_job(ctx, job, commits, tasks)
 
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Abort unless a driver has started to commit: only recovery, which inspects all of a job, may end it then."""
+        """Abort, unless a driver has started to commit: then only recovery, which inspects all of a job, may end it."""
         _first, intent = _claim(ctx, job.job, "abort")
         if intent == "commit" and not has_succeeded(ctx, job.job):
             raise OutcomeUnknownError("a driver has started to commit the job: run holdfast recover", job=job.job)

@@ -32,7 +32,7 @@ class Remembers(Variant):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Commit, unless the job's ``_SUCCESS`` exists: then only clean up, as an abort does."""
+        """Commit, unless the job's ``_SUCCESS`` exists: then only clean up, like an abort."""
         if has_succeeded(ctx, job.job):
             return self.base.abort_job(ctx, job)
         return self.base.commit_job(ctx, job, commits, tasks)
@@ -57,7 +57,7 @@ class ReplacesLast(Variant):
     ) -> JobOutcome:
         """Commit as if the job appended, then delete the files that were visible before and are not the job's.
 
-        Crash: old and new data may both be visible, and nothing deletes the old ones.
+        Crash: old and new data may both be visible, and nothing deletes the old data.
         """
         if job.mode not in _OVERWRITING:
             return self.base.commit_job(ctx, job, commits, tasks)
@@ -79,7 +79,7 @@ class TakesBack(Variant):
     """``+takes-back``: the abort deletes the job's visible files."""
 
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Delete the visible files whose names carry the job's id, unless its ``_SUCCESS`` exists; then abort."""
+        """Delete the visible files whose names contain the job's id, unless its ``_SUCCESS`` exists; then abort."""
         if not has_succeeded(ctx, job.job):
             delete_visible(ctx, lambda path: file_job(path) == job.job)
         return self.base.abort_job(ctx, job)

@@ -50,9 +50,9 @@ class _MagicByMessages(Variant):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Commit as `magic` does, but take for each task the pending set that its message carries.
+        """Commit like `magic`, but use, for each task, the pending set in the task's message.
 
-        A set that is too large for its message is read, and must have the etag in the message.
+        A set that is too large for its message is read from the store, and must have the etag in the message.
         """
         measure = Measure(ctx)
         ctx = measure.ctx
@@ -78,7 +78,7 @@ class _ManifestByMessages(Variant):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Commit as `manifest` does, but fail before anything is visible if an unreported attempt left a manifest."""
+        """Commit like `manifest`, but fail before anything is visible if an unreported attempt left a manifest."""
         measure = Measure(ctx)
         ctx = measure.ctx
         present = check_messages(job, commits, tasks)
@@ -107,7 +107,7 @@ class _RenamedByDriver(Variant):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Rename the directories of the attempts that reported, then commit as the base does."""
+        """Rename the directories of the attempts that reported, then commit like the base committer."""
         for commit in check_messages(job, commits, tasks):
             if commit.totals.files:
                 owner = FileOwner(job.job, commit.task, commit.attempt)

@@ -28,7 +28,7 @@ __all__ = ["OwnDirectory"]
 
 
 def _clean_up_own(ctx: CommitContext, job: JobRecord) -> None:
-    """Delete the job's record and the directories whose names carry its id."""
+    """Delete the job's record and the directories whose names contain its id."""
     ctx.store.delete(ctx.key(job_record(job)))
     home = job_attempt_dir(job.job_attempt)
     attempts = f"{home}/{TEMPORARY}"
@@ -51,7 +51,7 @@ class OwnDirectory(Variant):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Commit as `file-v1` does, file by file and only from the job's own directories: other jobs may be merging."""
+        """Commit like `file-v1`, but file by file, and only from its own directories: other jobs may be merging."""
         measure = Measure(ctx)
         ctx = measure.ctx
         totals = reported_totals(check_messages(job, commits, tasks))

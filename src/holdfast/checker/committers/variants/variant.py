@@ -1,4 +1,4 @@
-"""Do everything as another committer does, until a subclass changes a step."""
+"""Define committers that work like another committer, except for the steps that a subclass changes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ __all__ = ["Variant"]
 
 
 class Variant(Committer):
-    """A committer that delegates every step to `base`, until a subclass changes one.
+    """A committer that delegates every step to `base`, except for the steps that a subclass changes.
 
-    It has a name of its own. Its jobs carry the base's name, so that the base's recovery finds them.
+    A variant has a name of its own. The records of its jobs contain the base's name, so that the base's recovery finds
+    them.
     """
 
     def __init__(self, base: Committer, suffix: str, summary: str) -> None:
