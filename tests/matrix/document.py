@@ -21,8 +21,8 @@ _HEAD = """\
 
 `python -m tests.matrix.document` generates this page from the tables that `tests/integration/test_matrix.py` uses to
 check Holdfast, stock Spark and the other readers. Every value that is not listed here reads back exactly as it was
-written, with its type, nulls, NaN and the sign of zero, in every nesting and by each of the readers below. In the
-tables, *rejected* means that the writer refuses the value or its type.
+written, with its type, nulls, NaN and the sign of zero, at every level of nesting and by each of the readers below. In
+the tables, *rejected* means that the writer refuses the value or its type.
 
 The tests cover {kinds} kinds of values in {cases} combinations of nesting and nulls, in whole and in sliced batches, in
 three session time zones, and as partition columns. The readers are Holdfast, stock Spark, {readers}.
