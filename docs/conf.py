@@ -1,4 +1,4 @@
-"""Configure the site that ``make docs`` builds from these pages and from docstrings. It needs no network."""
+"""Configure the site that ``make docs`` builds, without a network, from these pages and from docstrings."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ html_copy_source = False
 html_show_sphinx = False
 html_baseurl = ""
 
-# Pages are Markdown; a heading is a link target, so that pages can link to sections.
+# Pages are written in Markdown. Headings are link targets, so that pages can link to sections.
 myst_heading_anchors = 4
 suppress_warnings = [
-    "misc.highlighting_failure",  # outputs of commands are shown in blocks without a language
+    "misc.highlighting_failure",  # the output of commands is in blocks without a language
 ]
 
-# Docstrings are in Google's style, with sections of our own for what happens on a crash and the like.
-default_role = "code"  # `name` in a docstring is a name in code
+# Docstrings follow Google's style, with additional sections: for example, what happens on a crash.
+default_role = "code"  # `name` in a docstring is shown as code
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True

@@ -1,6 +1,6 @@
-"""A store for Holdfast in one SQLite file: ``sqlite:///data/lake.db/flights`` is the directory ``flights`` in it.
+"""Store objects in a SQLite file: ``sqlite:///data/lake.db/flights`` is the directory ``flights`` in ``lake.db``.
 
-Every call is one transaction, so that it happens completely or not at all, also when the process dies in the middle.
+Every call is one transaction, so that it happens completely or not at all, even if the process dies in the middle.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from holdfast.stores.provider import Location, OptionSpec, StoreOptions, StorePr
 
 __all__ = ["PROVIDER", "SqliteOptions", "SqliteStore"]
 
-# Keys are stored as UTF-8 bytes: SQLite then sorts them by bytes, and FF, which no UTF-8 text contains, ends a range.
+# Keys are stored as UTF-8 bytes, so that SQLite sorts them by bytes. The byte FF, which UTF-8 never uses, ends a range.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS objects (
     key BLOB PRIMARY KEY, data BLOB, etag TEXT, modified_at_s REAL) WITHOUT ROWID;
@@ -39,17 +39,17 @@ _INFO = "SELECT key, length(data), etag, modified_at_s FROM objects"
 _WRITE = "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)"
 _LIMITS = base.MultipartLimits(min_part_size_bytes=1, max_parts=10_000)
 _PAGE = 1000
-_MAX_BYTES = 1_000_000_000  # of one value, unless SQLite was compiled with another limit
+_MAX_BYTES = 1_000_000_000  # SQLite's default limit for the size of one value
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqliteOptions(StoreOptions):
-    """How to open the file.
+    """Options for opening the database file.
 
     Attributes:
         lock_timeout_s: seconds to wait while other processes write.
-        durable: whether a call returns only when its data survives a power failure; without it calls are faster.
+        durable: whether a call returns only after its data would survive a power failure; False makes calls faster.
     """
 
     lock_timeout_s: float = 30.0
@@ -93,7 +93,7 @@ PROVIDER = StoreProvider(
 
 # --- store ------------------------------------------------------------------------------------------------------------
 class SqliteStore:
-    """A `MultipartStore` in a SQLite file, which the first write creates. Threads may share it."""
+    """A `MultipartStore` in a SQLite file. The first write creates the file, and threads may share the store."""
 
     def __init__(
         self, path: str, options: SqliteOptions = SqliteOptions(), clock: Clock | None = None, ids: Ids | None = None
@@ -111,7 +111,7 @@ class SqliteStore:
         return 0
 
     def close(self) -> None:
-        """Do nothing: each call has a connection of its own, which is safe after a fork and in any thread."""
+        """Do nothing: each call opens its own connection, which makes the store safe in any thread and after a fork."""
 
     @contextlib.contextmanager
     def _connection(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:

@@ -112,7 +112,7 @@ def _spark_refuses(dialect: str, kinds: tuple[str, ...], nestings: tuple[str, ..
 
 
 _WRITTEN = (
-    Deviation(("holdfast>*>-",), ("calendar",), Fails("calendar intervals"), "Spark does not store it either"),
+    Deviation(("holdfast>*>-",), ("calendar",), Fails("calendar intervals"), "Spark does not support it either"),
     Deviation(
         ("holdfast>*>-",),
         _MONTHS,
@@ -123,7 +123,7 @@ _WRITTEN = (
         ("holdfast>*>-",),
         _CHAR,
         Fails("cannot pass a column"),
-        "with `spark.sql.preserveCharVarcharTypeInfo`; without it they are padded strings: cast them to string",
+        "with `spark.sql.preserveCharVarcharTypeInfo`: cast them to string (without it, they are padded strings)",
     ),
     Deviation(_by("holdfast", "csv", "-"), ("*",), Fails("does not support"), "CSV has no nested values", _DEEP),
     Deviation(
@@ -157,7 +157,7 @@ def _no_months(dialect: str) -> Deviation:
 
 def _no_sign_below_a_second(dialect: str) -> Deviation:
     how = Reads("without the sign if shorter than a second", drop_small_sign)
-    return Deviation(_by("spark", dialect, "spark"), ("seconds",), how, "Spark's parser")
+    return Deviation(_by("spark", dialect, "spark"), ("seconds",), how, "Spark's parser loses the sign")
 
 
 def _whole_millis(dialect: str) -> Deviation:
@@ -172,13 +172,13 @@ _PARQUET = (
         _by("holdfast", "parquet", "DuckDB"),
         _DAYS,
         Reads("the number of microseconds", drop_prefix),
-        "Parquet has no such type; pyarrow, pandas and polars find it in pyarrow's own schema in the file",
+        "Parquet has no such type; pyarrow, pandas and polars find it in pyarrow's own schema, which the file contains",
     ),
     Deviation(
         _by("holdfast", "parquet", *_OTHERS),
         ("variant",),
-        Reads("its two parts as a struct", seen=join_variant),
-        "no VARIANT",
+        Reads("a struct of its two parts", seen=join_variant),
+        "they have no VARIANT type",
     ),
     Deviation(_by("holdfast", "parquet", *_OTHERS), ("udt",), _STRUCT, "they do not know the type"),
     Deviation(_by("spark", "parquet*", "holdfast"), ("udt",), _STRUCT, "the type's class is not loaded"),
@@ -186,7 +186,7 @@ _PARQUET = (
         _by("spark", "parquet*", "holdfast"),
         (*_CHAR, *_MONTHS, "geometry"),
         Fails("leave it out with the option columns"),
-        "PySpark has no Arrow type for it: use `reader=native`",
+        "PySpark has no Arrow type for them: use `reader=native`",
     ),
 )
 
@@ -195,7 +195,7 @@ _ORC = (
         _by("holdfast", "orc", "-"),
         ("date_bc",),
         Fails("before the year 1", by_value=True),
-        "Spark's ORC reader takes them for later years",
+        "Spark's ORC reader mistakes them for later years",
     ),
     _spark_refuses("orc", ("calendar", "geometry", "variant", "void")),
     _held(("orc",), ("string_ci",), "ORC does not store collations", "ORC does not store collations"),
@@ -207,7 +207,7 @@ _ORC = (
         _by("holdfast", "orc", "-"),
         ("date_early",),
         Fails("which Java's calendar skips", by_value=True),
-        "only 1582-10-05 to 1582-10-14: the calendar of Java's ORC reader skips them",
+        "only for 1582-10-05 to 1582-10-14: the calendar of Java's ORC reader skips these days",
     ),
     Deviation(
         _by("holdfast", "orc", "-"),
@@ -225,19 +225,19 @@ _ORC = (
         _by("holdfast", "orc", "pyarrow", "pandas"),
         ("days_seconds", "time"),
         Reads("the stored number", drop_prefix),
-        "stored as Spark stores it, as a number with Spark's type beside it",
+        "stored as Spark does: a number, with Spark's type in the file's metadata",
     ),
     Deviation(
         _by("holdfast", "orc", "pyarrow", "pandas"),
         ("local*",),
         Reads("the number of microseconds", drop_prefix),
-        "stored as Spark stores it, as a number with Spark's type beside it",
+        "stored as Spark does: a number, with Spark's type in the file's metadata",
     ),
     Deviation(
         _by("holdfast", "orc", "pyarrow", "pandas"),
         ("instant_late", "instant_far"),
         Fails("out of range for nanosecond", by_value=True),
-        "they represent ORC's instants in nanoseconds",
+        "they represent ORC's timestamps as nanoseconds",
     ),
     Deviation(
         _by("spark", "orc", "holdfast", "spark"), _CHAR, Reads("string", type="string"), "Spark stores them as strings"
@@ -253,13 +253,13 @@ _ORC = (
         _by("spark", "orc", "holdfast", "spark"),
         ("date_early",),
         Reads("1582-10-15 for 1582-10-05 to 1582-10-14", skip_lost_days),
-        "Spark writes ORC in Java's calendar, which skips them",
+        "Spark writes ORC in Java's calendar, which skips these days",
     ),
     Deviation(
         _by("spark", "orc", "holdfast", "spark"),
         ("instant_fraction",),
-        Reads("a second later, in the last second before 1970", add_second_before_epoch),
-        "Java's ORC writer",
+        Reads("a second later, for values in the last second before 1970", add_second_before_epoch),
+        "Java's ORC writer shifts them by a second",
     ),
     Deviation(
         _by("spark", "orc", "holdfast"),
@@ -293,7 +293,12 @@ _CSV = (
         'Spark\'s CSV reader reads "" as null',
     ),
     Deviation(_by("*", "csv", "spark"), ("void",), Reads("string", type="string"), "Spark's CSV reader has no void"),
-    Deviation(_by("spark", "csv", "spark"), ("binary",), Reads("the text [FF 00]", spark_hex), "Spark's writer"),
+    Deviation(
+        _by("spark", "csv", "spark"),
+        ("binary",),
+        Reads("the text [FF 00]", spark_hex),
+        "Spark's writer converts binary values to such text",
+    ),
     Deviation(
         _by("spark", "csv", "holdfast"),
         ("binary",),
@@ -306,11 +311,16 @@ _CSV = (
     _no_months("csv"),
     _no_char("csv"),
     Deviation(
-        _by("spark", "csv", "spark"), _CHAR, Reads("trimmed", trim_or_null, type="string"), "Spark's writer trims"
+        _by("spark", "csv", "spark"),
+        _CHAR,
+        Reads("trimmed", trim_or_null, type="string"),
+        "Spark's writer trims strings",
     ),
     _no_sign_below_a_second("csv"),
     _whole_millis("csv"),
-    Deviation(_by("spark", "csv", "holdfast", "spark"), ("string",), Reads("trimmed", trim), "Spark's writer trims"),
+    Deviation(
+        _by("spark", "csv", "holdfast", "spark"), ("string",), Reads("trimmed", trim), "Spark's writer trims strings"
+    ),
     Deviation(
         _by("spark", "csv", "spark"),
         ("string_empty", "string_lines", "string_zero"),
@@ -321,7 +331,7 @@ _CSV = (
         _by("spark", "csv", "holdfast"),
         ("string_lines", "string_zero"),
         Reads('"" if there are only blanks', trim),
-        "Spark's writer trims",
+        "Spark's writer trims strings",
     ),
 )
 
@@ -401,7 +411,7 @@ _JSON = (
         _by("spark", "json", "spark"),
         ("variant",),
         Reads("VARIANT's null for null", variant_null_to_null, seen=nested_variant_null_to_null),
-        "Spark's reader",
+        "Spark's reader does not distinguish the two",
         ("array*", "map*"),
     ),
 )
@@ -411,7 +421,7 @@ _AVRO = (
         _by("holdfast", "avro", "-"),
         ("date_late", "date_bc", "instant_far", "instant_bc"),
         Fails("supports only the years 1 to 9999", by_value=True),
-        "fastavro converts them to Python's dates",
+        "fastavro converts them to Python's dates, which support only the years 1 to 9999",
     ),
     _held(("avro",), _DAYS, "Avro has no interval type", "cast it to a string"),
     _held(("avro",), ("string_ci",), "Avro does not store collations", "cast to string collate UTF8_BINARY"),
@@ -424,8 +434,8 @@ _ARROW = (
     Deviation(
         _by("holdfast", "arrow", *_OTHERS),
         ("variant",),
-        Reads("its two parts as a struct", seen=join_variant),
-        "no VARIANT",
+        Reads("a struct of its two parts", seen=join_variant),
+        "they have no VARIANT type",
     ),
     Deviation(_by("holdfast", "arrow", *_OTHERS), ("udt",), _STRUCT, "they do not know the type"),
 )
@@ -444,7 +454,10 @@ _PARTITIONS = (
         "Spark's directory names do not distinguish it from null",
     ),
     Deviation(
-        _by("spark", "partitions", "*"), ("string_empty",), Reads("null", empty_to_null), "Spark's directory names"
+        _by("spark", "partitions", "*"),
+        ("string_empty",),
+        Reads("null", empty_to_null),
+        "Spark's directory names do not distinguish the two",
     ),
     Deviation(
         _by("spark", "partitions", "-"),
@@ -462,7 +475,7 @@ _PARTITIONS = (
         _by("holdfast", "partitions", "-"),
         (*_DAYS, "time"),
         Fails("a directory name cannot hold"),
-        "the name does not tell the fields of an interval, and Spark cannot read a time back: cast to a string",
+        "the name does not show an interval's fields, and Spark cannot read a time back: cast them to a string",
     ),
     Deviation(
         _by("spark", "partitions", "*"),
