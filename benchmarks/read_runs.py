@@ -157,7 +157,7 @@ def _result(name: str, run: ReadRun, say: Say, contenders: dict[str, Callable[[]
         benchmark=f"{name}-{run.path}-{start}",
         title=f"{READS[name].title}, {run.path} reader, {start}, {clock} seconds",
         figure=0.0,
-        figure_name="of the time of Spark's own reader",
+        figure_name="of Spark's own reader",
         target=_TARGETS[run.path],
         seconds=seconds,
         settings={**{key: value for key, value in asdict(run).items() if key != "folder"}, "master": MASTER},

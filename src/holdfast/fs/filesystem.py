@@ -10,6 +10,7 @@ All other paths behave as in an ordinary object store: a path is a key, and a di
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -285,6 +286,13 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
         return WritingFile(sink, background, lambda: ctx.store.delete_many(records))
 
     # --- changing -----------------------------------------------------------------------------------------------------
+    def cp_file(self, path1: str, path2: str, **_options: Any) -> None:
+        """Copy a file, also between stores; the copy becomes visible as a whole. Directories exist by themselves."""
+        if self.isdir(path1):
+            return
+        with self.open(path1, "rb") as source, self.open(path2, "wb") as target:
+            shutil.copyfileobj(source, target, self._settings.part_size_bytes)
+
     def mkdir(self, path: str, create_parents: bool = True, **_options: Any) -> None:
         """Do nothing: a directory exists while a file is in it."""
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS
+from holdfast.stores.registry import invalid_value
 from holdfast.wording import nearest
 
 __all__ = ["GivenOption", "GivenOptions", "OptionSource", "refuse_unknown"]
@@ -111,6 +112,8 @@ def _parsed(name: str, value: str, parse: Callable[[str], T], secret: bool) -> T
         if secret:
             raise InvalidRequestError(error.message, option=name) from None
         raise InvalidRequestError(error.message, option=name, value=value) from error
+    except ValueError as error:  # `parse` is another package's
+        raise invalid_value(name, value, secret=secret) from (None if secret else error)
 
 
 def _same_text(one: str, other: str) -> bool:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.commit import CommitContext, CommitSettings, get_committer, open_context
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.formats import FORMATS
 from holdfast.options.given import GivenOptions, OptionSource
 from holdfast.options.values import as_number
-from holdfast.stores.provider import OptionSpec, StoreOptions, StoreProvider
+from holdfast.stores.provider import OptionSpec, StoreOptions, StoreProvider, fold_name
 from holdfast.stores.registry import BUILT_IN, providers_for, take_store_options
 
 __all__ = ["LOCATION_KEYS", "LocationOptions", "given_options", "parse_location"]
@@ -53,10 +54,26 @@ def given_options(options: OptionSource, known: Sequence[str]) -> GivenOptions:
 
     Raises:
         InvalidRequestError: see `GivenOptions`.
+        UnsupportedError: a store from another package has an option with the name of one of Holdfast's or a format's.
     """
     given = GivenOptions(options, known)
-    given.learn(spec.name for provider in _providers(given) for spec in provider.specs)
+    for provider in _providers(given):
+        if provider not in BUILT_IN:
+            _refuse_ambiguous(provider, known)
+        given.learn(spec.name for spec in provider.specs)
     return given
+
+
+def _refuse_ambiguous(provider: StoreProvider, known: Sequence[str]) -> None:
+    taken = {fold_name(name) for name in (*known, *(name for one in FORMATS.values() for name in one.parsers))}
+    for spec in provider.specs:
+        if fold_name(spec.name) in taken:
+            raise UnsupportedError(
+                "an option of this store has the name of another option, so it is unclear which is meant: ask the "
+                "authors of the store's package to rename it",
+                scheme=provider.schemes[0],
+                option=spec.name,
+            )
 
 
 def _providers(given: GivenOptions) -> tuple[StoreProvider, ...]:

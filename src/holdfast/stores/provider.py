@@ -137,6 +137,9 @@ class StoreProvider:
     def __post_init__(self) -> None:
         if not self.schemes or any(scheme != scheme.lower() for scheme in self.schemes):
             raise InvalidRequestError("a provider needs at least one url scheme in lower case", schemes=self.schemes)
+        odd = next((spec.name for spec in self.specs if fold_name(spec.name) != spec.name.lower()), None)
+        if odd is not None:
+            raise InvalidRequestError("name a store option in camel case, such as lockTimeout", option=odd)
 
     def url(self, location: Location) -> str:
         """Return the canonical URL of a location; it contains no credentials."""

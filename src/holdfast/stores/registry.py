@@ -33,6 +33,7 @@ __all__ = [
     "find_provider",
     "has_provider",
     "installed_providers",
+    "invalid_value",
     "options_of",
     "parse_store_options",
     "providers_for",
@@ -197,6 +198,16 @@ def _parsed(spec: OptionSpec, text: str | None) -> object | None:
     except InvalidRequestError as error:
         shown = {} if spec.secret else {"value": text}
         raise InvalidRequestError(error.message, option=spec.name, **shown) from (None if spec.secret else error)
+    except ValueError as error:  # `parse` is another package's
+        raise invalid_value(spec.name, text, secret=spec.secret) from (None if spec.secret else error)
+
+
+def invalid_value(option: str, text: str, *, secret: bool) -> InvalidRequestError:
+    """Return the error for a value whose parser does not say what is wrong with it."""
+    shown = {} if secret else {"value": text}
+    return InvalidRequestError(
+        "the value of an option is invalid: see the documentation of its store", option=option, **shown
+    )
 
 
 def secret_names(providers: Iterable[StoreProvider] = BUILT_IN) -> frozenset[str]:

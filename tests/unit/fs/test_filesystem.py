@@ -341,3 +341,17 @@ def test_a_file_whose_last_reference_is_dropped_is_discarded(
     del file
     gc.collect()
     assert not fs.exists(f"{root}/dropped")
+
+
+# --- copies -----------------------------------------------------------------------------------------------------------
+def test_files_are_copied_and_moved(fs: MagicFileSystem, root: str) -> None:
+    fs.pipe({f"{root}/a/x": b"1", f"{root}/a/b/y": b"2"})
+    fs.copy(f"{root}/a/x", f"{root}/c/x")
+    fs.copy(f"{root}/a", f"{root}/all", recursive=True)
+    fs.mv(f"{root}/a/b/y", "memory://elsewhere/y")
+    assert fs.cat(f"{root}/c/x") == fs.cat(f"{root}/all/x") == fs.cat(f"{root}/a/x") == b"1"
+    assert fs.cat(f"{root}/all/b/y") == fs.cat("memory://elsewhere/y") == b"2"
+    assert not fs.exists(f"{root}/a/b/y")
+    with pytest.raises(FileNotFoundError):
+        fs.copy(f"{root}/none", f"{root}/c/none")
+    assert not fs.exists(f"{root}/c/none")

@@ -188,6 +188,11 @@ def test_a_provider_needs_schemes_in_lower_case(schemes: tuple[str, ...]) -> Non
         StoreProvider(schemes=schemes, open=_open)
 
 
+def test_an_option_needs_a_name_that_can_be_given() -> None:
+    with pytest.raises(InvalidRequestError, match="name a store option in camel case"):
+        StoreProvider(schemes=("depot",), open=_open, specs=(OptionSpec(name="lock_timeout", field="lock_timeout"),))
+
+
 # --- options ----------------------------------------------------------------------------------------------------------
 def test_names_are_taken_in_any_case_and_in_snake_case() -> None:
     for name in ("endpoint", "ENDPOINT"):
@@ -236,6 +241,34 @@ def test_a_value_is_shown_unless_it_is_secret() -> None:
     assert caught.value.variables == {"option": "passWord"}
     assert caught.value.__cause__ is None
     assert "canary" not in repr(parse_store_options({"passWord": "canary"}, [DEPOT]))
+
+
+@pytest.mark.parametrize("secret", [False, True])
+def test_a_parser_of_another_package_may_raise_any_value_error(install: Callable[..., None], secret: bool) -> None:
+    plain = StoreProvider(
+        schemes=("plain",),
+        open=_open,
+        options=DepotOptions,
+        specs=(OptionSpec(name="hostName", field="host_name", parse=int, secret=secret),),  # type: ignore[arg-type]  # returns no string
+    )
+    registry._by_scheme["plain"] = plain
+    for parse in (
+        lambda: parse_store_options({"hostName": "canary"}, [plain]),
+        lambda: parse_read_options({"path": "plain://x", "hostName": "canary"}),
+    ):
+        with pytest.raises(InvalidRequestError, match="the value of an option is invalid") as caught:
+            parse()
+        assert ("canary" in str(caught.value)) is not secret
+        assert (caught.value.__cause__ is None) is secret
+
+
+@pytest.mark.parametrize("name", ["compression", "threads", "FILEFORMAT"])
+def test_an_option_that_another_one_hides_is_refused(install: Callable[..., None], name: str) -> None:
+    """Defect: it took the value, and the format wrote with its default."""
+    specs = (OptionSpec(name=name, field="host_name"),)
+    registry._by_scheme["greedy"] = StoreProvider(schemes=("greedy",), open=_open, options=DepotOptions, specs=specs)
+    with pytest.raises(UnsupportedError, match="has the name of another option"):
+        parse_write_options({"path": "greedy://x", name: "zstd"}, overwrite=False)
 
 
 def test_each_store_takes_its_own_options() -> None:

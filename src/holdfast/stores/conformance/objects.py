@@ -46,6 +46,8 @@ def check_put_get_head(subject: Subject) -> None:
     equal(head.etag, put.etag, "etag of head and put")
     equal(listed.etag, put.etag, "etag of listing and put")
     expect(head.modified_at_s > 1_000_000_000, "head returns when the object was written")
+    # Recovery uses the time in a listing to tell running jobs from dead ones.
+    expect(abs(listed.modified_at_s - head.modified_at_s) < 2, "the listing returns when the object was written")
 
 
 def check_put_overwrites(subject: Subject) -> None:
