@@ -71,7 +71,7 @@ def parse_read_options(options: OptionSource) -> ReadOptions:
         raise InvalidRequestError(
             "a schema is not an option: pass it to spark.read.format('holdfast').schema(…).load(url)", option="schema"
         )
-    given.take("partitionBy", as_columns)  # ignored, but valid: a view passes the same options to reads and writes
+    given.take("partitionBy", as_columns)  # accepted for views, which are read and written with the same options
     if file_format is not None:
         FormatRequest(file_format, given.rest).check(given.known)
     return ReadOptions(

@@ -1,4 +1,4 @@
-"""Read and write Arrow IPC files ("Feather 2"): every Arrow type, read without decoding."""
+"""Read and write Arrow IPC files ("Feather 2"), which store every Arrow type and need no decoding."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Write an ORC file from what pyarrow encodes, and insert what it cannot encode.
+"""Write an ORC file that pyarrow encodes, and insert the parts that pyarrow cannot encode.
 
-pyarrow does not record the calendar of dates and corrupts fractions of a second before 1970. Where that matters, the
-file gets a tail written here, and a stripe with such fractions is assembled from two stripes that pyarrow encodes: one
-with the seconds, one with the fractions. All other stripes pass through unchanged.
+pyarrow does not record the calendar of dates and corrupts fractions of a second before 1970. Where that matters, this
+module writes the file's tail, and assembles a stripe with such fractions from two stripes that pyarrow encodes: one
+with the seconds, one with the fractions. All other stripes are written unchanged.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class OrcOutput:
         """End the file.
 
         Args:
-            proleptic: whether it contains dates that differ between calendars.
+            proleptic: whether the file contains dates that differ between calendars.
         """
         plain_end = self._end_encoder()
         if len(self._ended) == 1 and plain_end is not None and not proleptic:
@@ -164,8 +164,8 @@ def _relocated(tail: Tail, base: int) -> Tail:
 def _merged(tails: Sequence[Tail]) -> Tail:
     """Merge the tails of concatenated files with the same schema.
 
-    Statistics of the whole file keep only what adds up: the number of values and whether there are nulls. Readers skip
-    rows by the statistics of stripes, which remain complete.
+    The merged statistics of the whole file contain only the number of values and whether there are nulls. Readers skip
+    rows based on the statistics of stripes, which remain complete.
     """
     first = tails[0]
     if len(tails) == 1:
