@@ -22,7 +22,7 @@ __all__ = ["CompressedFile", "PlainSink", "ReadingFile", "WritingFile", "Writing
 
 
 class PlainSink:
-    """A file that becomes visible at its key on close: through one put if it is small, else a multipart upload."""
+    """A file that becomes visible at its key on close: through one put if it is small, else through an upload."""
 
     def __init__(self, ctx: CommitContext, key: str, *, background: BackgroundExecutor, budget: PartBudget) -> None:
         self.path = key
@@ -77,12 +77,13 @@ class PlainSink:
 class WritingFile(io.RawIOBase):
     """A file that is written sequentially.
 
-    Guarantee: the file counts once `close` returns, and never after an error: leaving a ``with`` block with an error
-    discards the file, and so does dropping the last reference to it.
+    Guarantee: the file takes effect only when `close` returns without an error. Leaving a ``with`` block with an error
+    discards the file, and so does dropping the last reference to an open file.
 
     Args:
         background: the executor of the sink; closed with the file.
-        drop_records: after a failed `close`, removes the records that it may have written besides the sink's bytes.
+        drop_records: after a failed `close`, removes the records that `close` may have written besides the sink's
+            bytes.
     """
 
     def __init__(
@@ -142,7 +143,7 @@ class WritingFile(io.RawIOBase):
             self.discard()
 
     def __del__(self) -> None:
-        if hasattr(self, "_background"):  # otherwise __init__ failed
+        if hasattr(self, "_background"):  # if not, __init__ failed
             self.discard()
 
 

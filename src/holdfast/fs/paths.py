@@ -7,7 +7,7 @@ A canonical path has no ``://``, because some users of fsspec split and join pat
     file:///data/a                       file:/data/a
     other://name/a/b                     other:name/a/b, for the store of another package
 
-Each may start with ``holdfast-magic://``.
+Each of these paths may start with ``holdfast-magic://``.
 """
 
 from __future__ import annotations
