@@ -129,7 +129,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
         return super().__reduce__()
 
     def to_dict(self, **_options: Any) -> dict[str, Any]:
-        """Return the arguments for `from_dict`, without credentials, which its caller's environment must provide."""
+        """Return the arguments for `from_dict`, without credentials: the reading process must have its own."""
         name = f"{type(self).__module__}:{type(self).__name__}"
         return {"cls": name, "protocol": PROTOCOL, "args": [], **self._shown()}
 

@@ -174,7 +174,7 @@ def from_options(options: Mapping[str, object]) -> list[GivenOption]:
 
 def _option_text(value: object, spelled: str) -> str:
     if isinstance(value, str):
-        return str.__str__(value)  # also the value of an Enum that is a str
+        return str.__str__(value)  # for an Enum that is a str, its value
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, os.PathLike) and isinstance(path := os.fspath(value), str):

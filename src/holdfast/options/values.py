@@ -62,7 +62,7 @@ def as_size(text: str, least: int) -> int:
 
 
 def as_name(text: str) -> str:
-    """Parse a name that appears in records and errors."""
+    """Parse a name that will appear in records and errors."""
     name = text.strip()
     if not name or len(name) > 200 or not name.isprintable():
         raise InvalidRequestError("not a name: write 1 to 200 printable characters")

@@ -54,7 +54,7 @@ def count(
 
 
 def _count_here(options: ReadOptions) -> int:
-    """Count in this process with the read's threads, each of which holds one batch of the filters' columns."""
+    """Count in this process with the read's threads; each thread holds one batch of the filters' columns."""
     whole = infer_schema(replace(options, columns=None))
     names = {condition.column for condition in options.conditions}
     wanted = StructType([field for field in whole.fields if field.name in names])

@@ -72,8 +72,8 @@ def find_worker_problem(text: str) -> HoldfastError | None:
         )
     if found := _VERSIONS.search(text):
         return UnsupportedError(
-            f"Spark's workers run another Python version than the driver: set PYSPARK_PYTHON to the same version, "
-            f"{here}",
+            f"Spark's workers run another Python version than the driver: set PYSPARK_PYTHON to one of the "
+            f"same version, {here}",
             python=os.environ.get("PYSPARK_PYTHON", "python3"),
             workers=found[1],
             here=found[2],

@@ -105,7 +105,7 @@ def _require_recorded(recorded: Mapping[str, str], given: Mapping[str, str]) -> 
 
 def _format_of(snapshot: Snapshot) -> str:
     first = first_with_bytes(snapshot.files)
-    assert first is not None  # a snapshot without files has a table; otherwise the read was refused before
+    assert first is not None  # without files and without a table, the read was refused before
     known = format_of_name(first.path)
     if known is not None:
         for file in snapshot.files:

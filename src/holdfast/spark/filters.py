@@ -115,7 +115,7 @@ def is_in(field: Any, values: pa.Array) -> Any:
 
 
 def _are_local(texts: Sequence[str]) -> bool:
-    """Check whether some of the strings are timestamps without a zone."""
+    """Check whether any of the strings is a timestamp without a zone."""
     for text in texts:
         try:
             if datetime.datetime.fromisoformat(text).tzinfo is None:

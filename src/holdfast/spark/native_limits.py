@@ -18,7 +18,7 @@ _TIME_PARSER = "spark.sql.legacy.timeParserPolicy"
 _TIME = re.compile(r"\btime\(\d\)")
 _TIME_TYPE = "spark.sql.timeType.enabled"
 _FIELD_IDS = "spark.sql.parquet.fieldId.read.enabled"
-# Session settings that no option of a read overrides, with the value with which both readers return the same. A setting
+# Session settings that no option of a read overrides, and the value under which both readers return the same. A setting
 # that a Spark release does not have counts as unset.
 _SETTINGS: Mapping[str, str] = {
     "spark.sql.caseSensitive": "false",

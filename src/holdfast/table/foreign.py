@@ -41,7 +41,7 @@ def refuse_foreign_write(ctx: CommitContext) -> None:
     destination, and of four more in each folder above it.
 
     Raises:
-        InvalidRequestError: there is such a table; the error says of which kind. Folders above the destination are not
+        InvalidRequestError: there is such a table; the error names its kind. Folders above the destination are not
             checked if listing them is not permitted.
     """
 
@@ -74,7 +74,7 @@ def refuse_foreign_read(ctx: CommitContext, *, by_spark: bool = False) -> None:
         by_spark: whether the table is read by Spark's own reader, which understands the metadata of Spark's streams.
 
     Raises:
-        InvalidRequestError: it is such a table; the error says of which kind.
+        InvalidRequestError: it is such a table; the error names its kind.
     """
     kind = _kind(ctx, ctx.prefix)
     if kind is not None and not (by_spark and kind is _STREAM):

@@ -23,7 +23,7 @@ class StoreFile(io.RawIOBase):
         size_bytes: the object's size from a listing, which saves a request.
         etag: the object's etag from the same listing, so that all ranges are from the same version of the object. Empty
             only for objects that cannot be replaced.
-        read_ahead_bytes: see above.
+        read_ahead_bytes: the size of the buffer.
 
     Raises:
         NotFoundError: on reading, the object was deleted: list again.

@@ -130,7 +130,7 @@ def read_records(
 
     Args:
         source: the file, read from its current position.
-        codec: a pyarrow codec, empty for none.
+        codec: a pyarrow codec; empty for none.
         make_dialect: returns the dialect for a line end.
         line_end: the end of a line; empty to detect it from the file's first line.
 
@@ -308,7 +308,7 @@ class _Scanner:
         return position + (self._text.count("\n", 0, position) if self._dialect.line_end == "\r\n" else 0)
 
     def record(self) -> Record | None:
-        """Return the next record's values: an empty list for a blank line, None if the record may be incomplete."""
+        """Return the next record's values: an empty list for a blank line; None if the record may be incomplete."""
         text, separator, quote = self._text, self._dialect.separator, self._dialect.quote
         row: Record = []
         if text[self.at] == "\n":

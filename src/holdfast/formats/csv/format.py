@@ -5,8 +5,8 @@ the separator, a quote, the escape character, a line end, or a leading or traili
 character precedes quotes and itself. To read a value with a line end, Spark needs ``multiLine``.
 
 Reading: the records come from `csv.dialect`, which follows Spark's parser, and the values from `lines.values`. Columns
-are found by the names in the header if there is one, otherwise by position. A record with fewer values than columns is
-filled with nulls; a record with more values is rejected.
+are identified by the names in the header, or by position if there is no header. A record with fewer values than columns
+is filled with nulls; a record with more values is rejected.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class CsvOptions(FormatOptions):
 
 
 def _dialect(options: CsvOptions, line_end: str = "\n") -> Dialect:
-    """Return the dialect of the options.
+    """Return the dialect for the options.
 
     Raises:
         InvalidRequestError: the characters are ambiguous.

@@ -43,7 +43,7 @@ class SeenColumns:
 
     Attributes:
         types: the columns' types by name; None for a column with only nulls.
-        by_name: whether the names come from a header; otherwise columns match by position.
+        by_name: whether the names come from a header; if not, columns match by position.
     """
 
     types: Mapping[str, pa.DataType | None]

@@ -73,7 +73,7 @@ def _stored_leaf(array: Any, kind: pa.DataType) -> Any:
     return array if array.type.equals(kind) else array.cast(kind)
 
 
-# --- instants ---------------------------------------------------------------------------------------------------------
+# --- timestamps -------------------------------------------------------------------------------------------------------
 def split_instants(table: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Split a table into two with the same schema: one with the timestamps' whole seconds, one with their fractions.
 

@@ -145,7 +145,7 @@ class _Needs:
             return
         if least < _FIRST_US and not self.holds_old_instants:
             raise InvalidRequestError(
-                "ORC cannot store timestamps before 1900 for readers in all time zones: use parquet, or oldInstants=utc",
+                "ORC cannot store timestamps before 1900 for readers in every zone: use parquet, or oldInstants=utc",
                 column=path,
             )
         early = pc.filter(micros, pc.less(micros, 0))

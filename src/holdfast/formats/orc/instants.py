@@ -146,9 +146,9 @@ def _with_gregorian_dates(array: Any) -> Any:
     return _with_children(array, [_with_gregorian_dates(child) for child in child_arrays(array)])
 
 
-# --- instants ---------------------------------------------------------------------------------------------------------
+# --- timestamps -------------------------------------------------------------------------------------------------------
 def _instants(whole: Any, fractions: Any, zone: str) -> Any:
-    """Compute microseconds from stored seconds and from fractions, given as timestamps in 2015's first second in UTC."""
+    """Compute microseconds from stored seconds and from fractions, given as timestamps in 2015's first second."""
     nanos = pc.subtract(fractions.cast(pa.int64()), _BASE_S * 1_000_000_000)
     try:
         stored = pc.add_checked(whole, _base_s(zone))

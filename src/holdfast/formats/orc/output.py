@@ -77,7 +77,7 @@ class OrcOutput:
 
         Args:
             seconds: the rows, with the timestamps in whole seconds.
-            fractions: as many rows with the same schema, of which only the fractions of timestamps are used.
+            fractions: the same number of rows with the same schema; only the fractions of their timestamps are used.
         """
         self._end_encoder()
         if not self._sent:
@@ -133,7 +133,7 @@ class OrcOutput:
 
 
 class _HoldingSink:
-    """A sink that forwards to another one until it is told to hold the data."""
+    """A sink that forwards data to another sink until `hold` is called."""
 
     def __init__(self, send: Callable[[bytes | memoryview], int]) -> None:
         self._send = send
@@ -141,7 +141,7 @@ class _HoldingSink:
         self.data = bytearray()
 
     def hold(self) -> None:
-        """Keep all further data instead of forwarding it."""
+        """Hold all further data instead of forwarding it."""
         self._holds = True
 
     def write(self, data: bytes | memoryview, /) -> int:

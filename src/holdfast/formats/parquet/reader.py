@@ -115,7 +115,7 @@ class SparkFile:
         return [group for group in groups if group in kept or self._may_hide_nan(group, names)]
 
     def _may_hide_nan(self, group: int, names: Collection[str]) -> bool:
-        """Check whether the statistics claim a single value for a column, which may also contain NaN: they ignore it."""
+        """Check whether statistics claim a single value for a column, which may still contain NaN: they ignore NaN."""
         columns = self.metadata.row_group(group)
         for column in (columns.column(index) for index in range(columns.num_columns if names else 0)):
             found = column.statistics if column.path_in_schema in names else None

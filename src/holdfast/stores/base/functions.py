@@ -189,7 +189,7 @@ def check_delete(keys: Sequence[str]) -> None:
 
 
 def check_parts(key: str, parts: Sequence[Part]) -> None:
-    """Reject a list of parts with which `MultipartStore.complete_upload` could not complete any upload.
+    """Reject a list of parts that `MultipartStore.complete_upload` would not accept for any upload.
 
     Raises:
         InvalidRequestError: there are none, or they are not numbered from 1 without gaps.

@@ -146,7 +146,7 @@ class S3Connection:
             read_timeout=options.read_timeout_s,
             max_pool_connections=options.max_connections,
             retries={"total_max_attempts": 1, "mode": "standard"},
-            user_agent="holdfast",  # otherwise built anew for every request: 5 % of its CPU time
+            user_agent="holdfast",  # the default is built anew for every request: 5 % of its CPU time
             parameter_validation=False,  # the arguments are known to be valid: another 5 %
             s3={"addressing_style": options.addressing_style},
             request_checksum_calculation="when_required",  # older and compatible servers lack the new ones

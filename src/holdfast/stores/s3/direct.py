@@ -62,7 +62,7 @@ class Answer:
         return self.status in (301, 307) or self.text("Code") in _ELSEWHERE
 
     def refusal(self, operation: str) -> ClientError:
-        """Return the error that botocore's own call would raise; an unexpected response counts as a server error."""
+        """Return the same error as botocore's own call; an unexpected response counts as a server error."""
         succeeded = self.status < 300
         code = self.text("Code") or ("" if succeeded else str(self.status))
         metadata = {"HTTPStatusCode": 500 if succeeded else self.status, "RequestId": self.text("RequestId")}
@@ -75,13 +75,13 @@ def _local(tag: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """Where requests for a bucket are sent.
+    """The address to which requests for a bucket are sent.
 
     Attributes:
         address: the part of the bucket's URLs before the key, as botocore builds it.
         host: value of the Host header.
         path: the path in `address`.
-        region: for signatures.
+        region: the region for signatures.
         pool: the client's connection pool (urllib3's); None to use botocore's session.
         read_timeout_s: how long a response may take.
     """

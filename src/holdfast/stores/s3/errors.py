@@ -24,7 +24,7 @@ __all__ = ["BULK_DELETE_REFUSED", "Effect", "Request", "code_of", "status_of", "
 
 
 class Effect(enum.Enum):
-    """What a request changes if the server executes it. Decides what a lost reply means."""
+    """The change that a request makes if the server executes it. Decides what a lost reply means."""
 
     NONE = "reads, or changes only what no reader sees and what may be repeated"
     VISIBLE = "changes what readers see"
