@@ -5,8 +5,8 @@ Other packages add a store by registering its `StoreProvider` as an entry point,
     [project.entry-points."holdfast.stores"]
     sqlite = "holdfast_sqlite:PROVIDER"
 
-Entry points are searched only for schemes that no built-in provider has, because that search reads the metadata of
-every installed package.
+Entry points are searched only for schemes and options that no built-in provider has, because that search reads the
+metadata of every installed package.
 """
 
 from __future__ import annotations

@@ -124,6 +124,6 @@ def _why_no_path(url: str) -> str:
         return "the url starts with a space: remove it"
     if scheme != "file" and LOST_SLASH.match(url):
         if has_provider(scheme):
-            return f"two slashes follow the scheme: write {scheme}://"
+            return f"two slashes must follow the scheme: write {scheme}://"
         return f"no store has the url scheme {scheme}: use s3://bucket/key, or write ./ before a directory of this name"
     return ""

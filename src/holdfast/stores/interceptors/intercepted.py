@@ -95,7 +95,7 @@ class StoreCall:
 
 
 class Interceptor(Protocol):
-    """A function called in place of the store: it calls `proceed` at most once and returns its result, or raises an error."""
+    """A function called in place of the store; it calls `proceed` at most once and returns its result, or raises."""
 
     def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T: ...
 

@@ -135,6 +135,7 @@ def least_expiry_days(rules: Sequence[Mapping[str, Any]], prefix: str) -> float 
 def is_marker_refused(error: ClientError) -> bool:
     """Check whether a server rejects its own marker, as versitygw does beyond 1,000 pending uploads.
 
-    versitygw selects the keys after the marker's key, and then searches them in vain for the marker's upload.
+    versitygw selects the keys after the marker's key, and then searches these keys for the marker's upload, which is
+    not among them.
     """
     return code_of(error) == "InvalidArgument"
