@@ -59,7 +59,8 @@ def canonical(path: str) -> str:
     """Return the canonical form of a path or url; percent signs and spaces are taken literally.
 
     Raises:
-        InvalidRequestError: no store has the url's scheme, or the path contains credentials (never repeated).
+        InvalidRequestError: no store has the url's scheme, or the path contains credentials, which the message does not
+            repeat.
     """
     path = path.removeprefix(f"{PROTOCOL}://")
     found = _URL.fullmatch(path)

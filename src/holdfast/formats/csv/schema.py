@@ -183,7 +183,7 @@ def _is(parse: Any, text: str) -> bool:
 def _is_timestamp(text: str) -> bool:
     """Check whether Spark infers a timestamp from the text; digits beyond microseconds are allowed.
 
-    Unlike in Spark, a time without a date, which would be a time of today, is not a timestamp.
+    A time without a date, which Spark reads as a time of today, is not a timestamp here.
     """
     bare = re.sub(r"(\.\d{6})\d+", r"\1", text.strip())
     return _is(lambda one: timestamp_micros(one, "UTC"), bare)

@@ -75,7 +75,7 @@ def _inspect(source: BinaryIO, options: JsonOptions) -> pa.DataType:
 
 
 def _refuse_variant(path: str, kind: pa.DataType) -> None:
-    """Reject VARIANT, whose two parts are not fields of an object."""
+    """Reject VARIANT, because JSON objects do not contain its two parts as fields."""
     if special_struct(kind):
         raise InvalidRequestError(
             "VARIANT columns cannot be read from JSON here: read a string and use parse_json, or set reader=native",

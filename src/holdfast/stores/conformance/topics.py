@@ -14,7 +14,7 @@ __all__ = ["TOPICS", "Finding", "Topic", "Weight", "findings", "without_topic"]
 
 
 class Weight(enum.Enum):
-    """What depends on the checks of a topic."""
+    """The committers that require the checks of a topic."""
 
     DATA = "required by every committer"
     DECISION = "required by the decision of two_phase"
@@ -29,7 +29,7 @@ class Topic:
 
     Attributes:
         name: a few words for the report.
-        weight: what depends on the topic's checks.
+        weight: the committers that require the topic's checks.
         checks: names of checks; a name that ends in ``:`` stands for all checks with this prefix.
         otherwise: what happens if one of the checks fails.
     """

@@ -263,7 +263,7 @@ class LocalStore:
             self._tree.prune(os.path.dirname(path))
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
-        """List all pending uploads and unfinished files (of `put` and `open_write`), whether their writers live or not.
+        """List all pending uploads and unfinished files (of `put` and `open_write`), including those of dead writers.
 
         `abort_upload` deletes an unfinished file like an upload; another process cannot complete an unfinished file.
         """

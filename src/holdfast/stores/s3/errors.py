@@ -84,7 +84,7 @@ class Request:
     """A request, as errors describe it.
 
     Attributes:
-        operation: S3's name for it, e.g. ``PutObject``.
+        operation: S3's name for the request, e.g. ``PutObject``.
         key: the key, or the prefix of a listing.
         effect: whether a lost reply leaves the outcome unknown.
     """
