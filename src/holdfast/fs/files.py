@@ -148,10 +148,10 @@ class WritingFile(io.RawIOBase):
 
 
 class CompressedFile(io.BufferedIOBase):
-    """A file that is compressed while it is written, with the guarantee of the `WritingFile` below it.
+    """A file that is compressed while it is written, with the guarantee of the underlying `WritingFile`.
 
     Args:
-        packer: compresses what is written to it into `file`.
+        packer: a file object that compresses data and writes it to `file`.
     """
 
     def __init__(self, packer: Any, file: WritingFile) -> None:
@@ -169,7 +169,7 @@ class CompressedFile(io.BufferedIOBase):
         return int(self._packer.write(data))
 
     def close(self) -> None:
-        """Complete the file: most compressors write their end, but leave the file below open."""
+        """Complete the file and close the underlying file, which most compressors leave open."""
         if self.closed:
             return
         try:
@@ -186,7 +186,7 @@ class CompressedFile(io.BufferedIOBase):
             return
         super().close()
         self._file.discard()
-        with contextlib.suppress(Exception):  # it cannot write its end to a closed file
+        with contextlib.suppress(Exception):  # the compressor cannot write its end to a closed file
             self._packer.close()
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -196,7 +196,7 @@ class CompressedFile(io.BufferedIOBase):
             self.discard()
 
     def __del__(self) -> None:
-        if hasattr(self, "_file"):  # otherwise __init__ failed
+        if hasattr(self, "_file"):  # if not, __init__ failed
             self.discard()
 
 

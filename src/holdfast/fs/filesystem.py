@@ -62,7 +62,7 @@ def _compressed(path: str, compression: str | None, file: ReadingFile | WritingF
     """Return `file`, or a file that compresses into it or decompresses it.
 
     Args:
-        compression: name of a compression that fsspec knows, or ``infer`` to tell it from the end of `path`.
+        compression: name of a compression that fsspec knows, or ``infer`` to derive it from the extension of `path`.
     """
     name = get_compression(path, compression)
     if name is None:

@@ -119,7 +119,7 @@ class _Parser:
 
     # --- rules --------------------------------------------------------------------------------------------------------
     def take_fields(self, end: str) -> list[pa.Field]:
-        """Parse ``name [:] type [not null] [comment '…'], …`` until `end` is next; if it is empty, until the text ends."""
+        """Parse ``name [:] type [not null] [comment '…'], …`` up to `end`, or to the text's end if `end` is empty."""
         fields: list[pa.Field] = []
         while not (self.peek_is(end) if end else self._next >= len(self._tokens)):
             if fields:
