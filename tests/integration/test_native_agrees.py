@@ -374,5 +374,5 @@ def test_text_without_a_zone_is_of_the_session_where_directories_are_of_the_tabl
         for reader in READERS:
             found = holdfast.read(spark, str(tmp_path), reader=reader).selectExpr("unix_seconds(t)", "unix_seconds(p)")
             assert rows(found) == [f"({tokyo}, {new_york})", f"({new_york}, {new_york})"]
-        with pytest.raises(UnsupportedError, match="Spark takes one zone"):
+        with pytest.raises(UnsupportedError, match="Spark applies one zone"):
             holdfast.read(spark, str(tmp_path), reader="native")

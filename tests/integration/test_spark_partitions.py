@@ -113,7 +113,7 @@ def test_instants_are_the_same_in_a_session_of_another_zone(spark: SparkSession,
         ):
             assert sorted(read.selectExpr("id", seconds).collect()) == expected
         # In New York's directories the two would be one.
-        with pytest.raises(InvalidRequestError, match="an instant is ambiguous"):
+        with pytest.raises(InvalidRequestError, match="a timestamp is ambiguous"):
             holdfast.write(spark.sql(text), str(tmp_path / "u"), partition_by="at")
         assert visible(tmp_path / "u") == []
     finally:

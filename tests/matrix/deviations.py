@@ -212,7 +212,7 @@ _ORC = (
     Deviation(
         _by("holdfast", "orc", "-"),
         ("instant_early", "instant_old", "instant_bc"),
-        Fails("ORC cannot store instants before 1900", by_value=True),
+        Fails("ORC cannot store timestamps before 1900", by_value=True),
         "Java's ORC reader shifts them by the historical offset of the session's zone",
     ),
     Deviation(

@@ -125,10 +125,10 @@ class ReadBatches(Protocol[Opt]):  # type: ignore[misc]  # Opt is invariant in F
 
 @dataclass(frozen=True, kw_only=True)
 class Inference(Generic[Opt]):
-    """Functions that infer the schema of a format without types from the values of any number of files.
+    """Functions that infer a schema from the values of any number of files, for a format that does not store types.
 
     Attributes:
-        inspect: (source, options) to the findings from one file. Reads the file to its end, in chunks.
+        inspect: takes (source, options), reads the file to its end, in chunks, and returns the findings.
         merge: combines the findings from two files.
         schema: turns findings into a schema.
     """
@@ -146,23 +146,28 @@ class FileFormat(Generic[Opt]):
         name: the canonical name of the format.
         aliases: other names that `get_format` accepts.
         default_options: the options used when none are given.
-        parsers: option names as Spark users write them, in lower case, each with a function from the value to the
-            option fields that it sets. The function raises `InvalidRequestError` for an invalid value.
+        parsers: maps option names, as Spark users write them but in lower case, to functions. A function takes the
+            option's value and returns the option fields that it sets; it raises `InvalidRequestError` for an invalid
+            value.
         extension: the suffix of a file name, with the leading dot, e.g. ``.snappy.parquet``.
-        check_schema: raises `InvalidRequestError` that names the column, its type and the formats that support it.
-        open_writer: (sink, schema, options) to a `BatchWriter`. The caller has checked the schema.
-        read_schema: the schema of a file, from its footer or inferred from its values.
-        read_batches: (source, schema, columns, row_filter, options, row_groups) to record batches. `schema` describes
-            the rows in the file (CSV without a header has no other schema). The result has the given `columns` of it,
-            in that order and type: null where the file lacks a column, cast where the type differs. Only rows that
-            pass the filter are returned; the filter's columns are in the schema too. `row_groups` restricts the read
-            to one of the groups that `plan_splits` returned.
-        plan_splits: (source, options, bytes) to groups of row groups of about that size; ``[None]``: not splittable.
+        check_schema: raises `InvalidRequestError` if the format does not support a column; the error names the column,
+            its type and the formats that support it.
+        open_writer: takes (sink, schema, options) and returns a `BatchWriter`. The caller has checked the schema.
+        read_schema: takes (source, options) and returns the file's schema, from its footer or inferred from its values.
+        read_batches: takes (source, schema, columns, row_filter, options, row_groups) and yields record batches.
+            `schema` describes the rows in the file (CSV without a header has no other schema). Each batch has the given
+            `columns`, in that order and with the types in `schema`: a column that the file lacks is null, and values of
+            another type are cast. Only rows that pass the filter are returned; `schema` also contains the filter's
+            columns. `row_groups` restricts the read to one of the groups that `plan_splits` returned.
+        plan_splits: takes (source, options, bytes) and returns groups of row groups, each of about that size;
+            ``[None]`` if the file cannot be split.
         by_position: whether files identify columns by position only, so that all files must use the same order.
-        maybe_by_position: whether some files do, so that a reader must know all columns of the table.
-        reader_options: maps options to those that every reader of the written files must use, under Spark's names and
-            in one spelling each, defaults included. Files with equal reader options can be read together.
-        inference: how to infer the schema of many files; None where each file contains its own.
+        maybe_by_position: whether some files identify columns by position only, so that a reader must know all columns
+            of the table.
+        reader_options: takes the options, and returns those that every reader of the written files must use, including
+            defaults, under Spark's names and with one spelling for each value. Files with equal reader options can be
+            read together.
+        inference: how to infer the schema of many files; None if each file contains its own schema.
     """
 
     name: str
@@ -184,7 +189,7 @@ class FileFormat(Generic[Opt]):
         """Parse option strings. Names are matched case-insensitively.
 
         Returns:
-            The options, and the keys that this format does not know. The caller decides what to do with those.
+            The options, and the keys that this format does not know. The caller decides what to do with unknown keys.
 
         Raises:
             InvalidRequestError: a value is invalid, or two spellings of one option contradict each other.

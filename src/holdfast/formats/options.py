@@ -22,7 +22,7 @@ OptionParser = Callable[[str], Mapping[str, Any]]
 
 
 def choice(field: str, choices: Mapping[str, str]) -> OptionParser:
-    """Return a parser of a fixed set of words, in any case; `choices` maps each word to the field's value."""
+    """Return a parser for a fixed set of words, in any case; `choices` maps each word to the field's value."""
 
     def parse(value: str) -> Mapping[str, Any]:
         try:
@@ -34,7 +34,7 @@ def choice(field: str, choices: Mapping[str, str]) -> OptionParser:
 
 
 def boolean(field: str) -> OptionParser:
-    """Return a parser of ``true`` and ``false``, in any case."""
+    """Return a parser for ``true`` and ``false``, in any case."""
 
     def parse(value: str) -> Mapping[str, Any]:
         word = value.strip().lower()
@@ -46,7 +46,7 @@ def boolean(field: str) -> OptionParser:
 
 
 def integer(field: str, least: int, most: int) -> OptionParser:
-    """Return a parser of whole numbers from `least` to `most`."""
+    """Return a parser for whole numbers from `least` to `most`."""
 
     def parse(value: str) -> Mapping[str, Any]:
         try:
@@ -61,7 +61,7 @@ def integer(field: str, least: int, most: int) -> OptionParser:
 
 
 def single_character(field: str) -> OptionParser:
-    """Return a parser of one ASCII character; ``\\t`` stands for a tab, as in Spark."""
+    """Return a parser for one ASCII character; ``\\t`` stands for a tab, as in Spark."""
 
     def parse(value: str) -> Mapping[str, Any]:
         character = "\t" if value == "\\t" else value
@@ -78,7 +78,7 @@ def text(field: str) -> OptionParser:
 
 
 def only(accepted: Iterable[str], instead: str) -> OptionParser:
-    """Return a parser of a Spark option of which only some values are supported.
+    """Return a parser for a Spark option that is supported only with some values.
 
     Args:
         accepted: the supported values.

@@ -1,6 +1,6 @@
 """Look up file formats by name and load each one when it is first requested.
 
-A process of a Spark job needs only one of them.
+A process of a Spark job needs only one format.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ __all__ = ["input_file", "output_stream"]
 
 
 class _SinkFile:
-    """A sink as the write-only file that `pyarrow.PythonFile` expects. Closing it leaves the sink open."""
+    """Adapt a sink to the write-only file that `pyarrow.PythonFile` expects. Closing it leaves the sink open."""
 
     def __init__(self, sink: ByteSink) -> None:
         self._sink = sink

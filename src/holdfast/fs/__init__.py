@@ -3,7 +3,7 @@
 Worked composition::
 
     fs = MagicFileSystem(endpoint="http://127.0.0.1:8333")
-    with fs.open(f"{work_path}/images/0001.tar", "wb") as file:   # work_path: of a running task attempt of `magic`
+    with fs.open(f"{work_path}/images/0001.tar", "wb") as file:   # work_path is that of a running task of `magic`
         file.write(b"...")                                         # images/0001.tar is invisible until the job commits
 """
 

@@ -22,7 +22,7 @@ __all__ = ["CompressedFile", "PlainSink", "ReadingFile", "WritingFile", "Writing
 
 
 class PlainSink:
-    """A file that becomes visible at its key on close: through one put if it is small, else a multipart upload."""
+    """A file that becomes visible at its key on close: through one put if it is small, else through an upload."""
 
     def __init__(self, ctx: CommitContext, key: str, *, background: BackgroundExecutor, budget: PartBudget) -> None:
         self.path = key
@@ -77,12 +77,13 @@ class PlainSink:
 class WritingFile(io.RawIOBase):
     """A file that is written sequentially.
 
-    Guarantee: the file counts once `close` returns, and never after an error: leaving a ``with`` block with an error
-    discards the file, and so does dropping the last reference to it.
+    Guarantee: the file takes effect only when `close` returns without an error. Leaving a ``with`` block with an error
+    discards the file, and so does dropping the last reference to an open file.
 
     Args:
         background: the executor of the sink; closed with the file.
-        drop_records: after a failed `close`, removes the records that it may have written besides the sink's bytes.
+        drop_records: after a failed `close`, removes the records that `close` may have written besides the sink's
+            bytes.
     """
 
     def __init__(
@@ -142,15 +143,15 @@ class WritingFile(io.RawIOBase):
             self.discard()
 
     def __del__(self) -> None:
-        if hasattr(self, "_background"):  # otherwise __init__ failed
+        if hasattr(self, "_background"):  # if not, __init__ failed
             self.discard()
 
 
 class CompressedFile(io.BufferedIOBase):
-    """A file that is compressed while it is written, with the guarantee of the `WritingFile` below it.
+    """A file that is compressed while it is written, with the guarantee of the underlying `WritingFile`.
 
     Args:
-        packer: compresses what is written to it into `file`.
+        packer: a file object that compresses data and writes it to `file`.
     """
 
     def __init__(self, packer: Any, file: WritingFile) -> None:
@@ -168,7 +169,7 @@ class CompressedFile(io.BufferedIOBase):
         return int(self._packer.write(data))
 
     def close(self) -> None:
-        """Complete the file: most compressors write their end, but leave the file below open."""
+        """Complete the file and close the underlying file, which most compressors leave open."""
         if self.closed:
             return
         try:
@@ -185,7 +186,7 @@ class CompressedFile(io.BufferedIOBase):
             return
         super().close()
         self._file.discard()
-        with contextlib.suppress(Exception):  # it cannot write its end to a closed file
+        with contextlib.suppress(Exception):  # the compressor cannot write its end to a closed file
             self._packer.close()
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -195,7 +196,7 @@ class CompressedFile(io.BufferedIOBase):
             self.discard()
 
     def __del__(self) -> None:
-        if hasattr(self, "_file"):  # otherwise __init__ failed
+        if hasattr(self, "_file"):  # if not, __init__ failed
             self.discard()
 
 

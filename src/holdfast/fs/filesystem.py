@@ -1,8 +1,8 @@
-"""Implement an fsspec filesystem in which a file below a magic path is a pending upload to its final place.
+"""Implement an fsspec filesystem in which a file below a magic path is a pending upload to its final path.
 
-It lets programs that know nothing of commits write through the committer `magic`. They get the directory of a running
-task attempt (``task.work_path``), and the files that they write below it become visible when the job commits, or never
-(paper 000, VI.A).
+It lets programs that know nothing about commits write through the committer `magic`. Such a program gets the directory
+of a running task attempt (``task.work_path``), and the files that it writes below this directory become visible when
+the job commits, or never (paper 000, VI.A).
 
 All other paths behave as in an ordinary object store: a path is a key, and a directory is a common prefix of keys.
 """
@@ -63,7 +63,7 @@ def _compressed(path: str, compression: str | None, file: ReadingFile | WritingF
     """Return `file`, or a file that compresses into it or decompresses it.
 
     Args:
-        compression: name of a compression that fsspec knows, or ``infer`` to tell it from the end of `path`.
+        compression: name of a compression that fsspec knows, or ``infer`` to derive it from the extension of `path`.
     """
     name = get_compression(path, compression)
     if name is None:
@@ -75,10 +75,10 @@ def _compressed(path: str, compression: str | None, file: ReadingFile | WritingF
 class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships no types
     """The stores of ``s3://``, ``file://`` and ``memory://`` urls, with magic paths.
 
-    Guarantee: a file that was closed below a magic path is pending: it is invisible at its final place, and appears as
-    an empty file at the magic path, as in Hadoop. Deleting it there aborts its upload. Any other file is completely
-    visible once it is closed. A file whose ``with`` block ends with an error is discarded. But ``fsspec.open`` and
-    pyarrow close their files even then; such a file is dropped only if its task fails.
+    Guarantee: a file that was closed below a magic path is pending: it is invisible at its final path, and appears as
+    an empty file at the magic path, as in Hadoop. Deleting this empty file aborts the upload. Any other file is
+    completely visible once it is closed. A file whose ``with`` block ends with an error is discarded. But
+    ``fsspec.open`` and pyarrow close their files even after an error; such a file is dropped only if its task fails.
 
     `repr` and `to_json` never show credentials. Pickling keeps them, so that Spark and Dask can send the filesystem to
     their workers. Listings are not cached.
@@ -92,7 +92,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
         part_size_bytes: size of an upload's parts, and of a file's buffer in memory.
 
     Raises:
-        InvalidRequestError: an option is unknown; suggests the nearest one.
+        InvalidRequestError: an option is unknown; the message suggests the nearest one.
     """
 
     protocol = PROTOCOL
@@ -110,9 +110,9 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
 
     @classmethod
     def over(cls, ctx: CommitContext) -> MagicFileSystem:
-        """Return a filesystem for the store of an open context alone, with the context's environment and settings.
+        """Return a filesystem for only the store of an open context, with the context's environment and settings.
 
-        It cannot be pickled. The caller closes the context.
+        The filesystem cannot be pickled. The caller closes the context.
         """
         filesystem: MagicFileSystem = cls(skip_instance_cache=True)
         filesystem._bound = locate(canonical(ctx.url)).root
@@ -130,7 +130,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
         return super().__reduce__()
 
     def to_dict(self, **_options: Any) -> dict[str, Any]:
-        """Return the arguments for `from_dict`, without credentials: the reader's environment must provide them."""
+        """Return the arguments for `from_dict`, without credentials: the reading process must have its own."""
         name = f"{type(self).__module__}:{type(self).__name__}"
         return {"cls": name, "protocol": PROTOCOL, "args": [], **self._shown()}
 
@@ -215,7 +215,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
         return dict(sorted(found.items())) if detail else sorted(found)
 
     def _below(self, where: Location, depth: int | None) -> Iterator[dict[str, Any]]:
-        """Yield the entries of files and directories down to `depth`; a directory may come more than once."""
+        """Yield the entries of files and directories down to `depth`; a directory may occur more than once."""
         _where, store = self._store(where.path(where.key))
         prefix = f"{where.key}/" if where.key else ""
         for found in iter_objects(store, prefix, markers=True):

@@ -7,7 +7,7 @@ A canonical path has no ``://``, because some users of fsspec split and join pat
     file:///data/a                       file:/data/a
     other://name/a/b                     other:name/a/b, for the store of another package
 
-Each may start with ``holdfast-magic://``.
+Each of these paths may start with ``holdfast-magic://``.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def canonical(path: str) -> str:
     """Return the canonical form of a path or url; percent signs and spaces are taken literally.
 
     Raises:
-        InvalidRequestError: no store has the url's scheme, or the path contains credentials (never repeated).
+        InvalidRequestError: no store has the url's scheme, or the path contains credentials, which the message does not
+            repeat.
     """
     path = path.removeprefix(f"{PROTOCOL}://")
     found = _URL.fullmatch(path)

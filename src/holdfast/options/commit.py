@@ -1,4 +1,4 @@
-"""Parse the options of a commit, including those of Hadoop's committers, which have Hadoop's names where they exist."""
+"""Parse the options of a commit, including the options of Hadoop's committers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def parse_commit_settings(given: GivenOptions) -> CommitSettings:
     """Parse the settings of a commit. Options that were not given keep the defaults of `CommitSettings`.
 
     Raises:
-        InvalidRequestError: names the option and the values that it takes.
+        InvalidRequestError: an option is invalid; the error names the option and the values that it takes.
     """
     defaults, hadoop = CommitSettings(), HadoopSettings()
     part_size = given.take("partSize", lambda text: as_size(text, least=5 * MIB))

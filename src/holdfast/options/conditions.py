@@ -1,4 +1,4 @@
-"""Parse the row conditions of a read, from Python values or from text. `holdfast.spark.filters` applies them."""
+"""Parse the row conditions of a read from Python values or from text. `holdfast.spark.filters` applies them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in")
 
 @dataclass(frozen=True)
 class Condition:
-    """``column operator value``. A null in the column does not meet it, and NaN meets only ``!=``."""
+    """``column operator value``. A null in the column does not meet any condition, and NaN meets only ``!=``."""
 
     column: str
     operator: str
@@ -28,7 +28,7 @@ def parse_conditions(text: str) -> tuple[Condition, ...]:
     """Parse the option ``filters``: JSON such as ``[["month", "=", 1], ["day", "in", [1, 2]]]``.
 
     Raises:
-        InvalidRequestError: the text is not a list of conditions; shows an example.
+        InvalidRequestError: the text is not a list of conditions; the message shows an example.
     """
     try:
         triples = json.loads(text)
@@ -50,7 +50,7 @@ def _condition(column: object, operator: object, value: object) -> Condition:
 
 
 def conditions_text(conditions: Sequence[object]) -> str:
-    """Encode conditions in Python values as the option ``filters``; dates, timestamps and decimals become text.
+    """Encode conditions with Python values as the option ``filters``; dates, timestamps and decimals become text.
 
     Raises:
         InvalidRequestError: a condition is malformed, or its value has an unsupported type.
@@ -62,7 +62,7 @@ def conditions_text(conditions: Sequence[object]) -> str:
 
 
 def _plain(value: object) -> object:
-    """Convert a value that JSON cannot express. Refuse other types, whose text would be compared as a string."""
+    """Convert a value that JSON cannot express; refuse other types, whose text would be compared as a string."""
     if isinstance(value, set | frozenset):
         return list(value)
     if isinstance(value, datetime.date | datetime.time | Decimal):

@@ -17,8 +17,8 @@ __all__ = ["FormatRequest"]
 class FormatRequest:
     """A file format by name, with its options as strings.
 
-    Only the strings travel between processes. Each process parses them when it first needs them: one that only
-    carries them, such as a job commit, never loads the format.
+    Only the strings travel between processes. Each process parses the strings when it first needs the options: a
+    process that only passes them on, such as one that commits a job, never loads the format.
 
     Attributes:
         name: the format's name.
@@ -48,10 +48,10 @@ class FormatRequest:
         return self.file_format.parse_options(self.strings)
 
     def check(self, known: Iterable[str]) -> FormatRequest:
-        """Return self, once every option is parsed and known.
+        """Check that every option is known and can be parsed; return self.
 
         Args:
-            known: names of options that are valid beside those of the format; only used for suggestions.
+            known: names of options that are valid besides those of the format; only used for suggestions.
 
         Raises:
             InvalidRequestError: an option is unknown, or its value is invalid.

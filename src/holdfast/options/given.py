@@ -1,4 +1,4 @@
-"""Collect the options of a call and hand each of them to its parser."""
+"""Collect the options of a call and pass each of them to its parser."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class GivenOptions:
         return {name: one.text for name, one in self._rest.items()}
 
     def learn(self, names: Iterable[str]) -> None:
-        """Add names that the value of another option made valid."""
+        """Add names of options that are valid because of the value of another option."""
         for name in names:
             if name not in self.known:
                 self.known = (*self.known, name)
@@ -117,7 +117,7 @@ def _parsed(name: str, value: str, parse: Callable[[str], T], secret: bool) -> T
 
 
 def _same_text(one: str, other: str) -> bool:
-    """Check whether two values are equal in every format. The format may not be known yet."""
+    """Check whether two values mean the same in every file format, because the format may not be known yet."""
     return one == other or one.lower() == other.lower() in ("true", "false")
 
 
@@ -130,14 +130,15 @@ def _contradiction(one: GivenOption, other: GivenOption) -> InvalidRequestError:
 
 
 def refuse_unknown(unknown: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse options that nothing knows.
+    """Refuse options that are not valid in this call.
 
     Args:
-        unknown: their names, as given.
-        known: the names that are valid here, the chosen format's included.
+        unknown: the names of the invalid options, as given.
+        known: the names that are valid in this call, including those of the chosen format.
 
     Raises:
-        InvalidRequestError: suggests the nearest valid name, or the format that has an option of this name.
+        InvalidRequestError: there are unknown options; the message suggests the nearest valid name, or the format that
+            has an option with this name.
     """
     unknown = tuple(unknown)
     if not unknown:

@@ -17,12 +17,12 @@ JOB_KEYS = (*LOCATION_KEYS, "committer", *COMMIT_KEYS)
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
-    """A job whose tasks write files of any kind; any process can carry it out.
+    """The parsed options of a job whose tasks write files of any kind; any process can carry the job out.
 
     Attributes:
         store: the destination.
         committer: name of the committer.
-        settings: of the commit.
+        settings: the settings of the commit.
     """
 
     store: LocationOptions
@@ -34,7 +34,7 @@ def parse_job_options(options: OptionSource) -> JobOptions:
     """Parse the options of `holdfast.job`.
 
     Raises:
-        InvalidRequestError: an option is unknown or invalid; says how to fix it.
+        InvalidRequestError: an option is unknown or invalid; the message says how to fix it.
     """
     given = given_options(options, JOB_KEYS)
     refuse_unknown(given.rest, given.known)

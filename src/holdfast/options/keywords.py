@@ -1,7 +1,7 @@
 """Turn the keywords and options of a Python call into options, as Spark and the parsers take them.
 
-A keyword that is left out gives no option, whatever its default. A value that is given twice, as a keyword and as an
-option say, must be the same both times: `GivenOptions` checks that after parsing.
+A keyword that is left out gives no option, whatever its default. A value that is given twice, for example as a keyword
+and as an option, must be the same both times: `GivenOptions` checks this after parsing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PATHS = frozenset({"path", "scratchdir", "shareddir", "reportdir"})
 
 # --- keywords ---------------------------------------------------------------------------------------------------------
 def from_text(name: str, value: object, keyword: str) -> list[GivenOption]:
-    """Build the option that a keyword sets; None sets none.
+    """Build the option that a keyword sets; the value None sets no option.
 
     Raises:
         InvalidRequestError: the value is not a string.
@@ -90,7 +90,7 @@ def from_mode(mode: object, keyword: str = "mode") -> tuple[bool, list[GivenOpti
 
 
 def from_columns(name: str, value: object, keyword: str) -> list[GivenOption]:
-    """Build an option from one column name or several; None and an empty list set none.
+    """Build an option from one column name or several; None and an empty list set no option.
 
     Raises:
         InvalidRequestError: see `column_names`.
@@ -118,10 +118,10 @@ def from_conditions(name: str, value: object, keyword: str) -> list[GivenOption]
 
 
 def column_names(value: object, keyword: str) -> tuple[str, ...]:
-    """Return one column name, or several in their order.
+    """Return the column names in a keyword's value, which is one name or a sequence of names.
 
     Raises:
-        InvalidRequestError: the value holds something other than names, or has no order.
+        InvalidRequestError: the value contains something other than names, or has no order.
     """
     if isinstance(value, str):
         return (value,)
@@ -155,7 +155,7 @@ def as_flag(value: object, keyword: str) -> bool:
 
 # --- options ----------------------------------------------------------------------------------------------------------
 def from_options(options: Mapping[str, object]) -> list[GivenOption]:
-    """Build options from Python values: True becomes ``true``, None sets none. Names match in any case.
+    """Build options from Python values: True becomes ``true``, and None sets no option. Names match in any case.
 
     Raises:
         InvalidRequestError: a value has no string form. The error does not show the value: it may be a secret.
@@ -174,7 +174,7 @@ def from_options(options: Mapping[str, object]) -> list[GivenOption]:
 
 def _option_text(value: object, spelled: str) -> str:
     if isinstance(value, str):
-        return str.__str__(value)  # also the value of an Enum that is a str
+        return str.__str__(value)  # for an Enum that is a str, its value
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, os.PathLike) and isinstance(path := os.fspath(value), str):
@@ -199,7 +199,7 @@ def with_absolute_paths(given: Iterable[GivenOption]) -> list[GivenOption]:
 
 
 def to_strings(given: Iterable[GivenOption]) -> dict[str, str]:
-    """Return options as strings for Spark. Parse them first: parsing refuses contradictory ones."""
+    """Return options as strings for Spark. Parse the options before, because parsing refuses contradictory ones."""
     strings: dict[str, str] = {}
     for one in given:
         strings.setdefault(one.name, one.text)

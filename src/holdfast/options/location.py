@@ -16,7 +16,7 @@ from holdfast.stores.registry import BUILT_IN, providers_for, take_store_options
 __all__ = ["LOCATION_KEYS", "LocationOptions", "given_options", "parse_location"]
 
 LOCATION_KEYS = ("path", "threads", *(spec.name for provider in BUILT_IN for spec in provider.specs))
-"""Names of the options that `parse_location` takes; those of stores from other packages come on top."""
+"""Names of the options that `parse_location` takes, except those of stores from other packages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,8 @@ class LocationOptions:
     Attributes:
         url: the destination, as the user wrote it.
         store_options: how to reach the stores; their repr shows no secret.
-        threads: concurrent calls to the store from the driver; 32 saturate what one Python process can sign.
+        threads: number of concurrent calls to the store from the driver; 32 threads send as many requests as one Python
+            process can sign.
     """
 
     url: str
@@ -37,8 +38,9 @@ class LocationOptions:
         """Open the destination in this process; the caller closes it.
 
         Args:
-            settings: of the commit; None for the defaults.
-            committer: name of the committer that will run: some need staging directories. Empty for a read.
+            settings: the settings of the commit; None for the defaults.
+            committer: name of the committer that will run, because some committers need staging directories. Empty for
+                a read.
         """
         return open_context(
             self.url,
@@ -50,7 +52,7 @@ class LocationOptions:
 
 
 def given_options(options: OptionSource, known: Sequence[str]) -> GivenOptions:
-    """Collect the options of a call that takes `known` ones, and those of the stores that its URLs name.
+    """Collect the options of a call that takes the `known` ones and those of the stores that its URLs name.
 
     Raises:
         InvalidRequestError: see `GivenOptions`.

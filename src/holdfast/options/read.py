@@ -26,21 +26,22 @@ READ_KEYS = (
     "timeZone",
     "reader",
 )
-"""Names of the options that `parse_read_options` takes; those of the file format come on top."""
+"""Names of the options that `parse_read_options` takes, except those of the file format."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """A read.
+    """The parsed options of a read.
 
     Attributes:
-        store: what to read.
-        file_format: None: the format in the newest log entry, else the one that the file names imply.
-        format_options: strings, parsed once the format is known.
-        columns: the columns to read, None for all.
+        store: where the data to read is.
+        file_format: None means the format in the newest log entry, or, without one, the format that the file names
+            imply.
+        format_options: the format's options as strings, which are parsed once the format is known.
+        columns: the columns to read; None for all.
         conditions: only rows that meet all of them are read.
-        time_zone: the zone of timestamps in partition directories: the session's zone when they were written. None:
-            unknown.
+        time_zone: the time zone of timestamps in the names of partition directories, which is that of the session that
+            wrote them; None if unknown.
         push_filters: let Spark narrow the scan by a query's own conditions; only for a DataFrame that is used once.
         reader: ``native`` for Spark's own reader, ``python`` for Holdfast's, or ``auto`` for Spark's own where it reads
             the same rows.
@@ -63,8 +64,8 @@ def parse_read_options(options: OptionSource) -> ReadOptions:
     """Parse the options of a read.
 
     Raises:
-        InvalidRequestError: an option is unknown or invalid; says how to fix it. If the format is not given, the
-            format's options are checked later, once it is known.
+        InvalidRequestError: an option is unknown or invalid; the message says how to fix it. If the format is not
+            given, the format's options are checked later, once it is known.
     """
     given = given_options(options, READ_KEYS)
     store = parse_location(given)
@@ -73,7 +74,7 @@ def parse_read_options(options: OptionSource) -> ReadOptions:
         raise InvalidRequestError(
             "a schema is not an option: pass it to spark.read.format('holdfast').schema(…).load(url)", option="schema"
         )
-    given.take("partitionBy", as_columns)  # a view is read with the options that writing to it needs
+    given.take("partitionBy", as_columns)  # accepted for views, which are read and written with the same options
     if file_format is not None:
         FormatRequest(file_format, given.rest).check(given.known)
     return ReadOptions(

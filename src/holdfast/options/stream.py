@@ -13,16 +13,16 @@ from holdfast.options.write import WRITE_KEYS, WriteOptions, parse_write
 __all__ = ["STREAM_KEYS", "StreamOptions", "parse_stream_options"]
 
 STREAM_KEYS = (*WRITE_KEYS, "streamId", "checkpointLocation", "queryName")
-"""Names of the options that `parse_stream_options` takes; those of the file format come on top."""
+"""Names of the options that `parse_stream_options` takes, except those of the file format."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions:
-    """The writes of a stream.
+    """The parsed options of a stream's writes.
 
     Attributes:
         write: the options of each batch.
-        stream_id: the stream's name on the destination; empty: the query's id, which its checkpoint stores.
+        stream_id: the stream's name at the destination; empty for the query's id, which is stored in its checkpoint.
     """
 
     write: WriteOptions
@@ -33,11 +33,11 @@ def parse_stream_options(options: OptionSource, overwrite: bool) -> StreamOption
     """Parse the options of a stream's writes.
 
     Args:
-        options: of ``df.writeStream``, Spark's own ``checkpointLocation`` and ``queryName`` included.
-        overwrite: whether the output mode is ``complete``; the only other one that Spark lets through is ``append``.
+        options: the options of ``df.writeStream``, including Spark's own ``checkpointLocation`` and ``queryName``.
+        overwrite: whether the output mode is ``complete``; the only other mode that Spark allows here is ``append``.
 
     Raises:
-        InvalidRequestError: an option is unknown, invalid or not for streams; says how to fix it.
+        InvalidRequestError: an option is unknown, invalid or not for streams; the message says how to fix it.
     """
     given = given_options(options, STREAM_KEYS)
     for option, other in (("ifExists", "append"), ("partitionOverwriteMode", "static")):

@@ -62,7 +62,7 @@ def as_size(text: str, least: int) -> int:
 
 
 def as_name(text: str) -> str:
-    """Parse a name that appears in records and errors."""
+    """Parse a name that will appear in records and errors."""
     name = text.strip()
     if not name or len(name) > 200 or not name.isprintable():
         raise InvalidRequestError("not a name: write 1 to 200 printable characters")
@@ -70,7 +70,7 @@ def as_name(text: str) -> str:
 
 
 def as_place(text: str) -> str:
-    """Check a directory or URL that every process of the job must reach."""
+    """Check a directory or URL that every process of the job must be able to reach."""
     if not text.strip():
         raise InvalidRequestError("expected a directory or URL: give one, or leave the option out")
     if text.strip().lower().startswith("memory:"):
@@ -81,7 +81,7 @@ def as_place(text: str) -> str:
 
 
 def as_directory(text: str) -> str:
-    """Check a directory that exists on each machine on its own."""
+    """Check a local directory, which is a different one on each machine."""
     if not text.strip() or "://" in text:
         raise InvalidRequestError("expected a local directory: write a path such as /mnt/scratch")
     return text

@@ -43,12 +43,12 @@ WRITE_KEYS = (
     "timeZone",
     *COMMIT_KEYS,
 )
-"""Names of the options that `parse_write_options` takes; those of the file format come on top."""
+"""Names of the options that `parse_write_options` takes, except those of the file format."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WriteOptions:
-    """A batch write; any process can carry it out.
+    """The parsed options of a batch write; any process can carry the write out.
 
     Attributes:
         store: the destination.
@@ -56,14 +56,15 @@ class WriteOptions:
         committer: name of the committer.
         mode: what to do with existing data.
         partition_by: columns that become directories, as the user spelled them.
-        max_records_per_file: exact limit, None for none.
-        target_file_size_bytes: approximate size at which a file ends, None for no limit.
-        settings: of the commit.
+        max_records_per_file: exact limit; None for no limit.
+        target_file_size_bytes: approximate size at which a new file is started; None for no limit.
+        settings: the settings of the commit.
         write_id: the caller's own id for the write: at most one job is committed under it, however often the write is
             retried. Empty for none.
         token: identifies one call of the write, so that the call can find its job. Empty for none.
         merge_schema: let the rows add columns to the table and widen its types.
-        time_zone: the zone of timestamps in directory names, where the table does not define one yet; empty: unknown.
+        time_zone: the time zone of timestamps in directory names, unless the table already defines one; empty if
+            unknown.
     """
 
     store: LocationOptions
@@ -85,12 +86,12 @@ class WriteRequest:
     """The options of a write: parsed, and as the strings that Spark passes to the data source.
 
     Spark creates the data source in a separate process, to which it passes only strings. The caller's process parses
-    the options once; that process parses the strings again.
+    the options once, and the process of the data source parses the strings again.
 
     Attributes:
         options: the parsed options.
-        overwrite: whether Spark's save mode is ``overwrite``; the only other one that Spark lets through is ``append``.
-        strings: the options as Spark passes them; not part of the repr, since they may hold secrets.
+        overwrite: whether Spark's save mode is ``overwrite``; the only other mode that Spark allows here is ``append``.
+        strings: the options as Spark passes them; not part of the repr, since they may contain secrets.
     """
 
     options: WriteOptions
@@ -119,17 +120,17 @@ def parse_write_options(options: OptionSource, overwrite: bool) -> WriteOptions:
     """Parse the options of a batch write.
 
     Args:
-        options: of ``df.write``, names in any case; or those of a Python call.
-        overwrite: whether Spark's save mode is ``overwrite``; the only other one that Spark lets through is ``append``.
+        options: the options of ``df.write``, with names in any case, or those of a Python call.
+        overwrite: whether Spark's save mode is ``overwrite``; the only other mode that Spark allows here is ``append``.
 
     Raises:
-        InvalidRequestError: an option is unknown, invalid or contradicts another; says how to fix it.
+        InvalidRequestError: an option is unknown, invalid or contradicts another; the message says how to fix it.
     """
     return parse_write(given_options(options, WRITE_KEYS), overwrite)
 
 
 def parse_write(given: GivenOptions, overwrite: bool) -> WriteOptions:
-    """Parse a write from the options of a call that may take others as well.
+    """Parse the options of a write, in a call that may take other options as well.
 
     Args:
         overwrite: see `parse_write_options`.

@@ -2,13 +2,13 @@
 
 Spark applies a task's accumulator update when it accepts the task's result, and only then: failed attempts, and those
 that lost against a speculative copy, add nothing. But Spark computes a data set again if a second action needs it,
-perhaps with other partitions, or computes a part of it again if a stage's output or a cached block is lost. And it
-stops reading from a task that has produced as many rows as the action wants: then nothing is reported, and the task
-still succeeds. So each run leaves a mark in the store before it starts, and the driver compares marks with reports
-(C1, C3).
+perhaps with different partitions, and it computes a part of a data set again if a stage's output or a cached block is
+lost. And Spark stops reading from a task that has produced enough rows for the action: such a task reports nothing, but
+still succeeds. So each run leaves a mark in the store before it starts, and the driver compares marks with reports (C1,
+C3).
 
-Runs are told apart by their stage: within a stage partitions are fixed, even if the stage is run again. Two stages are
-two computations, whose runs are never mixed.
+Runs are distinguished by their stage: within a stage, partitions are fixed, even if the stage is run again. Two stages
+are two computations, whose runs are never mixed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class StageTasks:
 
     Attributes:
         count: number of tasks in its first run.
-        complete: whether it completed.
+        complete: whether the stage completed.
     """
 
     count: int
@@ -67,12 +67,12 @@ class StageTasks:
 
 @dataclass
 class _Stage:
-    """What one stage has run of a function over one data set.
+    """The runs of a function over one data set in one stage.
 
     Attributes:
-        started: partitions of which a run has started.
+        started: partitions for which a run has started.
         commits: the latest accepted run of each partition; repeated runs in a stage give the same rows.
-        arrived: for each of these partitions, the position of its report in order of arrival.
+        arrived: maps each of these partitions to the position of its report, in order of arrival.
     """
 
     started: set[int] = field(default_factory=set)
@@ -90,19 +90,19 @@ def accepted_commits(
     """Choose the commits that count: for each data set that the function was applied to, those of one complete stage.
 
     Guarantee: runs of two stages are never mixed. A stage counts only if no other stage has started a partition that it
-    lacks, and if it ran the function in each of its tasks. Where the data set is only a part of each stage (a union),
-    all these stages must be complete and have run the same partitions, so that none of them took rows from a cache. Of
-    several stages that could count, the newest does.
+    lacks, and if it ran the function in each of its tasks. If the data set is only a part of each stage that ran it (as
+    in a union), all these stages must be complete and have run the same partitions, so that none of them took rows from
+    a cache. If several stages could count, the newest one does.
 
     Args:
-        reports: in order of arrival.
+        reports: the tasks' reports, in order of arrival.
         started: every run that left a mark.
         tasks_of: returns what Spark knows about a stage, None if it has forgotten the stage.
         pins_attempts: see `Committer`.
 
     Raises:
         InvalidRequestError: a partition was read only in part, a function ran several times in one task, or it is
-            unclear which runs make up a data set. Nothing counts.
+            unclear which runs make up a data set. In all of these cases, nothing counts.
     """
     runs = [*started, *(report.run for report in reports)]
     _refuse_several_in_a_task(reports, runs)
@@ -166,7 +166,7 @@ def _whole_stage(stages: Mapping[int, _Stage], tasks_of: Callable[[int], StageTa
 
 
 def _require_latest(chosen: _Stage, stages: Mapping[int, _Stage]) -> None:
-    """Check that no later run replaced the output of a run that counts: both have the same task number."""
+    """Check that no later run with the same task number has replaced the output of a run that counts."""
     for stage in stages.values():
         for partition, number in stage.arrived.items():
             if number > chosen.arrived[partition]:

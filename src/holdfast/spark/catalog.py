@@ -27,7 +27,7 @@ _STREAM = "sql.streaming.queryId"  # in foreachBatch, the batch's own writes run
 
 
 def refuse_table_properties(options: Iterable[str]) -> None:
-    """Refuse a table when Spark asks for a schema: then the options show whether it is for the catalog.
+    """Refuse a catalog table when Spark asks for its schema, because the options then contain catalog properties.
 
     Raises:
         UnsupportedError: a table is being created.
@@ -37,7 +37,7 @@ def refuse_table_properties(options: Iterable[str]) -> None:
 
 
 def refuse_table(context: TaskContext) -> None:
-    """Refuse ``saveAsTable``, whose writer gets the same options as ``save``: only its tasks can tell them apart.
+    """Refuse ``saveAsTable``, whose writer gets the same options as for ``save``: only its tasks see the difference.
 
     Raises:
         UnsupportedError: a table is being created.
@@ -51,7 +51,7 @@ def require_path(options: Mapping[str, str]) -> None:
     """Check that there is a path: reads and writes of a catalog table have no options.
 
     Raises:
-        InvalidRequestError: there is none.
+        InvalidRequestError: there is no path.
     """
     if not any(name.lower() in ("path", "paths") for name in options):
         raise InvalidRequestError(

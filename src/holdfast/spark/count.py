@@ -27,11 +27,11 @@ def count(
     filters: Sequence[tuple[str, str, object]] | None = None,
     **options: object,
 ) -> int:
-    """Return how many rows `holdfast.read` with the same arguments has: whole jobs only, as of one instant.
+    """Count the rows that `holdfast.read` would return: those of whole jobs only, at a single point in time.
 
     Spark does not tell a Python source that a query only counts rows, and requests every column of every row. This
-    reads the footers of Parquet files instead, and otherwise only the columns of `filters`. Where Spark's own reader
-    can open the destination, that reader counts.
+    function reads only the footers of Parquet files, or, where footers are not enough, only the columns in `filters`.
+    If Spark's own reader can open the destination, that reader counts the rows.
 
     Args:
         spark: the session; its time zone and its own reader are used.
@@ -54,7 +54,7 @@ def count(
 
 
 def _count_here(options: ReadOptions) -> int:
-    """Count in this process, with the threads that the read may use; each holds a batch of the filters' columns."""
+    """Count in this process with the read's threads; each thread holds one batch of the filters' columns."""
     whole = infer_schema(replace(options, columns=None))
     names = {condition.column for condition in options.conditions}
     wanted = StructType([field for field in whole.fields if field.name in names])

@@ -31,7 +31,7 @@ def require_headers_in_order(
         table: the table as the log records it.
 
     Raises:
-        UnsupportedError: a file has another order; the Python reader, which uses the names, can read it.
+        UnsupportedError: a file has another order; the Python reader can read such a file, because it uses the names.
     """
     plain = choice.parsed("")
     if not (isinstance(plain, CsvOptions) and plain.header):

@@ -1,4 +1,4 @@
-"""Report Holdfast's errors to Spark's user in one sentence, instead of pages of stack traces."""
+"""Report Holdfast's errors to the Spark user in one sentence, instead of pages of stack traces."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _SHOWN = re.compile(r"holdfast\.errors\.(\w+Error): (.+)")
 def one_sentence() -> Iterator[None]:
     """Raise Holdfast's errors without causes and stack trace. Wraps everything that Spark calls in a worker process.
 
-    PySpark sends the whole traceback to the driver, which prints it together with the JVM's. It omits the traceback if
-    the variable below is set in the worker process, which ends after the error anyway.
+    PySpark sends the whole traceback to the driver, which prints it together with the JVM's. PySpark omits the
+    traceback if the environment variable below is set in the worker process, which ends after the error anyway.
     """
     try:
         yield
@@ -72,8 +72,8 @@ def find_worker_problem(text: str) -> HoldfastError | None:
         )
     if found := _VERSIONS.search(text):
         return UnsupportedError(
-            f"Spark's workers run another Python version than the driver: set PYSPARK_PYTHON to one of the same, "
-            f"{here}",
+            f"Spark's workers run another Python version than the driver: set PYSPARK_PYTHON to one of the "
+            f"same version, {here}",
             python=os.environ.get("PYSPARK_PYTHON", "python3"),
             workers=found[1],
             here=found[2],

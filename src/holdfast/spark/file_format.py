@@ -19,12 +19,12 @@ from holdfast.table.contract import decode_table
 __all__ = ["FormatChoice"]
 
 _STREAM_FORMATS = ("csv", "json", "text")
-_ZONED_FORMATS = ("csv", "json")  # these may hold timestamps without a zone
+_ZONED_FORMATS = ("csv", "json")  # these may contain timestamps without a zone
 
 
 @dataclass(frozen=True)
 class FormatChoice:
-    """A format and its option strings. It travels to tasks, so it holds plain values."""
+    """A format and its option strings. Spark sends it to tasks, so all fields are plain values."""
 
     name: str
     option_strings: Mapping[str, str] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class FormatChoice:
 
     @classmethod
     def of(cls, options: ReadOptions, snapshot: Snapshot) -> FormatChoice:
-        """Choose the format that the user gave, else that of the newest log entry, else the one that names imply.
+        """Choose the format that the user gave, else that of the newest log entry, else that of the file names.
 
         Raises:
             InvalidRequestError: the format is unknown, or an option does not fit the format or the table.
@@ -74,7 +74,7 @@ class FormatChoice:
         return settings
 
     def parsed(self, path: str) -> FormatOptions:
-        """Return the options for the file at `path`. The name of a text file determines its codec, as in Spark."""
+        """Return the options for the file at `path`. As in Spark, the names of text-based files determine the codec."""
         if self.name in _STREAM_FORMATS:
             return replace(self._options, codec=codec_of_name(path))  # type: ignore[call-arg]  # all of these have one
         return self._options
@@ -92,7 +92,7 @@ class FormatChoice:
 
 
 def _require_recorded(recorded: Mapping[str, str], given: Mapping[str, str]) -> None:
-    """Refuse options other than those the files were written with: they would give other rows."""
+    """Refuse options other than those with which the files were written: the read would return other rows."""
     for name, value in recorded.items():
         if given.get(name, value) != value:
             raise InvalidRequestError(
@@ -105,7 +105,7 @@ def _require_recorded(recorded: Mapping[str, str], given: Mapping[str, str]) -> 
 
 def _format_of(snapshot: Snapshot) -> str:
     first = first_with_bytes(snapshot.files)
-    assert first is not None  # a snapshot without files has a table; otherwise the read was refused before
+    assert first is not None  # without files and without a table, the read was refused before
     known = format_of_name(first.path)
     if known is not None:
         for file in snapshot.files:
@@ -119,6 +119,6 @@ def _format_of(snapshot: Snapshot) -> str:
                 )
         return known.name
     raise InvalidRequestError(
-        "the format cannot be told from the file names: give it (option fileFormat, --format on a command line)",
+        "the file names do not show the format: give it (option fileFormat, --format on a command line)",
         file=first.path,
     )

@@ -1,4 +1,4 @@
-"""Find the path by which Spark's own file systems see a destination."""
+"""Find the path under which Spark's own file systems see a destination."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _FILTER = "mapreduce.input.pathFilter.class"
 def hadoop_path(
     spark: SparkSession, ctx: CommitContext, store: LocationOptions, snapshot: Snapshot
 ) -> tuple[str | None, str]:
-    """Return the destination's path for Spark; or None, and the reason why Spark cannot open it.
+    """Return the destination's path for Spark and ``""``, or None and the reason why Spark cannot open it.
 
-    Guarantee: the path leads to the same data: the newest log entry has the same bytes there, or without a log the
-    first file has the same length. Spark may map a bucket's name to another server, which may hold a table of the same
-    name.
+    Guarantee: the path leads to the same data: at this path, the newest log entry has the same bytes or, without a log,
+    the first file has the same length. This is checked because Spark may be configured with another server, which may
+    have a bucket and a table with the same names.
 
     Args:
-        snapshot: has at least one file if there is no log entry.
+        snapshot: the data to read; must have at least one file if there is no log entry.
     """
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
@@ -59,7 +59,7 @@ def hadoop_path(
                 found = _is_same(jvm, file_system, path, ctx, snapshot)
             if not found:
                 return None, "Spark's file system does not see the destination"
-        # Check again as Spark will read: it reuses the file system that it created first, maybe with other keys.
+        # Check again with the file system that Spark will use: the one that it created first, maybe with other keys.
         file_system = jvm.org.apache.hadoop.fs.Path(path).getFileSystem(settings)
         if not _is_same(jvm, file_system, path, ctx, snapshot):
             return None, "Spark's file system does not see the destination"

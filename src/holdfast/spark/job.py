@@ -48,15 +48,15 @@ def job(
 ) -> Job:
     """Return a job for a ``with`` block: when the block ends, all files that its tasks wrote appear at once, or none.
 
-    Guarantee: only files of task attempts whose results Spark accepted appear, those of each partition once. An
-    exception in the block (also Ctrl-C) aborts the job and propagates. After `OutcomeUnknownError`, ``holdfast
-    recover`` reports the job's outcome and completes or aborts it. Committers other than the default guarantee less:
-    docs/reference/committers.md.
+    Guarantee: only files of task attempts whose results Spark accepted appear, and the files of each partition appear
+    once. An exception in the block (including Ctrl-C) aborts the job and propagates. After `OutcomeUnknownError`,
+    ``holdfast recover`` reports the job's outcome and completes or aborts it. Committers other than the default
+    guarantee less: docs/reference/committers.md.
 
     Args:
         spark: the session, of a classic Spark application.
         url: ``s3://bucket/key`` or a directory.
-        mode: ``append``; ``overwrite`` (replace everything, files of the same name included);
+        mode: ``append``; ``overwrite`` (replace everything, including files with the same names);
             ``overwrite-partitions`` (replace only the directories that are written to); ``fail`` (alias ``error``,
             ``errorifexists``) if the destination holds data.
         committer: the commit protocol; ``two_phase`` by default.
@@ -86,7 +86,7 @@ class Job:
     """A job of `job`. Enter it once.
 
     Attributes:
-        result: after the block, what was committed.
+        result: the outcome of the committed job; only after the block.
     """
 
     def __init__(self, spark: SparkSession, options: JobOptions, mode: SaveMode, allow_empty: bool) -> None:
@@ -110,7 +110,7 @@ class Job:
         return self
 
     def _refuse_table(self, ctx: CommitContext) -> None:
-        """Refuse to add files to a table. Only a committer with a log may replace one: the log must record it.
+        """Refuse to add files to a table. Only a committer with a log may replace a table: the log must record this.
 
         Raises:
             InvalidRequestError: the destination holds a table.
@@ -126,7 +126,8 @@ class Job:
 
         The wrapped function takes the rows that Spark passes to ``foreachPartition``, ``mapPartitions``,
         ``mapInArrow`` or ``mapInPandas``. The function may return an iterable of results or be a generator of them.
-        Each DataFrame or RDD that is made with it is a data set of its own, and all of them count.
+        Each DataFrame or RDD that is made with the wrapped function is a separate data set, and all of them are
+        committed.
 
         Args:
             function: takes a `holdfast.spark.task_files.Task` and the rows. It runs in Spark's worker processes, may
@@ -141,7 +142,7 @@ class Job:
 
     @property
     def result(self) -> JobResult:
-        """What was committed.
+        """The outcome of the committed job.
 
         Raises:
             InvalidRequestError: the job is not committed.
@@ -159,7 +160,7 @@ class Job:
                 else:
                     self._abort(ctx, self._record)
             except BaseException:
-                if kind is None:  # also Ctrl-C during the commit; a decided job is rolled forward, not aborted
+                if kind is None:  # including Ctrl-C during the commit; a decided job is rolled forward, not aborted
                     self._abort(ctx, self._record)
                 raise
 
@@ -181,7 +182,7 @@ class Job:
         self._result = JobResult.of(self._options.store.url, outcome)
 
     def _abort(self, ctx: CommitContext, record: JobRecord) -> None:
-        """Abort the job. Failures are only logged: the error that led here is the one to raise."""
+        """Abort the job. Only log failures, because the caller raises the original error."""
         try:
             outcome = self._committer.abort_job(ctx, record)
         except HoldfastError as error:

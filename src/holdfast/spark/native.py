@@ -1,8 +1,8 @@
-"""Read a snapshot through Spark's own reader: with its speed, dialects and types, but still only whole jobs.
+"""Read a snapshot with Spark's own reader: with its speed, dialects and types, but still only whole jobs.
 
 Spark lists the destination when the DataFrame is created, and reuses that listing. The decision log is read before and
-after: the listing is a snapshot if no decision was pending and none was made in between. If a decision is pending,
-Spark gets the names of a snapshot's files instead of the directory.
+after the listing: the listing is a snapshot if no decision was pending and none was made in between. If a decision is
+pending, Spark gets the names of a snapshot's files instead of the directory.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _ATTEMPTS = 20
 
 
 def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
-    """Return a DataFrame of Spark's own reader over the snapshot, or None if the Python reader must read it.
+    """Return a DataFrame that reads the snapshot with Spark's own reader, or None if the Python reader must do it.
 
-    Guarantee: the same rows and schema as through the Python reader.
+    Guarantee: the DataFrame has the same rows and schema as with the Python reader.
 
     Raises:
         NotFoundError: the destination holds no data.
-        UnsupportedError: ``reader=native`` was requested but is not possible; says why.
+        UnsupportedError: ``reader=native`` was requested but is not possible; the error says why.
     """
     with options.store.open() as ctx:
         refuse_foreign_read(ctx, by_spark=True)
@@ -86,7 +86,8 @@ def _frame_or_reason(spark: SparkSession, ctx: CommitContext, options: ReadOptio
 def _snapshot_of(ctx: CommitContext, instant: Instant) -> Snapshot:
     """Return the snapshot, without files if the log records a table: then Spark lists them.
 
-    Without a table it has all files: they may have different formats, or lie where Spark does not look.
+    Without a table, the snapshot has all files, because they may have different formats, or be where Spark does not
+    look.
     """
     files = tuple(listed(ctx)) if instant.table is None else ()
     return Snapshot(head=instant.head, files=files, table=instant.table)

@@ -1,7 +1,7 @@
-"""Compare the footers of files that Holdfast did not write with the columns that Spark is to read.
+"""Compare the footers of files that Holdfast did not write with the columns that Spark will read.
 
 If a file's column has another type, Spark's readers silently reinterpret its bits, truncate values or return null. So
-all footers are read, as Spark does for ``mergeSchema``: by its tasks, over the files that it has listed.
+all footers are read like with ``mergeSchema``: by Spark's tasks, over the files that Spark has listed.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def has_foreign_files(frame: DataFrame) -> bool:
 
 
 def unlike_footers(spark: SparkSession, frame: DataFrame) -> str:
-    """Return how the files' types differ from the types that Spark is to read; empty if they do not.
+    """Describe how the files' types differ from the types that Spark will read; empty if they do not.
 
-    Further columns in the files do not matter.
+    Additional columns in the files are ignored.
 
     Args:
-        frame: as loaded by Spark's reader, in a format whose files describe their columns.
+        frame: a DataFrame from Spark's reader, in a format whose files describe their columns.
     """
     relation = frame._jdf.queryExecution().analyzed().relation()
     files = relation.location().allFiles()
@@ -55,7 +55,7 @@ def unlike_footers(spark: SparkSession, frame: DataFrame) -> str:
 
 
 def _first_unlike(path: str, theirs: DataType, mine: DataType) -> str:
-    """Return the path of the first column of another type, at any depth; empty if there is none."""
+    """Return the path of the first column, or nested field, with another type; empty if there is none."""
     if isinstance(theirs, StructType) and isinstance(mine, StructType):
         known = {field.name.lower(): field.dataType for field in mine.fields}
         for field in theirs.fields:

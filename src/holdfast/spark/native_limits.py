@@ -1,4 +1,4 @@
-"""List the cases in which Spark's own reader reads differently from the Python reader, and no option changes that."""
+"""Detect reads for which no option makes Spark's own reader return the same as the Python reader."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIME_PARSER = "spark.sql.legacy.timeParserPolicy"
 _TIME = re.compile(r"\btime\(\d\)")
 _TIME_TYPE = "spark.sql.timeType.enabled"
 _FIELD_IDS = "spark.sql.parquet.fieldId.read.enabled"
-# Session settings that no option of a read overrides, with the value under which both readers read the same. A setting
+# Session settings that no option of a read overrides, and the value under which both readers return the same. A setting
 # that a Spark release does not have counts as unset.
 _SETTINGS: Mapping[str, str] = {
     "spark.sql.caseSensitive": "false",
@@ -43,7 +43,7 @@ _SETTINGS_OF: Mapping[str, Mapping[str, str]] = {
 
 
 def limit_of_read(spark: SparkSession, options: ReadOptions, choice: FormatChoice) -> str:
-    """Return why Spark's own reader cannot do a read of a format; empty if it can."""
+    """Return the reason why Spark's own reader cannot read a format with these options; empty if it can."""
     if choice.name not in _FORMATS:
         return f"stock Spark does not read {choice.name}"
     if choice.name == "csv" and options.reader == "auto":
@@ -60,14 +60,14 @@ def limit_of_read(spark: SparkSession, options: ReadOptions, choice: FormatChoic
 
 
 def limit_of_zones(choice: FormatChoice, table_zone: str, time_zone: str | None) -> str:
-    """Return why Spark's own reader cannot read text with two time zones: the directories' and the session's."""
+    """Return the reason why Spark cannot read text with two time zones, the directories' and the session's; or ""."""
     if choice.name in ("csv", "json") and table_zone and time_zone and time_zone != table_zone:
-        return f"directories use time zone {table_zone}, text without a zone uses {time_zone}: Spark takes one zone"
+        return f"directories use time zone {table_zone}, text without a zone uses {time_zone}: Spark applies one zone"
     return ""
 
 
 def limit_of_columns(spark: SparkSession, choice: FormatChoice, schema: StructType) -> str:
-    """Return why Spark's own reader cannot read these columns; empty if it can."""
+    """Return the reason why Spark's own reader cannot read these columns; empty if it can."""
     kinds = list(_types(schema))
     fields = [field for kind in kinds if isinstance(kind, StructType) for field in kind.fields]
     if choice.name == "orc":

@@ -1,7 +1,7 @@
 """Check Spark's own listing of a destination: if it misses files, rows are missing without an error.
 
-One directory ``p=1`` makes Spark treat everything as partitioned by ``p``: then it reads no file outside of such
-directories. In a directory without partitions it reads no file in subdirectories.
+A single directory ``p=1`` makes Spark treat everything as partitioned by ``p`` and ignore all files outside such
+directories. In a directory without partitions, Spark ignores all files in subdirectories.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _OTHERWISE = "a file lies in directories that differ from the other files' parti
 
 
 def directory_columns(files: Sequence[VisibleFile]) -> tuple[str, ...]:
-    """Return the partition columns of a directory without a log: those of the first file that is not empty."""
+    """Return the partition columns of a directory without a log, taken from the first file that is not empty."""
     first = first_with_bytes(files)
     return () if first is None else tuple(parse_partition_path(first.path))
 
 
 def misplaced(files: Iterable[VisibleFile], partition_by: Sequence[str]) -> str:
-    """Return why Spark would skip one of these files; empty if it reads all that are not empty."""
+    """Return the reason why Spark would skip one of these files; empty if it reads all that are not empty."""
     wanted = _folded(partition_by)
     for file in files:
         if not file.size_bytes:
@@ -39,13 +39,13 @@ def misplaced(files: Iterable[VisibleFile], partition_by: Sequence[str]) -> str:
 
 
 def unlike(frame: DataFrame, partition_by: Sequence[str], files: Callable[[], Iterable[VisibleFile]]) -> str:
-    """Return why Spark's scan does not read all files that Spark listed; empty if it does.
+    """Return the reason why Spark's scan does not read all files that Spark listed; empty if it does.
 
-    Costs a few calls to the JVM, however many files there are: the file names stay there.
+    Costs a few calls to the JVM, however many files there are, because the file names stay in the JVM.
 
     Args:
-        frame: as loaded by Spark's reader.
-        partition_by: the columns that directories hold.
+        frame: a DataFrame from Spark's reader.
+        partition_by: the partition columns.
         files: lists the destination; only called if the counts differ, which empty files may explain.
     """
     plan = frame._jdf.queryExecution().analyzed()

@@ -1,4 +1,4 @@
-"""Build the options with which Spark's own reader reads the same as the Python reader, in any session."""
+"""Build the options with which Spark's own reader returns the same as the Python reader, in any session."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def spark_options(table: TableRecord | None, choice: FormatChoice, options: Read
     """Return options for Spark's reader.
 
     Args:
-        table: the table as the log records it; None for a directory in which Holdfast never wrote.
+        table: the table as the log records it; None if the log records none.
         choice: the format.
-        options: of the read.
+        options: the options of the read.
     """
     given = dict(choice.option_strings)
     given["__globPaths__"] = "false"  # take paths literally, whatever characters they contain
@@ -27,7 +27,8 @@ def spark_options(table: TableRecord | None, choice: FormatChoice, options: Read
     if choice.name in ("json", "csv"):
         given["columnNameOfCorruptRecord"] = _NO_COLUMN  # else Spark may write into one of the table's columns
     if choice.name == "json" or (choice.name == "csv" and table is None):
-        given["mode"] = "FAILFAST"  # else values that do not parse are silently null; but a CSV table may gain columns
+        # Else invalid values silently become null. Not for CSV tables, whose older files may lack columns.
+        given["mode"] = "FAILFAST"
     zone = (table.time_zone if table is not None else "") or options.time_zone
     if zone:
         given["timeZone"] = zone
@@ -36,9 +37,9 @@ def spark_options(table: TableRecord | None, choice: FormatChoice, options: Read
         given |= {name.lower(): value for name, value in needed.items()}
         given["multiLine"] = "true"
         if table is None:
-            given["enforceSchema"] = "false"  # refuse a header in another order; a table's headers were checked before
+            given["enforceSchema"] = "false"  # refuse headers in another order; a table's headers were checked before
     if choice.name == "parquet":
-        # Read files without a calendar note as they are: Holdfast's have none, since it never rebases dates.
+        # Do not rebase dates in files without metadata about their calendar, such as Holdfast's.
         given |= {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
     if choice.name == "orc":  # these become Hadoop settings
         given |= {"orc.force.positional.evolution": "false", "orc.skip.corrupt.data": "false"}

@@ -1,4 +1,4 @@
-"""Select the requested columns and rows in Spark's own expressions, with the Python reader's meaning."""
+"""Select the requested columns and rows with Spark's own expressions, with the same result as the Python reader."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def narrowed(frame: DataFrame, options: ReadOptions, names: Sequence[str]) -> Da
     """Select the requested columns and rows.
 
     Args:
-        frame: with all columns and rows.
-        options: of the read.
-        names: all columns, in the table's order.
+        frame: a DataFrame with all columns and rows.
+        options: the options of the read.
+        names: the names of all columns, in the table's order.
 
     Raises:
         InvalidRequestError: a column does not exist, or a condition does not fit its column.
@@ -53,7 +53,7 @@ def _column(name: str) -> Column:
 
 
 def _condition(condition: Condition, kind: DataType, arrow: object) -> Column:
-    """Translate a condition with the Python reader's meaning: null never meets it, and NaN meets only ``!=``."""
+    """Translate a condition to its meaning in the Python reader: null meets no condition, and NaN only ``!=``."""
     values = condition.value if isinstance(condition.value, tuple) else (condition.value,)
     typed = typed_values(values, arrow, condition).to_pylist()
     literals = [_literal(value, kind) for value in typed]
@@ -61,7 +61,7 @@ def _condition(condition: Condition, kind: DataType, arrow: object) -> Column:
     if 0 in values and isinstance(kind, FloatType | DoubleType):
         column = column + lit(0.0).cast(kind)  # Spark overlooks negative zeros in Parquet's statistics
     if isinstance(kind, DateType | TimestampType | TimestampNTZType) and any(map(_in_the_gap, typed)):
-        column = coalesce(column, column)  # prevent pushdown: Spark converts to another day for a file's statistics
+        column = coalesce(column, column)  # prevent pushdown: Spark would compare a file's statistics with another day
     if condition.operator == "in":
         met = column.isin(*literals)
     else:
@@ -79,12 +79,12 @@ def _condition(condition: Condition, kind: DataType, arrow: object) -> Column:
 
 
 def _in_the_gap(value: date) -> bool:
-    """Check whether `java.sql.Date` lacks this day; includes a day on either side, for time zones."""
+    """Check whether `java.sql.Date` lacks this day, or a neighboring one, because of time zones."""
     return (1582, 10, 4) <= (value.year, value.month, value.day) <= (1582, 10, 15)
 
 
 def _literal(value: object, kind: DataType) -> Column:
-    """Return a value as a Spark literal; times as text with their zone, so that the session's zone does not matter."""
+    """Return a value as a Spark literal; times become text with a zone, so that the session's zone does not matter."""
     plain = value if isinstance(value, bool | int | float | str | bytes) else _iso(value)
     return lit(plain).cast(kind)
 

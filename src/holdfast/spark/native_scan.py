@@ -1,4 +1,4 @@
-"""Make one attempt to read a snapshot with Spark's own reader, and check that the result is the same."""
+"""Make one attempt to read a snapshot with Spark's own reader, and check the result against the Python reader's."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Scan:
     Attributes:
         spark: the session.
         ctx: the destination.
-        options: of the read.
-        snapshot: what is read; without files if Spark lists them.
+        options: the options of the read.
+        snapshot: the snapshot to read; without files if Spark lists them.
         choice: the format.
-        table: the table as the log records it, None if it records none.
-        partition_by: the columns that directories hold.
+        table: the table as the log records it; None if the log records none.
+        partition_by: the partition columns.
     """
 
     spark: SparkSession
@@ -72,7 +72,7 @@ class Scan:
         return cls(spark, ctx, options, snapshot, choice, table, partition_by)
 
     def limit(self) -> str:
-        """Return why Spark cannot read it, as far as that is known without Spark; empty if it can."""
+        """Return the reason why Spark cannot read the snapshot, if this is known without asking Spark; else ""."""
         if refusal := limit_of_read(self.spark, self.options, self.choice):
             return refusal
         if self.table is not None:
@@ -84,7 +84,7 @@ class Scan:
         return misplaced(self.snapshot.files, self.partition_by)
 
     def promised(self) -> StructType | None:
-        """Return the schema that the Python reader shows; None if it cannot express that of the files."""
+        """Return the schema that the Python reader shows; None if it cannot represent the files' schema."""
         if self.table is not None:
             return table_schema(self.table)
         if self.choice.name not in _SELF_DESCRIBING:
@@ -109,7 +109,8 @@ class Scan:
             require_headers_in_order(self.ctx, listed(self.ctx), opener(self.ctx), self.choice, self.table)
         reader = self.spark.read.format(self.choice.name)
         reader = reader.options(**spark_options(self.table, self.choice, self.options))
-        # Foreign files that describe their columns describe them to Spark, too, which knows more types than Holdfast.
+        # For other writers' files that describe their columns, let Spark determine the schema, because it knows more
+        # types than Holdfast.
         if promised is not None and (self.table is not None or self.choice.name not in _SELF_DESCRIBING):
             reader = reader.schema(promised)
         # Spark treats two reads of one path as equal, and answers the second from the first one's cache.
@@ -122,7 +123,7 @@ class Scan:
             raise
 
     def unlike(self, frame: DataFrame, promised: StructType | None) -> str:
-        """Return how a frame's files or columns differ from the Python reader's; empty if they do not."""
+        """Describe how a frame's files or columns differ from the Python reader's; empty if they do not."""
         known = self.snapshot.files
         refusal = unlike(frame, self.partition_by, lambda: known if self.table is None else listed(self.ctx))
         if refusal:
@@ -141,11 +142,11 @@ class Scan:
         return ""
 
     def _knows_others(self, table: TableRecord) -> bool:
-        """Check whether the files that Holdfast did not write are those that were inspected before its first append."""
+        """Check whether all files that Holdfast did not write were inspected before its first append."""
         return table.adopted != "" and table.adopted == fingerprint(iter_visible(self.ctx.store, self.ctx.prefix))
 
     def names(self, frame: DataFrame, promised: StructType | None) -> list[str]:
-        """Return the columns in the table's order: Spark's file sources put partition columns last."""
+        """Return the columns in the table's order, because Spark's file sources put partition columns last."""
         return frame.columns if promised is None else promised.names
 
 

@@ -1,11 +1,12 @@
-"""Apply conditions that Spark finds in a query before rows reach it. Opt-in.
+"""Apply a query's own conditions before rows reach Spark. Opt-in.
 
 This is only safe for a DataFrame that is used once, in one query: Spark reuses the narrowed scan for the DataFrame
 (observed with PySpark 4.1.1 and 4.3.0, for any Python source), so a later query over it would get the narrowed rows.
 That is why a read must request it with ``pushFilters=true``; see docs/decisions/0018.
 
-A condition may let too many rows pass (Spark then checks them again), never too few. Where Arrow and Spark compare
-differently, Spark decides (floating point: in Spark, NaN is the greatest value and equal to itself).
+A pushed condition never excludes rows that Spark would keep. Conditions on floating-point columns may let too many rows
+pass, because NaN is the greatest value and equal to itself in Spark but not in Arrow; Spark applies these conditions
+again.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class PushingReader(HoldfastReader):
     """A scan that Spark may narrow by the conditions of one query.
 
     Args:
-        options: of the read.
+        options: the options of the read.
         schema: the columns that Spark requests, in its order.
     """
 
@@ -73,7 +74,7 @@ def translate_filters(filters: Sequence[Filter], schema: StructType) -> tuple[li
 
     Args:
         filters: rows must meet all of them.
-        schema: of the columns that they use.
+        schema: contains the columns that the filters use.
     """
     columns = {field.name: field for field in schema.fields}
     ours: list[RowFilter] = []
@@ -108,7 +109,7 @@ def _expression(one: Filter, field: Any, kind: pa.DataType) -> Any:
         return _positive(one, field, kind)
     inner = one.child
     if pat.is_floating(kind) and not isinstance(inner, IsNull | IsNotNull):
-        raise _Unsupported  # the negation of a condition that passes too many rows passes too few
+        raise _Unsupported  # if a condition lets too many rows pass, its negation lets too few pass
     if isinstance(inner, In):
         return ~_positive(inner, field, kind) & field.is_valid()  # is_in returns false for null, SQL returns null
     return ~_positive(inner, field, kind)

@@ -33,15 +33,16 @@ def read(
     filters: Sequence[tuple[str, str, object]] = (),
     **options: object,
 ) -> DataFrame:
-    """Return a DataFrame over the destination: whole jobs only, as of one instant.
+    """Return a DataFrame over the destination: whole jobs only, at a single point in time.
 
-    Guarantee: the rows of a job are read all or none, also while it commits. Files that Holdfast did not write are
-    included, and read as Spark's own sources read them.
+    Guarantee: either all rows of a job are read or none, even while the job commits. Files that Holdfast did not write
+    are included, and are read like Spark's own sources read them.
 
     Args:
         spark: the session.
         url: ``s3://bucket/key`` or a directory.
-        columns: read only these columns, or this one; Spark does not tell Python sources which columns a query needs.
+        columns: read only these columns (or this one), because Spark does not tell Python sources which columns a query
+            needs.
         filters: only rows that meet all of these, e.g. ``[("month", "=", 1), ("day", "in", [1, 2])]``. Partitions and
             row groups that cannot contain such rows are skipped. Operators: ``= != < <= > >= in``.
         options: those of docs/reference/options.md, also in snake case: ``file_format="csv"``, ``header=True``.
@@ -65,7 +66,7 @@ def read(
     try:
         with registered(spark):
             found = spark.read.format("holdfast").options(**strings).load()
-            _ = found.schema  # a Spark Connect client would otherwise ask for it later, and show Spark's error
+            _ = found.schema  # else a Spark Connect client would ask for the schema later, and show Spark's error
             return found
     except PySparkException as error:
         cause = find_holdfast_error(error)

@@ -1,4 +1,4 @@
-"""Read one snapshot through the data source (C4), in pieces that tasks read."""
+"""Read one snapshot through the data source (C4), divided into parts for tasks."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ __all__ = ["HoldfastReader", "SplitGroup", "infer_schema", "nothing_to_read"]
 
 _MIB = 1024 * 1024
 _OPEN_COST_BYTES = 4 * _MIB  # opening a file costs about as much as reading this; spark.sql.files.openCostInBytes
-_WANTED_TASKS = 32  # the number of cores is unknown; small tables are divided too, as far as their files allow
+_WANTED_TASKS = 32  # the number of cores is unknown; even small tables are divided, if their files allow it
 _LEAST_TASK_BYTES = 32 * _MIB  # less is not worth a task
 _PLAN_CHUNK = 64
 
 
 @dataclass(frozen=True)
 class SplitGroup(InputPartition):
-    """What one task reads. It carries all results of planning, because the reader of a task was copied before planning.
+    """The input of one task, with all results of planning, because the task's reader was copied before planning.
 
     Attributes:
-        splits: pieces of files.
+        splits: parts of files.
         choice: the files' format.
-        directories: the partition columns in their paths.
-        whole: the table's schema, where files without column names identify columns by position; else None.
+        directories: the partition columns in the files' paths.
+        whole: the table's schema if files may identify columns by position; else None.
     """
 
     splits: tuple[ReadSplit, ...]
@@ -64,11 +64,11 @@ class SplitGroup(InputPartition):
 
 # --- schema -----------------------------------------------------------------------------------------------------------
 def infer_schema(options: ReadOptions) -> StructType:
-    """Return the schema in the newest log entry; without one, that of the first file or of all values.
+    """Return the schema in the newest log entry; if there is none, that of the first file, or one for all values.
 
     Raises:
         NotFoundError: the destination holds no data.
-        InvalidRequestError: a requested column does not exist; suggests the nearest.
+        InvalidRequestError: a requested column does not exist; the message suggests the nearest one.
     """
     with options.store.open() as ctx:
         snapshot = _snapshot(ctx)
@@ -143,10 +143,10 @@ def _wanted(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
 class HoldfastReader(DataSourceReader):
     """One scan.
 
-    Guarantee: reads whole jobs only: those that were visible at one instant while the scan was planned.
+    Guarantee: reads whole jobs only: those that were visible at one point in time while the scan was planned.
 
     Args:
-        options: of the read.
+        options: the options of the read.
         schema: the columns that Spark requests, in its order.
     """
 
@@ -158,7 +158,7 @@ class HoldfastReader(DataSourceReader):
         self._filters = row_filters(options.conditions, self._schema)
 
     def narrow(self, filters: Sequence[RowFilter]) -> None:
-        """Read only rows that meet these filters as well. Call before `partitions`."""
+        """Read only rows that also meet these filters. Call before `partitions`."""
         self._filters = [*self._filters, *filters]
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -185,8 +185,7 @@ class HoldfastReader(DataSourceReader):
     def _whole(self, ctx: CommitContext, choice: FormatChoice, snapshot: Snapshot) -> pa.Schema | None:
         """Return all columns of the table in its order if files may identify columns by position, else None.
 
-        Columns that were requested get the types that were requested for them. Without a log, no other columns are
-        known.
+        Requested columns have the requested types. Without a log, only the requested columns are known.
         """
         by_position = get_format(choice.name).maybe_by_position
         if not by_position or (snapshot.table is None and self._options.columns is None):
@@ -196,7 +195,7 @@ class HoldfastReader(DataSourceReader):
         return pa.schema([wanted.get(field.name.lower(), field) for field in found])
 
     def _require_zone(self, directories: Sequence[str]) -> None:
-        """Require a time zone for local times in directory names: another zone would silently shift the instants."""
+        """Require a time zone for local times in directory names: another zone would silently shift the timestamps."""
         names = {name.lower() for name in directories}
         for field in self._schema if self._options.time_zone is None else ():
             if field.name.lower() in names and pat.is_timestamp(field.type) and field.type.tz is not None:
@@ -213,7 +212,7 @@ class HoldfastReader(DataSourceReader):
         directories: tuple[str, ...],
         split_bytes: int,
     ) -> list[tuple[ReadSplit, int]]:
-        """Return the splits with their sizes. Large files are opened for that, concurrently."""
+        """Return the splits with their sizes. To divide large files, open them, concurrently."""
         table = _with_directories(self._schema, directories)
         chunks = [files[start : start + _PLAN_CHUNK] for start in range(0, len(files), _PLAN_CHUNK)]
 
@@ -226,7 +225,7 @@ class HoldfastReader(DataSourceReader):
         return [split for planned in ctx.runner.map(plan, chunks) for split in planned]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one partition, in batches of exactly the schema that Spark checks for."""
+        """Yield the rows of one partition, in batches that have exactly the schema that Spark expects."""
         if not isinstance(partition, SplitGroup):
             return  # PySpark's placeholder if there is nothing to read
         table = _with_directories(partition.whole or self._schema, partition.directories)
@@ -240,7 +239,7 @@ class HoldfastReader(DataSourceReader):
 
 
 def _with_directories(schema: pa.Schema, directories: Sequence[str]) -> TableSchema:
-    """Return the requested columns, and the partition columns in the files' paths even if they were not requested."""
+    """Return the requested columns and the partition columns in the files' paths, requested or not."""
     folded = {name.lower(): name for name in schema.names}
     fields = list(schema)
     partition_by: list[str] = []

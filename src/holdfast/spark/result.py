@@ -11,14 +11,14 @@ __all__ = ["JobResult"]
 
 @dataclass(frozen=True, kw_only=True)
 class JobResult:
-    """What a write or a job committed.
+    """The result of a write or a job.
 
     Attributes:
         url: the destination.
         job: the job's id; None if mode ``ignore`` found data and nothing was written.
-        files, bytes: counts of the committed files.
-        rows: count of the committed rows; 0 if nobody counted them: files of `holdfast.job`, or a committer without a
-            log whose ``_SUCCESS`` is missing or was replaced.
+        files, bytes: number and total size of the committed files.
+        rows: number of the committed rows; 0 if it is unknown: for files of `holdfast.job`, and for a committer without
+            a log if its ``_SUCCESS`` is missing or was replaced.
         finished: False if work after the commit is pending. The data is safe; ``holdfast recover`` finishes the work.
     """
 

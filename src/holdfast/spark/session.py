@@ -1,4 +1,4 @@
-"""Register Holdfast with a Spark session, and check what callers pass as session or DataFrame."""
+"""Register Holdfast with a Spark session, and check the sessions and DataFrames that callers pass."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNCHECKED = "2147483647"
 
 
 def is_classic(spark: object) -> bool:
-    """Check whether the session's JVM is a child of this process, rather than behind a Spark Connect server."""
+    """Check whether this is a classic session, whose JVM belongs to this process, rather than one of Spark Connect."""
     return hasattr(spark, "_jsparkSession")
 
 
@@ -32,7 +32,7 @@ def require_session(spark: object) -> None:
     """Check that this is a session of classic Spark or of Spark Connect.
 
     Raises:
-        InvalidRequestError: it is something else.
+        InvalidRequestError: the argument is something else.
     """
     if not hasattr(spark, "conf"):  # the two classes have no common base class
         raise InvalidRequestError(
@@ -44,7 +44,7 @@ def require_dataframe(df: object) -> None:
     """Check that this is a DataFrame of classic Spark or of Spark Connect.
 
     Raises:
-        InvalidRequestError: it is something else.
+        InvalidRequestError: the argument is something else.
     """
     if not hasattr(df, "sparkSession"):
         raise InvalidRequestError(
@@ -53,7 +53,7 @@ def require_dataframe(df: object) -> None:
 
 
 def require_reachable(spark: object, url: str) -> None:
-    """Refuse a relative path if Spark runs behind a Spark Connect server, where it would mean another directory.
+    """Refuse a relative path with Spark Connect, because on the server it would mean another directory.
 
     Raises:
         InvalidRequestError: the path is relative.
@@ -67,8 +67,8 @@ def require_reachable(spark: object, url: str) -> None:
 def register(spark: SparkSession) -> None:
     """Register ``format("holdfast")`` with a session, and tune the session for it. Idempotent.
 
-    Settings of the user, for the session or the application, are kept. In classic Spark the session becomes the active
-    session of the calling thread only.
+    The user's own settings, for the session or the application, are not changed. In classic Spark, the session becomes
+    the active session of the calling thread only.
 
     Memory: Arrow batches are then bounded only by ``spark.sql.execution.arrow.maxRecordsPerBatch`` (10,000 rows); set
     it lower for rows of more than some 100 KB.

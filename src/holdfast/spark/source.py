@@ -14,7 +14,7 @@ from holdfast.options.keywords import with_absolute_paths
 from holdfast.spark.catalog import refuse_table_properties, require_path
 from holdfast.spark.failures import one_sentence
 
-# Each of a job's many short-lived processes builds one of these, and imports none of the others.
+# Each of a job's many short-lived processes needs only one of these modules, and does not import the others.
 if TYPE_CHECKING:
     from holdfast.spark.reader import HoldfastReader
     from holdfast.spark.stream_reader import NoStreamReader
@@ -27,8 +27,8 @@ __all__ = ["HoldfastDataSource"]
 class HoldfastDataSource(DataSource):
     """``df.write.format("holdfast")``, ``df.writeStream.format("holdfast")`` and ``spark.read.format("holdfast")``.
 
-    Spark builds it in processes of its own and passes the options as strings. Each of these processes parses them
-    once, before any task runs. Options are listed in docs/reference/options.md.
+    Spark builds it in processes of its own and passes the options as strings. Each of these processes parses the
+    options once, before any task runs. Options are listed in docs/reference/options.md.
     """
 
     @classmethod
@@ -66,7 +66,7 @@ class HoldfastDataSource(DataSource):
             return HoldfastWriter(parse_write_options(self._given(), overwrite), schema)
 
     def streamReader(self, schema: StructType) -> NoStreamReader:
-        """Return a reader that refuses when the query starts."""
+        """Return a reader that raises an error when the query starts."""
         from holdfast.spark.stream_reader import NoStreamReader
 
         return NoStreamReader()

@@ -19,7 +19,7 @@ _BUS_MS = 30_000
 def stage_tasks(context: SparkContext) -> Callable[[int], StageTasks | None]:
     """Return a function that looks up a stage's tasks by its id; it returns None if Spark has forgotten the stage.
 
-    Spark keeps the last ``spark.ui.retainedStages`` stages, by default a thousand, even without a UI. PySpark's own
+    Spark remembers the last ``spark.ui.retainedStages`` stages, by default a thousand, even without a UI. PySpark's own
     status tracker only knows a stage's last attempt, which has fewer tasks if output was lost.
     """
     jvm_context: Any = context._jsc.sc()

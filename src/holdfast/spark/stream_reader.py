@@ -13,21 +13,22 @@ __all__ = ["NoStreamReader"]
 
 
 class NoStreamReader(DataSourceStreamReader):
-    """Refuses when a query, new or restarted, calls it first.
+    """A reader that raises an error at the first call of a new or restarted query.
 
-    The constructor does not refuse: if it fails, PySpark's worker stops the missing reader and reports that instead.
+    The constructor does not raise it: if the constructor fails, PySpark's worker tries to stop the missing reader and
+    reports that failure instead.
     """
 
     def initialOffset(self) -> NoReturn:
-        """Refuse. Called by a new query."""
+        """Raise the error. Called by a new query."""
         _refuse()
 
     def latestOffset(self, *limits: Any) -> NoReturn:
-        """Refuse. Called by every query."""
+        """Raise the error. Called by every query."""
         _refuse()
 
     def read(self, partition: Any) -> NoReturn:
-        """Refuse. Never called, since there are no offsets."""
+        """Raise the error. Never called, since there are no offsets."""
         _refuse()
 
 

@@ -1,8 +1,8 @@
 """Write the batches of a stream: each micro-batch is a job that is decided once, however often Spark repeats it.
 
-Spark builds the writer once for a batch's tasks and again for its commit or abort, and tells neither constructor which
-query or batch it belongs to: only tasks can find out. So the constructor plans a job, the tasks complete the plan and
-announce the job, and their messages carry it to the commit. The constructor itself writes nothing.
+Spark builds one writer for a batch's tasks and another one for its commit or abort, and tells neither constructor the
+query or the batch: only tasks can find out. So the constructor plans a job, the tasks complete the plan and announce
+the job, and their messages carry the job to the commit. The constructor itself writes nothing.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
     names the batch.
 
     Args:
-        options: of the stream.
-        schema: of the rows.
+        options: the options of the stream.
+        schema: the schema of the rows.
 
     Raises:
         InvalidRequestError: the request is invalid, or does not fit the existing table.
@@ -62,10 +62,10 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
             self._plan = plan_batch(ctx, options.write.mode, self._table.details, view)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
-        """Write one partition of the batch to hidden files; nothing if it is empty, or the batch is committed.
+        """Write one partition of the batch to hidden files; write nothing if it is empty or the batch is committed.
 
         Raises:
-            InvalidRequestError: a query with another checkpoint wrote the stream before.
+            InvalidRequestError: a query with another checkpoint has already written this stream.
 
         Crash: leaves hidden files and an announced job; the stream's next commit removes them.
         """
@@ -127,7 +127,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Abort this attempt at the batch, unless it is committed. Spark may write the batch again.
 
-        If no task has reported, the job is unknown here; the stream's next commit aborts it.
+        If no task has reported, this method does not know the job; the stream's next commit aborts it.
         """
         with one_sentence():
             jobs = _jobs([message for message in messages if isinstance(message, TaskReport)])

@@ -1,4 +1,4 @@
-"""Write a table through the tasks of a job: what a batch write and a stream's batch share.
+"""Write a table through the tasks of a job: the code that batch writes and streaming micro-batches share.
 
 Spark starts a new process for each job commit, and the user waits for its imports. So a process that only commits or
 aborts a job loads neither Arrow nor a file format (`tests/tidy/test_light_import.py`).
@@ -40,13 +40,13 @@ _INSPECTED_FILES = 1000  # before each job of a committer without a log: one pag
 
 @dataclass(frozen=True)
 class TableJob:
-    """A checked request. It travels to tasks, so it holds plain values.
+    """A checked write request. Spark sends it to tasks, so all fields are plain values.
 
     Attributes:
-        options: of the write, partition columns spelled as in `written`.
-        written: what the job's files look like: the rows in the form that the destination's table requires.
-        rows: Spark's schema of the rows as JSON, if they are written unchanged; else empty.
-        details: what the log stores with the decision.
+        options: the options of the write, with partition columns spelled as in `written`.
+        written: the schema and layout of the job's files, as the destination's table requires them.
+        rows: Spark's schema of the rows as JSON, if the rows are written unchanged; else empty.
+        details: additional data that the log stores with the decision.
     """
 
     options: WriteOptions
@@ -69,7 +69,7 @@ class TableJob:
         """Check what can be checked without access to the destination.
 
         Raises:
-            InvalidRequestError: the format cannot hold the rows, or a partition column is missing.
+            InvalidRequestError: the format does not support the rows, or a partition column is missing.
         """
         from holdfast.spark.types import described_schema, nullable, without_foreign_metadata
 
@@ -88,10 +88,11 @@ class TableJob:
 
     # --- the contract -------------------------------------------------------------------------------------------------
     def fitted(self, ctx: CommitContext, view: LogView) -> TableJob:
-        """Fit the request to the destination's table: its spelling, order and types.
+        """Adapt the request to the column names, order and types of the destination's table.
 
         Raises:
-            InvalidRequestError: the rows do not fit the table, or the table has another table format (Delta, say).
+            InvalidRequestError: the rows do not fit the table, or the destination is a table in another table format
+                (such as Delta).
         """
         refuse_foreign_write(ctx)
         job = self
@@ -162,14 +163,14 @@ class TableJob:
         return job
 
     def with_files(self, written: TableRecord) -> TableJob:
-        """Return the request for files that look like `written`, even if the destination's table has changed since."""
+        """Return the request for files with the columns and layout of `written`; the table may have changed since."""
         options = replace(self.options, partition_by=written.partition_by)
         return replace(self, options=options, written=written, rows="")
 
     def contract(
         self, ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None
     ) -> Mapping[str, object] | None:
-        """Return the table as it is after this job's commit; see `holdfast.commit.context.Contract`.
+        """Return the table that results from this job's commit; see `holdfast.commit.context.Contract`.
 
         Raises:
             ConflictError: another job has changed the table since this one started.

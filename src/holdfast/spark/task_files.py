@@ -17,8 +17,8 @@ __all__ = ["Task", "TaskFile"]
 class TaskFile(io.BufferedIOBase):
     """A binary file of a task attempt, written from start to end, for code that takes a file object without seeking.
 
-    Guarantee: invisible before the job commits. An exception in its ``with`` block discards it; if that exception made
-    a wrapper such as `io.TextIOWrapper` close the file first, the attempt cannot commit any more.
+    Guarantee: the file is invisible before the job commits. An exception in its ``with`` block discards it; if that
+    exception made a wrapper such as `io.TextIOWrapper` close the file first, the attempt cannot commit any more.
 
     Memory: about one part (`part_size`) per file; larger files are uploaded while they are written.
     """
@@ -94,7 +94,7 @@ class Task:
     """A running attempt at one partition.
 
     Attributes:
-        partition: the partition's number, from 0. Good for file names, since a repeated attempt has the same number.
+        partition: the partition's number, from 0. Use it in file names, since a repeated attempt has the same number.
         attempt: random digits, unique to this attempt.
         work_path: URL of a directory for programs that open files themselves, through `holdfast.fs.MagicFileSystem`;
             only with ``committer="magic"``, else empty.
@@ -135,10 +135,10 @@ class Task:
         """Open a new file at `path` of the destination; it becomes visible when the job commits.
 
         Args:
-            path: relative to the destination; may contain spaces and any Unicode. No segment may start with ``_`` or
-                ``.``, because readers of Hadoop and Spark skip such files.
+            path: the path relative to the destination; may contain spaces and any Unicode. No segment may start with
+                ``_`` or ``.``, because readers of Hadoop and Spark skip such files.
             mode: ``wb``, or ``w`` for text; ``xb`` and ``x`` mean the same here.
-            encoding, errors, newline: of text, as for Python's own `open`.
+            encoding, errors, newline: for text, as in Python's own `open`.
 
         Raises:
             InvalidRequestError: the path leaves the destination or is already used by this task, the mode is not

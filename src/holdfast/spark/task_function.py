@@ -32,12 +32,13 @@ class Reports(AccumulatorParam[list[TaskReport]]):
 
 
 class TaskFunction:
-    """``function(task, rows)`` as a function of the rows alone.
+    """Wrap ``function(task, rows)`` as a function of only the rows.
 
-    Spark pickles it once for every DataFrame or RDD that is made with it. Each of these uses gets its own tasks.
+    Spark pickles the wrapped function once for every DataFrame or RDD that is made with it. Each of these uses gets its
+    own tasks.
 
     Args:
-        uses: counts the uses in the job, on the driver.
+        uses: numbers the uses in the job, on the driver.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class TaskFunction:
 
 
 class _Fixed:
-    """The use that a function was pickled for: the same number on every call."""
+    """The number of the use for which a function was pickled: the same number on every call."""
 
     def __init__(self, use: int) -> None:
         self._use = use

@@ -1,4 +1,4 @@
-"""Define the message in which a task reports to the driver."""
+"""Define the message with which a task reports to the driver."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.table.contract import TableRecord
 __all__ = ["PARTITIONS", "Run", "TaskReport"]
 
 PARTITIONS = 1_000_000
-"""Task numbers that one use of a function of `holdfast.job` has; the next use starts after them."""
+"""The number of task numbers for one use of a function of `holdfast.job`; the next use starts after them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +45,15 @@ class Run:
 
 @dataclass(frozen=True)
 class TaskReport(WriterCommitMessage):
-    """What a task wrote.
+    """The report of a task about what it wrote.
 
     Attributes:
-        run: which task, and which execution of it.
-        commit: what the attempt passes to the job commit; None if the task had nothing to write.
-        job: the job of a stream's batch, the same in all its reports; None if the task had nothing to write, and for
-            all other writes, whose driver knows the job.
-        written: what the files of a stream's batch look like; None where `job` is. When the job commits, Spark builds a
-            new writer, and by then the table may have changed.
+        run: the execution of the task.
+        commit: the data that the attempt passes to the job commit; None if the task had nothing to write.
+        job: the job of a stream's batch, the same in all of the batch's reports; None if the task had nothing to write,
+            and for all other writes, whose driver knows the job.
+        written: the columns and layout of the files of a stream's batch; None if `job` is None. Needed because Spark
+            builds a new writer for the commit, and by then the table may have changed.
     """
 
     run: Run

@@ -25,11 +25,11 @@ __all__ = [
     "without_foreign_metadata",
 ]
 
-# Column metadata that tables of Spark's catalog keep for Spark itself: Spark would fill nulls with the table's default
-# values, and pad or cut strings, when it reads files with such metadata.
+# Column metadata that tables of Spark's catalog store for Spark itself: when Spark reads files with such metadata, it
+# fills nulls with the table's default values, and pads or truncates strings.
 _FOREIGN = re.compile(r"CURRENT_DEFAULT|EXISTS_DEFAULT|__(?!COLLATIONS$).*")
 
-# PySpark 4.3 takes the zone, 4.1 a flag whose default means the same.
+# PySpark 4.3 has a parameter for the zone; 4.1 has a flag whose default means the same.
 _UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
 
 
@@ -98,7 +98,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
 def _known_field(field: pa.Field) -> StructField | None:
     """Return the field as Spark recorded it in the file, if the file has that type; never a user-defined type.
 
-    A user-defined type names Python code to import, and a file of unknown origin must not choose that.
+    A user-defined type names Python code to import, which a file of unknown origin must not do.
     """
     spark = spark_field(field)
     if spark is None or "user-defined" in beyond_arrow(field):

@@ -49,11 +49,11 @@ def write(
     sort_within_partitions: bool = False,
     **options: object,
 ) -> JobResult:
-    """Write a DataFrame so that all of it becomes visible at once, exactly once, or nothing of it.
+    """Write a DataFrame so that all of it becomes visible at once and exactly once, or nothing at all.
 
-    Guarantee: when this returns, the destination holds every row exactly once, whatever failed in between. When it
-    raises, the destination is unchanged, except after `OutcomeUnknownError`: then ``holdfast recover`` reports the
-    outcome and completes or aborts the job. Committers other than the default guarantee less:
+    Guarantee: when this function returns, the destination contains every row exactly once, whatever failed in between.
+    When it raises, the destination is unchanged, except after `OutcomeUnknownError`: in that case, ``holdfast recover``
+    reports the outcome and completes or aborts the job. Committers other than the default guarantee less:
     docs/reference/committers.md.
 
     Args:
@@ -64,9 +64,9 @@ def write(
         partition_by: columns that become directories, outermost first.
         file_format: ``parquet`` (the default), ``csv``, ``json``, ``orc``, ``avro``, ``text`` or ``arrow``.
         committer: the commit protocol; ``two_phase`` by default.
-        repartition: shuffle the rows of each partition to one task first: few files, one shuffle.
-        sort_within_partitions: sort each task's rows by `partition_by` first, so that a task has one file open at a
-            time.
+        repartition: first shuffle the rows of each partition to one task, which costs a shuffle but leads to few files.
+        sort_within_partitions: first sort each task's rows by `partition_by`, so that a task has only one open file at
+            a time.
         options: those of docs/reference/options.md, also in snake case: ``compression="zstd"``,
             ``max_records_per_file=10_000``.
 
@@ -74,10 +74,10 @@ def write(
         InvalidRequestError: fix the call; nothing happened.
         DestinationExistsError: the mode is ``fail`` and the destination holds data.
         HoldfastError: see `holdfast.errors` for what to do next.
-        Exception: Spark's own, if the query or Spark failed; nothing was written.
+        Exception: an error of Spark's, if the query or Spark failed; nothing was written.
 
-    Crash: ``holdfast recover`` aborts a job without a decision. It rolls a decided job forward, as does the next job on
-    the destination.
+    Crash: ``holdfast recover`` aborts an undecided job and rolls a decided job forward; the next job at the destination
+    also rolls a decided job forward.
     """
     require_dataframe(df)
     overwrite, given = from_mode(mode)
@@ -138,10 +138,10 @@ def _find_earlier(options: WriteOptions) -> JobResult | None:
 
 
 def _after_failure(error: Exception, options: WriteOptions) -> JobResult:
-    """Return the committed job if there is one: Spark also reports a failure if the process that committed died.
+    """Return the committed job if there is one: Spark reports a failure even if a process died after the commit.
 
     Raises:
-        HoldfastError: the Holdfast error that ended the job, if it was one; otherwise Spark's own error.
+        HoldfastError: a Holdfast error ended the job; if it was another error, Spark's own error is raised.
     """
     cause = find_holdfast_error(error)
     try:

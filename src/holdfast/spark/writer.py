@@ -1,7 +1,8 @@
 """Write one batch of rows as a job: the write side of the data source.
 
-Spark runs `__init__` (on the driver), `write` (in tasks), `commit` and `abort` in different processes and gives each a
-copy of what `__init__` left. So the writer holds plain values, and every phase opens the destination itself.
+Spark runs `__init__` (on the driver), `write` (in tasks), `commit` and `abort` in different processes and gives each
+process a copy of the object that `__init__` built. So the writer's fields are plain values, and every phase opens the
+destination itself.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ _log = logging.getLogger(__name__)
 class HoldfastWriter(DataSourceArrowWriter):
     """One batch write.
 
-    Guarantee: an invalid request is refused here, before any task runs. The constructor announces the job; nothing
-    becomes visible before `commit`.
+    Guarantee: an invalid request is refused in the constructor, before any task runs. The constructor announces the
+    job; nothing becomes visible before `commit`.
 
     Args:
-        options: of the write.
-        schema: of the rows.
+        options: the options of the write.
+        schema: the schema of the rows.
 
     Raises:
         InvalidRequestError: the request is invalid, or does not fit the existing table.
@@ -70,7 +71,7 @@ class HoldfastWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
         """Write one partition to hidden files.
 
-        Guarantee: the output of two attempts at the same partition is never mixed (C3); nothing of it is visible.
+        Guarantee: the outputs of two attempts at the same partition are never mixed (C3); nothing becomes visible.
         Crash: leaves hidden files, which carry the job's id in their names.
         """
         with one_sentence():
@@ -100,7 +101,7 @@ class HoldfastWriter(DataSourceArrowWriter):
                 _log.warning(outcome.pending_reason)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Abort the job, unless it is committed: Spark also calls this if the process that committed died."""
+        """Abort the job, unless it is committed: Spark calls this even if a process died after the commit."""
         with one_sentence():
             if self._job is None:
                 return

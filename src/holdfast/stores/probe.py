@@ -1,4 +1,4 @@
-"""Probe a server for what it supports: S3-compatible servers differ, and none of them reports it.
+"""Probe which features a server supports: S3-compatible servers differ, and none of them reports its features.
 
 Worked composition::
 
@@ -38,13 +38,13 @@ _lock = threading.Lock()
 def find_upload_listing(store: ObjectStore, below: str) -> UploadListing:
     """Return how the store lists pending uploads: from its capabilities, from the cache, or by a probe.
 
-    Guarantee: makes no request if the capabilities state it, or if this process has probed the server before. Otherwise
-    starts an upload without parts at a temporary key, lists it and aborts it: four or five requests. Nothing becomes
-    visible.
+    Guarantee: makes no request if the capabilities contain the answer, or if this process has probed the server before.
+    In all other cases, it starts an upload without parts at a temporary key, lists it and aborts it: four or five
+    requests. Nothing becomes visible.
 
     Args:
-        below: the directory for the probe; ends in ``/`` or is empty. Use a job's own directory, so that cleaning up
-            after the job finds leftover data, or ``_holdfast/`` of a destination.
+        below: the directory for the probe; ends in ``/`` or is empty. Use a job's own directory, so that the job's
+            cleanup finds leftover data, or the directory ``_holdfast/`` of a destination.
 
     Raises:
         AccessDeniedError: the policy forbids starting, listing or aborting uploads: allow all three.
@@ -116,8 +116,8 @@ def refuses_second_create(store: ObjectStore, key: str, data: bytes) -> bool:
     """Check whether the store rejects a `Create` of an existing object. Makes one request; caches nothing.
 
     Args:
-        key: of an existing object.
-        data: its content, so that a store that ignores the condition writes the same bytes again.
+        key: the key of an existing object.
+        data: the object's content, so that a store that ignores the condition writes the same bytes again.
     """
     try:
         store.put(key, data, Create())

@@ -3,7 +3,7 @@
 A `StoreProvider` is all that the rest of Holdfast knows about a kind of store. The built-in ones are listed in
 `holdfast.stores.registry`; other packages register theirs as an entry point. This module imports no store, so that a
 program can parse URLs and options before it imports one. Every command of Holdfast imports it to learn its flags, so
-small values are named tuples: defining one takes 40 µs, a dataclass 1 ms.
+small values are named tuples: defining a named tuple takes 40 µs, and a dataclass 1 ms.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def fold_name(name: str) -> str:
 
 
 class OptionSpec(NamedTuple):
-    """One option as a string, and the field of the options class that it sets.
+    """An option that users give as a string, and the field of the options class that it sets.
 
     Attributes:
-        name: as the documentation spells it, in camel case; callers may write it in any case and in snake case.
-        field: of the provider's options class.
+        name: the documented name, in camel case; callers may write it in any case and in snake case.
+        field: the name of the field in the provider's options class.
         parse: returns the field's value; raises `InvalidRequestError` with one sentence. The caller adds the option's
             name and, unless it is secret, its value.
         secret: whether the value must never be shown, nor be accepted on a command line.
@@ -63,7 +63,7 @@ class CommandFlag(NamedTuple):
     Attributes:
         flag: such as ``--endpoint-url``.
         help: one sentence for ``--help``.
-        metavar: placeholder of the value in ``--help``; empty for click's own.
+        metavar: placeholder of the value in ``--help``; empty for click's default.
         option: name of the option that it sets; empty if it sets `variable`.
         variable: environment variable that it sets for this process and those that it starts.
         prepare: checks the value and returns the one to pass on; raises `InvalidRequestError`.
@@ -81,11 +81,11 @@ class HadoopFileSystem(NamedTuple):
     """Hadoop's own file system for the same data, through which Spark can read it.
 
     Attributes:
-        scheme: of its URLs, such as ``s3a``.
+        scheme: the scheme of its URLs, such as ``s3a``.
         settings: Hadoop settings through which users configure it, such as ``fs.s3a.…``; empty if it needs none.
         package: the JAR that contains it; empty if it is part of Hadoop.
-        fail_fast: returns the settings of a trial connection to a store (its `Location.root`) that gives up soon; None
-            if it needs no trial because it uses no network.
+        fail_fast: returns, for a `Location.root`, settings that make a trial connection to that store give up soon;
+            None if no trial is needed because the file system uses no network.
     """
 
     scheme: str
@@ -98,7 +98,7 @@ class Location(NamedTuple):
     """A directory in a store, parsed from a URL.
 
     Attributes:
-        root: names the store: a bucket, a database file.
+        root: names the store: for example, a bucket or a database file.
         prefix: key of the directory, without a slash at either end; empty for the whole store.
     """
 
@@ -117,9 +117,10 @@ class StoreProvider:
 
     Attributes:
         schemes: its URL schemes in lower case; the first is the canonical one.
-        open: opens the store that holds a location. Makes no request: a missing bucket shows at the first call.
-        locate: parses what follows ``scheme://``; raises `InvalidRequestError`, whose variables repeat no credentials.
-            The default takes everything up to the first slash as the root.
+        open: opens the store that holds a location. Makes no request: a missing bucket is reported by the first call to
+            the store.
+        locate: parses what follows ``scheme://``; raises `InvalidRequestError`, whose variables never contain
+            credentials. The default takes everything up to the first slash as the root.
         options: its options class; `StoreOptions` itself if the store has no options.
         specs: the options that users may give as strings.
         flags: the options that Holdfast's commands take as flags; only built-in providers have any.

@@ -1,12 +1,12 @@
-"""Find the provider of a URL scheme, and parse the options of the stores that a call reaches.
+"""Find the provider of a URL scheme, and parse the options of the stores that a call uses.
 
 Other packages add a store by registering its `StoreProvider` as an entry point, one per scheme::
 
     [project.entry-points."holdfast.stores"]
     sqlite = "holdfast_sqlite:PROVIDER"
 
-Entry points are searched only for what the built-in providers do not know: that search reads the metadata of every
-installed package.
+Entry points are searched only for schemes and options that no built-in provider has, because that search reads the
+metadata of every installed package.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def find_provider(scheme: str) -> StoreProvider:
     """Return the provider of a URL scheme.
 
     Raises:
-        InvalidRequestError: no package provides the scheme; offers the nearest one.
+        InvalidRequestError: no package provides the scheme; the message suggests the nearest one.
         UnsupportedError: a package provides it, but its provider cannot be used.
     """
     known = _by_scheme.get(scheme)
@@ -116,9 +116,9 @@ def _unknown_scheme(scheme: str) -> InvalidRequestError:
 
 
 def providers_for(urls: Iterable[str]) -> tuple[StoreProvider, ...]:
-    """Return the providers whose options a call may give: the built-in ones and those of its URLs.
+    """Return the providers whose options a call accepts: the built-in ones and those of its URLs.
 
-    One call reaches several stores: its destination, a shared directory, a directory for reports.
+    One call can use several stores: one for its destination, one for a shared directory, and one for reports.
 
     Raises:
         InvalidRequestError, UnsupportedError: `find_provider` refuses the scheme of a URL. Without its provider, valid
@@ -149,14 +149,14 @@ def has_provider(scheme: str) -> bool:
 
 # --- options ----------------------------------------------------------------------------------------------------------
 def options_of(provider: StoreProvider, given: Iterable[StoreOptions]) -> StoreOptions:
-    """Return the options that belong to a provider, or its defaults."""
+    """Return the one of the given options that belongs to a provider, or the provider's defaults."""
     return next((one for one in given if type(one) is provider.options), None) or provider.options()
 
 
 def take_store_options(
     providers: Iterable[StoreProvider], take: Callable[[OptionSpec], object | None]
 ) -> tuple[StoreOptions, ...]:
-    """Build the options of each provider of which at least one option was given.
+    """Build the options of each provider for which at least one option was given.
 
     Args:
         take: returns the parsed value of an option, None if it was not given.
@@ -175,10 +175,11 @@ def take_store_options(
 def parse_store_options(
     texts: Mapping[str, str], providers: Sequence[StoreProvider] = BUILT_IN
 ) -> tuple[StoreOptions, ...]:
-    """Parse store options that were given as strings, names in any case or in snake case.
+    """Parse store options that were given as strings; their names may be in any case or in snake case.
 
     Raises:
-        InvalidRequestError: an option is unknown (offers the nearest name) or wrong. Repeats no secret.
+        InvalidRequestError: an option is invalid or unknown; for an unknown one, the message suggests the nearest name.
+            The message never contains a secret.
     """
     known = {fold_name(spec.name): spec.name for provider in providers for spec in provider.specs}
     folded: dict[str, str] = {}

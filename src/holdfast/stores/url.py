@@ -27,7 +27,7 @@ from holdfast.stores.registry import BUILT_IN, find_provider, has_provider, opti
 __all__ = ["LOST_SLASH", "Destination", "absolute_url", "locate", "open_destination"]
 
 LOST_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/(?!/)")
-"""Matches the start of a URL that lost one of its two slashes, as `pathlib` and typing errors cause."""
+"""Matches the start of a URL that has lost one of its two slashes through `pathlib` or a typing error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Destination:
     Attributes:
         store: the store.
         prefix: key of the directory, without a slash at either end; empty for the whole store.
-        url: canonical, without credentials; `open_destination` of it gives the same destination.
+        url: the canonical URL, without credentials; `open_destination` returns the same destination for it.
     """
 
     store: ObjectStore
@@ -50,10 +50,10 @@ class Destination:
 
 
 def open_destination(url: str, store_options: Iterable[StoreOptions] = ()) -> Destination:
-    """Open the store and directory that a URL names. Makes no request: a missing bucket shows at the first call.
+    """Open the store and directory that a URL names. Makes no request: the first call reports a missing bucket.
 
     Args:
-        url: see the top of this module. Percent signs, spaces, ``+``, ``#`` and ``?`` stand for themselves.
+        url: see the top of this module. Percent signs, spaces, ``+``, ``#`` and ``?`` are literal.
         store_options: how to reach stores; each store takes its own, or its defaults.
 
     Raises:
@@ -69,8 +69,8 @@ def locate(url: str) -> tuple[StoreProvider, Location]:
     """Parse a URL into the provider of its store and the location in it.
 
     Raises:
-        InvalidRequestError: as of `open_destination`.
-        UnsupportedError: likewise.
+        InvalidRequestError: see `open_destination`.
+        UnsupportedError: see `open_destination`.
     """
     if not url or not url.strip():
         raise InvalidRequestError("the destination is empty: give a url or a path")
@@ -91,8 +91,8 @@ def locate(url: str) -> tuple[StoreProvider, Location]:
 def absolute_url(url: str) -> str:
     """Return a URL that means the same to a process with another working directory and another user.
 
-    Guarantee: it names what `url` names in this process now. Only a path that is relative or begins with ``~`` is
-    changed; what is no URL at all is left to `open_destination` to refuse.
+    Guarantee: the result names the same directory as `url` does in this process now. Only a path that is relative or
+    begins with ``~`` is changed; a string that is not a URL is returned unchanged, and `open_destination` refuses it.
 
     Raises:
         InvalidRequestError: the path is relative to a working directory that was deleted.
@@ -110,7 +110,7 @@ def _without_file(url: str) -> str:
 
 
 def _without_credentials(url: str) -> str:
-    """Return the URL as an error may show it: the part before an @ could be ``key:secret``."""
+    """Return the URL without the part before an @, which could be ``key:secret`` and must not appear in an error."""
     before, _, after = url.rpartition("@")
     return f"…@{after}" if ":" in before else url
 
@@ -119,11 +119,11 @@ def _why_no_path(url: str) -> str:
     """Say why a string without ``scheme://`` is not a path either; empty if it is one."""
     scheme = url.partition(":")[0].lower()
     if any(scheme in provider.schemes for provider in BUILT_IN if provider is not LOCAL):
-        return f"two slashes follow the scheme: write {scheme}://bucket/key"
+        return f"two slashes must follow the scheme: write {scheme}://bucket/key"
     if scheme_of(url.lstrip()):
         return "the url starts with a space: remove it"
     if scheme != "file" and LOST_SLASH.match(url):
         if has_provider(scheme):
-            return f"two slashes follow the scheme: write {scheme}://"
+            return f"two slashes must follow the scheme: write {scheme}://"
         return f"no store has the url scheme {scheme}: use s3://bucket/key, or write ./ before a directory of this name"
     return ""

@@ -1,7 +1,7 @@
-"""Determine the columns of existing files, before rows are added to them: those of all files together, as one table.
+"""Determine the columns of existing files as one table, before rows are added to it.
 
-Files that describe their columns are all inspected. Types inferred from text files are a guess: for these the rows'
-types apply, provided that the files' values fit them.
+All files of formats that describe their columns are inspected. Types inferred from text files would be a guess, so text
+files get the types of the rows, provided that the files' values fit them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Adopted:
 
     Attributes:
         fields: the columns.
-        plain: whether all files store values in the way in which Holdfast does, so that all readers return the same.
+        plain: whether all files store values in the same way as Holdfast, so that all readers return the same values.
     """
 
     fields: Fields
@@ -48,16 +48,17 @@ def adopted_columns(
     *,
     limit: int | None,
 ) -> Adopted:
-    """Return the columns of the files, then the partition columns: named as the directories, typed as the rows.
+    """Return the columns of the files, then the partition columns, with the directories' names and the rows' types.
 
     Args:
-        files: none of them empty.
+        files: the existing files, none of them empty.
         options: the format options of the rows to write.
-        given: the table that the rows would form, partitioned as the directories are.
-        limit: None to read all text files completely; otherwise only the first rows of the first one are read.
+        given: the table that the rows would form, with the partitioning of the directories.
+        limit: None to read all text files completely; with any limit, only the first rows of the first text file are
+            read.
 
     Raises:
-        InvalidRequestError: the files contradict each other or the rows; says which.
+        InvalidRequestError: the files contradict each other or the rows; the error says which.
     """
     partition_by = {name.lower() for name in given.partition_by}
     mine = [one for one in given.fields if str(one["name"]).lower() not in partition_by]

@@ -1,4 +1,4 @@
-"""Define what the table layer needs of a task attempt: new files with names that are never reused."""
+"""Define what the table layer needs from a task attempt: new files with names that are never reused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AttemptFiles(Protocol):
         """Return a base name that is new on each call, e.g. ``part-00003-<job>-<attempt>-00000.snappy.parquet``.
 
         Args:
-            extension: with its leading dot, e.g. ``.snappy.parquet``.
+            extension: the extension with its leading dot, e.g. ``.snappy.parquet``.
         """
         ...
 
@@ -36,10 +36,10 @@ class AttemptFiles(Protocol):
         """Open a new file.
 
         Args:
-            path: relative to the destination, e.g. ``month=1/part-….parquet``.
+            path: the path relative to the destination, e.g. ``month=1/part-….parquet``.
         """
         ...
 
     def record_rows(self, path: str, rows: int) -> None:
-        """Record how many rows a file holds. Called once per file, after its sink was closed."""
+        """Record how many rows a file contains. Called once per file, after its sink was closed."""
         ...

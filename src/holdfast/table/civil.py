@@ -1,4 +1,4 @@
-"""Convert dates and local times to text and back as Spark does, also outside Python's years 1 to 9999.
+"""Convert dates and local times to text and back like Spark, even outside Python's years 1 to 9999.
 
 A date is a count of days and a local time a count of microseconds, both since 1970-01-01 in the Gregorian calendar,
 which Spark extends to all years.
@@ -64,7 +64,7 @@ def time_text(micros: int) -> str:
 # --- from text --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class LocalTime:
-    """A parsed local time. `zone` is the time zone in the text; empty: the reader's."""
+    """A parsed local time. `zone` is the time zone in the text; empty if the reader's zone applies."""
 
     micros: int
     zone: str
@@ -78,7 +78,7 @@ _TIME = re.compile(
 
 
 def parse_date(text: str) -> int | None:
-    """Return the days of a text that Spark casts to a date, such as ``2026-1-2`` or ``2026``; otherwise None.
+    """Parse a text that Spark casts to a date, such as ``2026-1-2`` or ``2026``; return its days, or None.
 
     Unlike Spark, this returns None for a date that is followed by a time of day.
     """
@@ -99,7 +99,7 @@ def parse_time(text: str) -> LocalTime | None:
     return LocalTime(days * DAY_MICROS + (hour * 3600 + minute * 60 + second) * 1_000_000 + fraction, found[8] or "")
 
 
-# The patterns by which Spark infers the type of a directory's value: uuuu-MM-dd and uuuu-MM-dd HH:mm:ss[.S].
+# The patterns from which Spark infers the type of a directory's value: uuuu-MM-dd and uuuu-MM-dd HH:mm:ss[.S].
 _YEAR = r"(?:-?[0-9]{4}|[+-][0-9]{5,7})"
 _INFERRED_DATE = re.compile(_YEAR + r"-[0-9]{2}-[0-9]{2}")
 _INFERRED_TIME = re.compile(_YEAR + r"-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9])?")

@@ -1,11 +1,11 @@
-"""Define a table's schema and layout, and what a job may change: one rule, checked before a job and in its decision.
+"""Define a table's schema and layout, and the changes that a job may make to them.
 
-An append must fit the existing table: the same format, the same reader options of the format, the same partition
-columns (C12). Columns match by name in any case. A column that the job lacks reads as null. Rows are cast to the
-table's types where no value can change; a wider type or a new column needs ``mergeSchema``. An overwrite may change
-everything; overwriting partitions counts as an append.
+The same rule is checked before a job and in its decision. An append must fit the existing table: the same format, the
+same reader options of the format, the same partition columns (C12). Columns match by name in any case. A column that
+the job lacks reads as null. Rows are cast to the table's types if no value can change; a wider type or a new column
+needs ``mergeSchema``. An overwrite may change everything; overwriting partitions counts as an append.
 
-The table's record is part of the log: every entry carries it forward (`holdfast.commit.two_phase.records.LogState`).
+The table's record is part of the log: every entry contains a copy of it (`holdfast.commit.two_phase.records.LogState`).
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ __all__ = ["TableRecord", "agree", "decode_table"]
 
 @dataclass(frozen=True, kw_only=True)
 class TableRecord:
-    """What readers must know about a table, and writers must preserve.
+    """The properties of a table that readers must know and writers must preserve.
 
     Attributes:
-        fields: the columns in order, as in the JSON of a Spark schema; all of them nullable.
+        fields: the columns in order, as in the JSON of a Spark schema; all of them are nullable.
         file_format: name of the files' format.
         reader_options: options that readers of the files need, under Spark's names (CSV's ``header``, ``sep``).
-        partition_by: columns that directories hold, outermost first, spelled as in `fields`.
+        partition_by: columns whose values are in directory names, outermost first, spelled as in `fields`.
         time_zone: the zone of timestamps in directory names; empty if there are none.
         adopted: fingerprint of the files of other writers that were inspected before the first append
-            (`holdfast.table.fingerprint`): all readers read them as the table's columns. Empty if there were none, or
-            if not all readers read them alike.
+            (`holdfast.table.fingerprint`), if all readers return the same values from them. Empty if there were no such
+            files, or if readers differ.
     """
 
     fields: Sequence[Mapping[str, Any]]
@@ -52,7 +52,7 @@ class TableRecord:
 
     @property
     def data_names(self) -> list[str]:
-        """Names of the columns that files hold, in order."""
+        """Names of the columns that are stored in files, in order."""
         return [str(one["name"]) for one in self.fields if one["name"] not in self.partition_by]
 
     def encode(self) -> dict[str, object]:
@@ -107,7 +107,7 @@ def _require_fields(fields: Any) -> None:
 
 
 def _require_type(kind: Any) -> None:
-    """Check the structure that `holdfast.table.widening` relies on; names of types are for Spark to check."""
+    """Check the structure that `holdfast.table.widening` relies on; Spark checks the names of types."""
     if isinstance(kind, str):
         return
     require(isinstance(kind, dict), "a type is neither a string nor an object")
@@ -121,20 +121,20 @@ def _require_type(kind: Any) -> None:
 
 
 def agree(known: TableRecord, given: TableRecord, *, merge: bool, written: bool = False) -> TableRecord:
-    """Return the table after rows that look like `given` are added to a table that looks like `known`.
+    """Return the table that results from adding rows of the table `given` to the table `known`.
 
     Args:
         merge: whether the table may change (``mergeSchema``).
-        written: whether the rows are already in files. That is the case in the decision, when the table may have
-            changed since the job started.
+        written: whether the rows are already in files. This is the case when the job is decided; by then, another job
+            may have changed the table.
 
     Raises:
-        InvalidRequestError: the rows do not fit; says what the table has.
-        ConflictError: the same, with `written`: another job changed the table in the meantime.
+        InvalidRequestError: the rows do not fit; the error describes the table.
+        ConflictError: the rows do not fit and `written` is set: another job changed the table in the meantime.
     """
     alike = replace(given, time_zone=known.time_zone, adopted=known.adopted) == known
     if alike and given.time_zone in ("", known.time_zone):
-        return known  # the usual append; the code below would load the format
+        return known  # the usual append; return early, because the code below loads the format
     try:
         _require_layout(known, given)
         rules = Rules(file_format=known.file_format, merge=merge, written=written)
@@ -192,7 +192,7 @@ def _require_layout(known: TableRecord, given: TableRecord) -> None:
 
 
 def _require_partition_types(known: TableRecord, after: TableRecord, given: TableRecord) -> None:
-    """Check that partition columns keep their types: a wider type would name the directory of a value differently."""
+    """Check that partition columns keep their types: with a wider type, a value could have another directory name."""
     before, now, new = fold(known.fields), fold(after.fields), fold(given.fields)
     for name in known.partition_by:
         column = name.lower()

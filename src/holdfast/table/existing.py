@@ -1,7 +1,7 @@
 """Inspect a directory without a log before the first rows are added to it.
 
-The write is refused only for what would make the table unreadable or hide a column: another format, another
-partitioning, or columns that do not fit (`holdfast.table.adopted`).
+The write is refused only if it would make the table unreadable or hide a column: if the files have another format,
+another partitioning, or columns that do not fit (`holdfast.table.adopted`).
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _LONGEST_MAGIC = max(map(len, _MAGIC))
 def find_existing(
     ctx: CommitContext, given: TableRecord, schema: pa.Schema, options: FormatOptions, *, limit: int | None = None
 ) -> TableRecord | None:
-    """Return the table that a plain reader finds at the destination, or None if there is no data.
+    """Return the table that a reader without a log would see at the destination, or None if there is no data.
 
     Args:
         given: the table that the rows to add would form.
         schema: the Arrow schema of the rows.
-        options: the format options of the rows: CSV files do not describe theirs.
-        limit: inspect at most this many files, and only the first one where files do not describe their columns; None
-            for all.
+        options: the format options of the rows; the existing CSV files are assumed to have the same.
+        limit: inspect at most this many files, or only the first one if the format does not describe its columns; None
+            for all files.
 
     Raises:
-        InvalidRequestError: the files are not a table, or not one that the rows could be added to; says why.
+        InvalidRequestError: the files are not a table, or the rows cannot be added to it; the error says why.
     """
     others = Fingerprint()
     listed = others.passing(iter_visible(ctx.store, ctx.prefix))
@@ -66,7 +66,7 @@ def find_existing(
     record = replace(given, file_format=file_format.name, partition_by=directories)
     if file_format.name != given.file_format or _folded(directories) != _folded(given.partition_by):
         deque(alike, maxlen=0)
-        return record  # the contract refuses it, and says what the destination holds
+        return record  # the contract refuses the write, and describes the destination
     found = adopted_columns(ctx, alike, file_format, options, replace(given, partition_by=directories), limit=limit)
     deque(alike, maxlen=0)
     _require_values(values, directories, given, schema)
@@ -80,7 +80,7 @@ def _folded(names: Sequence[str]) -> list[str]:
 def _alike(
     files: Iterable[VisibleFile], first: VisibleFile, file_format: FileFormat[Any], values: Sequence[set[str | None]]
 ) -> Iterator[VisibleFile]:
-    """Yield the files, and check that each is of the first one's kind. `values` collects the directories' values."""
+    """Yield the files, and check that each one is like the first. `values` collects the directories' values."""
     directories = tuple(parse_partition_path(first.path))
     for file in files:
         found = parse_partition_path(file.path)
@@ -104,7 +104,7 @@ def _alike(
 
 
 def _sniff_format(ctx: CommitContext, file: VisibleFile) -> FileFormat[Any] | None:
-    """Detect the format by the first bytes: Hive's files have no extension."""
+    """Detect the format from the first bytes, because Hive's files have no extension."""
     start = ctx.store.get(ctx.key(file.path), 0, min(_LONGEST_MAGIC, file.size_bytes), file.etag)
     return next((FORMATS[name] for magic, name in _MAGIC.items() if start.startswith(magic)), None)
 
@@ -112,7 +112,7 @@ def _sniff_format(ctx: CommitContext, file: VisibleFile) -> FileFormat[Any] | No
 def _require_values(
     values: Sequence[set[str | None]], directories: Sequence[str], given: TableRecord, schema: pa.Schema
 ) -> None:
-    """Check that each directory names a value of its column's type exactly; otherwise readers would fail."""
+    """Check that each directory's value has its column's type and does not change in it, or readers would fail."""
     folded = {name.lower(): name for name in schema.names}
     for name, seen in zip(directories, values, strict=True):
         column = folded.get(name.lower())
@@ -136,7 +136,7 @@ _BEYOND_MICROSECONDS = re.compile(r"\.[0-9]{6}[0-9]*[1-9]")
 
 
 def _is_cut(text: str, kind: pa.DataType) -> bool:
-    """Check whether the type would change a directory's value. All other types keep it, or refuse it."""
+    """Check whether the type would change a directory's value. Types other than floats and timestamps never do."""
     if pat.is_floating(kind):
         number = parse_float(text)
         assert number is not None, "the value was parsed before"

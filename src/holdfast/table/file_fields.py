@@ -1,4 +1,4 @@
-"""Describe the columns of existing files as a table records them: in Spark's types, all of them nullable."""
+"""Describe the columns of existing files as a table records them: with Spark's types, and all nullable."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def is_plain(schema: pa.Schema, fields: Fields) -> bool:
 
 
 def _stored(field: pa.Field) -> pa.Field:
-    """Return the field with the type that its values have in a file, whatever form Arrow uses in memory."""
+    """Return the field with the type that its values have in files, which may differ from Arrow's type in memory."""
     kind = field.type.value_type if pat.is_dictionary(field.type) else field.type
     if is_string(kind):
         kind = pa.string()
@@ -64,12 +64,12 @@ def _stored(field: pa.Field) -> pa.Field:
     return pa.field(field.name, kind, True)
 
 
-# --- names that differ in case only -----------------------------------------------------------------------------------
+# --- names that differ only in case -----------------------------------------------------------------------------------
 def require_folded(fields: Iterable[pa.Field]) -> None:
-    """Check that no two names differ in case only, at any depth: Spark does not distinguish them.
+    """Check that no two names, including nested ones, differ only in case, because Spark does not distinguish them.
 
     Raises:
-        InvalidRequestError: two names do.
+        InvalidRequestError: two names differ only in case.
     """
     columns = list(fields)
     _require_names([column.name for column in columns])
@@ -98,10 +98,11 @@ def _require_names(names: Sequence[str]) -> None:
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
 def merge_json_fields(mine: Sequence[Mapping[str, Any]], theirs: Iterable[pa.Field]) -> Fields:
-    """Return the rows' fields as the JSON files spell them, then the fields that only the files have.
+    """Return the rows' fields with the JSON files' spelling, then the fields that only the files have.
 
     Args:
-        theirs: as inferred from values: a null has no type, and a field without any value is not a column yet.
+        theirs: the fields inferred from the files' values; a null has no type, and a field without any value is not a
+            column yet.
     """
     columns = {column.name: column for column in theirs}
     names = schema_of(pa.struct(list(columns.values()))).names
@@ -123,7 +124,8 @@ def _type_with_theirs(mine: Any, theirs: pa.DataType) -> Any:
     if kind == "struct" and pat.is_struct(theirs):
         return {**mine, "fields": merge_json_fields(mine["fields"], children(theirs))}
     if kind == "map" and pat.is_struct(theirs) and theirs.num_fields:
-        # Only the rows tell which objects are maps: in the files, their keys look like fields, and may differ in case.
+        # Only the rows' types reveal which objects are maps: in the files, the keys of a map look like fields, and may
+        # differ only in case.
         value = functools.reduce(merge_types, [field.type for field in children(theirs)])
         return {**mine, "valueType": _type_with_theirs(mine["valueType"], value)}
     if kind == "array" and pat.is_list(theirs):

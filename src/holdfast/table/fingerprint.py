@@ -15,13 +15,13 @@ _BITS = 256
 
 
 class Fingerprint:
-    """A number that identifies a set of files by their paths, sizes and times, in any order."""
+    """A number that identifies a set of files by their paths, sizes and times, regardless of their order."""
 
     def __init__(self) -> None:
         self._sum = 0
 
     def passing(self, files: Iterable[tuple[str, ObjectInfo]]) -> Iterator[tuple[str, ObjectInfo]]:
-        """Yield the files unchanged, and add those that are not empty and that Holdfast did not name."""
+        """Yield the files unchanged; add those to the set that are not empty and have no name of Holdfast's."""
         for path, info in files:
             if info.size_bytes and file_owner(path) is None:
                 text = f"{path}\0{info.size_bytes}\0{info.modified_at_s!r}"
@@ -29,7 +29,7 @@ class Fingerprint:
             yield path, info
 
     def text(self) -> str:
-        """Return the number as text, for a record."""
+        """Return the number as a string, for a record."""
         return f"{self._sum % 2**_BITS:064x}"
 
 

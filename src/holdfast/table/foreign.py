@@ -1,4 +1,4 @@
-"""Refuse tables of other formats: only their own metadata says which of their files count."""
+"""Refuse tables of other formats: only the table's own metadata says which of its files are valid."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _STREAM = _Kind("the output of a Spark file stream", "Spark", "_spark_metadata/"
 _KINDS = (
     _Kind("a Delta table", "Delta", "_delta_log/"),
     _Kind("a Hudi table", "Hudi", ".hoodie/"),
-    _Kind("an Iceberg table", "Iceberg", "metadata/", _is_iceberg),  # other software uses this folder name, too
+    _Kind("an Iceberg table", "Iceberg", "metadata/", _is_iceberg),  # other software also uses this folder name
     _STREAM,
 )
 
 
 def refuse_foreign_write(ctx: CommitContext) -> None:
-    """Refuse to write into a table of another format, or into a directory of one.
+    """Refuse to write into a table of another format, or into a directory of such a table.
 
-    The other format would not know of added files, and would miss replaced ones. Costs a listing of four folders, and
-    of four more for each folder above.
+    The other format would not know of added files, and would miss replaced ones. Costs listings of four folders in the
+    destination, and of four more in each folder above it.
 
     Raises:
-        InvalidRequestError: there is such a table; says which kind. Folders above that may not be listed are not
-            checked.
+        InvalidRequestError: there is such a table; the error names its kind. Folders above the destination are not
+            checked if listing them is not permitted.
     """
 
     def look(folder: str) -> tuple[_Kind, str] | None:
@@ -68,13 +68,13 @@ def refuse_foreign_write(ctx: CommitContext) -> None:
 
 
 def refuse_foreign_read(ctx: CommitContext, *, by_spark: bool = False) -> None:
-    """Refuse to read a table of another format: its directory also holds deleted and changed rows.
+    """Refuse to read a table of another format, because its directory also contains deleted and changed rows.
 
     Args:
         by_spark: whether the table is read by Spark's own reader, which understands the metadata of Spark's streams.
 
     Raises:
-        InvalidRequestError: it is such a table; says which kind.
+        InvalidRequestError: it is such a table; the error names its kind.
     """
     kind = _kind(ctx, ctx.prefix)
     if kind is not None and not (by_spark and kind is _STREAM):

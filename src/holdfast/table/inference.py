@@ -1,7 +1,7 @@
-"""Infer the type of a partition column from its directories, by Spark's rules.
+"""Infer the type of a partition column from its directories, like Spark.
 
-Source: ``PartitioningUtils.inferPartitionColumnValue`` and ``findWiderTypeForPartitionColumn`` of Spark 4.3; their
-results were observed by running them.
+Source: ``PartitioningUtils.inferPartitionColumnValue`` and ``findWiderTypeForPartitionColumn`` of Spark 4.3; this
+module reproduces results observed in Spark.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _INSTANT = pa.timestamp("us", "UTC")
 
 
 def infer_type(texts: Sequence[str | None], *, enabled: bool = True, timestamp: pa.DataType = _INSTANT) -> pa.DataType:
-    """Return the type that Spark infers for a partition column: the narrowest that fits all values, else string.
+    """Return the type that Spark infers for a partition column: the narrowest that fits all values, or string.
 
     Args:
-        texts: the values as in directory names, escaped; None for null.
+        texts: the values as they are in directory names, escaped; None for null.
         enabled: Spark's ``spark.sql.sources.partitionColumnTypeInference.enabled``; if False, every type is string.
         timestamp: the type of timestamps, Spark's ``spark.sql.timestampType``.
 
@@ -61,7 +61,7 @@ def _infer_one(text: str, timestamp: pa.DataType) -> pa.DataType:
 
 
 def _plain(text: str) -> str:
-    """Unescape colons, the only characters of a timestamp that directory names escape."""
+    """Unescape colons, the only characters in a timestamp that directory names escape."""
     return text.replace("%3A", ":").replace("%3a", ":")
 
 

@@ -1,4 +1,4 @@
-"""Infer the schema of files that do not describe it from every value of every file, as stock Spark does."""
+"""Infer the schema of files without one from all values of all files, like stock Spark."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class File(Protocol):
 
 
 def opener(ctx: CommitContext) -> Callable[[File], BinaryIO]:
-    """Return a function that opens a file of the destination: exactly the object that was listed."""
+    """Return a function that opens a file of the destination; reads fail if it is no longer the listed object."""
 
     def open_file(file: File) -> BinaryIO:
         return cast(BinaryIO, StoreFile(ctx.store, ctx.key(file.path), file.size_bytes, file.etag))
@@ -56,15 +56,15 @@ def infer_files(
     options_of: Callable[[str], FormatOptions],
     each: ForEach,
 ) -> pa.Schema:
-    """Infer the schema that holds the values of all files.
+    """Infer a schema that can represent the values of all files.
 
     Args:
-        files: none of them empty.
+        files: the files, none of them empty.
         options_of: returns the format's options for the file at a path.
         each: applies a function to the files, concurrently if it can.
 
     Raises:
-        CorruptDataError: a file is not of the format.
+        CorruptDataError: a file does not have the format.
     """
     assert file_format.inference is not None, "only called for formats without types"
     return file_format.inference.schema(infer_types(files, open_file, file_format, options_of, each))
@@ -77,7 +77,7 @@ def infer_types(
     options_of: Callable[[str], FormatOptions],
     each: ForEach,
 ) -> Any:
-    """Infer the types of all files, before the format's inference makes a schema of them: nulls have no type yet."""
+    """Infer the types of all files, which the format's inference can turn into a schema; nulls have no type yet."""
     inference = file_format.inference
     assert inference is not None, "only called for formats without types"
     found: Any = None
@@ -98,8 +98,8 @@ def map_files(
     """Apply a function to each opened file, and yield the results in the files' order.
 
     Args:
-        footers: whether the function reads only little of each file, even of a large one. If not, only a few large
-            files are opened at the same time.
+        footers: whether the function reads only a small part of each file, even of a large one. If not, only a few
+            large files are open at the same time.
     """
     large = threading.Semaphore(_LARGE_AT_ONCE)
 

@@ -1,7 +1,8 @@
-"""Write and parse Hive-style partition directories, with Spark's names and escapes.
+"""Build and parse the names of Hive-style partition directories, with Spark's names and escapes.
 
 Spark does not write ``month=1/city=S%C3%A3o``: it escapes only the characters that a file system or a URL could
-misinterpret (observed by running Spark over every ASCII character). Others, such as ``ã`` and a space, stay.
+misinterpret (observed by running Spark over every ASCII character). Other characters, such as ``ã`` and a space, are
+not escaped.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def escape_name(name: str) -> str:
 
 
 def unescape_name(escaped: str) -> str:
-    """Reverse `escape_name`. A ``%`` that starts no escape stands for itself, as in Spark."""
+    """Reverse `escape_name`. A ``%`` that does not start an escape sequence is literal, as in Spark."""
     return _ESCAPED.sub(lambda match: chr(int(match.group(1), 16)), escaped)
 
 
@@ -85,10 +86,10 @@ def segment(column: str, value: str | None) -> str:
 
 
 def canonical_directory(directory: str, schema: pa.Schema, time_zone: str) -> str:
-    """Return the directory into which a writer of `schema` puts the rows of a directory that another writer named.
+    """Return Holdfast's name for a partition directory that another writer may have named differently.
 
     Other writers use ``month=01``, escape more characters, or print a double with more digits (older Java). These name
-    the same partition. A directory that names no value of the schema is returned unchanged.
+    the same partition. A directory whose value does not fit the schema is returned unchanged.
     """
     folded = {name.lower(): name for name in schema.names}
     segments = []
@@ -127,7 +128,7 @@ def resolve_partition_columns(schema: pa.Schema, partition_by: Sequence[str]) ->
 
     Raises:
         InvalidRequestError: a column is missing (the error suggests the nearest names), named twice, hidden by its
-            name, or of a type that no directory name can hold; or only partition columns would remain.
+            name, or of a type that directory names cannot represent; or there are no other columns.
     """
     if partition_by:
         check_names(schema)
@@ -149,7 +150,7 @@ def resolve_partition_columns(schema: pa.Schema, partition_by: Sequence[str]) ->
     return tuple(resolved)
 
 
-# Kinds of types that directory names cannot hold, and why; shown in the error and in the table of the docs.
+# Kinds of types that directory names cannot represent, and why; shown in the error and in a table of the documentation.
 PARTITION_REASONS: Mapping[str, str] = {
     "binary": "Spark reads other bytes back than it names: partition by hex(column) or base64(column)",
     "time": "Spark cannot read a time back from a directory: cast the column to a string",
@@ -194,9 +195,10 @@ class PartitionSplitter:
     """Splits record batches by partition.
 
     Args:
-        schema: of the batches.
-        partition_by: columns as the schema spells them (`resolve_partition_columns`), outermost first.
-        time_zone: the session's zone, in which timestamps become text.
+        schema: the schema of the batches.
+        partition_by: the partition columns as the schema spells them (`resolve_partition_columns`),
+            outermost first.
+        time_zone: the session's time zone, in which timestamps are converted to text.
     """
 
     def __init__(self, schema: pa.Schema, partition_by: Sequence[str], time_zone: str = "UTC") -> None:
@@ -208,7 +210,7 @@ class PartitionSplitter:
     def split(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield each partition's directory (``a=1/b=x``, empty if unpartitioned) with its rows, in their order.
 
-        Guarantee: the parts share no memory with each other, so a buffered part does not keep the others alive.
+        Guarantee: the parts do not share memory, so buffering one part does not keep the memory of the others.
         """
         if batch.num_rows == 0:
             return
@@ -234,7 +236,7 @@ class PartitionSplitter:
         encoded = pc.dictionary_encode(column, null_encoding="encode")
         if not pat.is_dictionary(column.type):
             dictionary, indices = encoded.dictionary, encoded.indices
-        else:  # an incoming dictionary may hold a value twice, or null: encode its values again
+        else:  # an incoming dictionary may contain a value twice, or null: encode its values again
             plain = column.cast(column.type.value_type)
             encoded = pc.dictionary_encode(plain, null_encoding="encode")
             dictionary, indices = encoded.dictionary, encoded.indices
@@ -268,7 +270,7 @@ def _directory(columns: Sequence[_Codes], row: int) -> str:
 def raw_partition_values(path: str, columns: Sequence[str]) -> Mapping[str, str | None]:
     """Return the values of `columns` in a file's path, still escaped; None for null.
 
-    Spark infers a string type from an escaped digit.
+    They are not unescaped, because Spark infers a string type from an escaped digit.
 
     Raises:
         InvalidRequestError: the path lacks one of the columns.

@@ -52,13 +52,13 @@ OpenFile = Callable[[ListedFile], BinaryIO]
 
 @dataclass(frozen=True, kw_only=True)
 class ReadSettings:
-    """How files are read.
+    """Settings for reading files.
 
     Attributes:
         file_format: format of the files.
-        format_options: its options; None for the format's defaults.
-        split_bytes: larger files are divided if their format allows (Parquet, by row groups).
-        time_zone: the session's zone, in which partition directories name timestamps.
+        format_options: the format's options; None for its defaults.
+        split_bytes: larger files are divided if their format supports it (Parquet, by row groups).
+        time_zone: the session's time zone, which applies to timestamps in the names of partition directories.
     """
 
     file_format: FileFormat[Any]
@@ -79,7 +79,8 @@ class TableSchema:
 
     Attributes:
         schema: all columns, in the order in which they are shown.
-        partition_by: columns that directories hold, outermost first. A directory overrides a column in the file.
+        partition_by: columns whose values are in directory names, outermost first. A directory's value overrides a
+            column with the same name in the file.
     """
 
     schema: pa.Schema
@@ -87,17 +88,17 @@ class TableSchema:
 
     @property
     def data_schema(self) -> pa.Schema:
-        """The columns that files hold."""
+        """The columns that are stored in files."""
         return pa.schema([field for field in self.schema if field.name not in self.partition_by])
 
 
 @dataclass(frozen=True, slots=True)
 class ReadSplit:
-    """A piece of a table for one reader.
+    """A part of a table for one reader.
 
     Attributes:
         file: the file.
-        row_groups: the row groups to read, None for all.
+        row_groups: the row groups to read; None for all.
     """
 
     file: VisibleFile
@@ -105,7 +106,7 @@ class ReadSplit:
 
 
 # --- empty files ------------------------------------------------------------------------------------------------------
-# Spark never opens an empty file, whatever its format; but its directory counts when partition columns are inferred.
+# Spark never opens an empty file, whatever its format, but uses the file's directory when it infers partition columns.
 class _Sized(Protocol):
     @property
     def size_bytes(self) -> int: ...
@@ -115,7 +116,7 @@ File = TypeVar("File", bound=_Sized)
 
 
 def first_with_bytes(files: Sequence[File]) -> File | None:
-    """Return the file that represents all: the first that is not empty, else the first; None if there is no file."""
+    """Return the first file that is not empty; if all are empty, the first file; None if there is no file."""
     return next((file for file in files if file.size_bytes), files[0] if files else None)
 
 
@@ -140,17 +141,17 @@ def read_schema(
 ) -> TableSchema:
     """Return the schema of the first file that is not empty, then the partition columns, typed as Spark infers them.
 
-    Partition columns come last, or where the file has a column of that name, as in Spark. CSV and JSON have no types:
-    all their files are read completely.
+    Partition columns come last, or at the position of a column in the file with the same name, as in Spark. CSV and
+    JSON do not store types, so all such files are read completely.
 
     Args:
-        settings: how the first file is read.
-        settings_of: returns how the file at a path is read; None if all are read alike.
+        settings: the settings for the first file.
+        settings_of: returns the settings for the file at a path; None if `settings` apply to all files.
         each: applies a function to files, concurrently if it can.
 
     Raises:
         InvalidRequestError: there is no file, every file is empty, or files are partitioned differently.
-        CorruptDataError: the file is not of the format.
+        CorruptDataError: the file does not have the format.
     """
     first = first_with_bytes(files)
     if first is None:
@@ -203,7 +204,7 @@ def plan_splits(
     settings: ReadSettings,
     filters: Sequence[RowFilter] = (),
 ) -> list[ReadSplit]:
-    """Plan the pieces to read, without empty files and those that partition directories exclude.
+    """Plan the splits to read, without empty files and those whose partition directories do not meet the filters.
 
     Only files larger than `ReadSettings.split_bytes` are opened.
     """
@@ -263,11 +264,11 @@ def read_split(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a split that meet all filters, as batches of `columns` in that order, in the schema's types.
 
-    Memory: what the format holds for one batch (Parquet: a page of each column and 64 Ki rows).
+    Memory: the memory that the format needs for one batch (Parquet: a page of each column and 64 Ki rows).
 
     Raises:
         InvalidRequestError: a column is not in the schema, or a value does not fit its type.
-        CorruptDataError: the file is not of the format.
+        CorruptDataError: the file does not have the format.
     """
     return read_splits((split,), open_file, schema, lambda _: settings, columns, filters)
 
@@ -280,10 +281,10 @@ def read_splits(
     columns: Sequence[str],
     filters: Sequence[RowFilter] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Read many splits in sequence like `read_split`, but prepare only once: that matters with small files.
+    """Read many splits in sequence like `read_split`, but prepare only once, which matters for small files.
 
     Args:
-        settings_of: returns how the file at a path is read.
+        settings_of: returns the settings for the file at a path.
     """
     names = set(schema.schema.names)
     for name in columns:

@@ -1,7 +1,7 @@
-"""Compare the columns that a reader requests with the current table: an overwrite may have changed it.
+"""Compare the columns that a reader requests with the current table, which an overwrite may have changed.
 
-A reader that received the columns earlier, or from its user, finds values by name and type. If the table no longer has
-these columns, it would show one column's values as another's, or nulls for a removed column.
+A reader that received its columns earlier, or from its user, selects values by name and type. If the table no longer
+has these columns, the reader would show one column's values as another's, or nulls for a removed column.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _HINT = "read the table without a schema, or build the DataFrame again if the ta
 
 
 def require_known(wanted: Sequence[Mapping[str, Any]], table: TableRecord) -> None:
-    """Check that the table has every requested column, in its type or in one that is exactly contained in it.
+    """Check that the table has every requested column, with the requested type or a narrower type that fits exactly.
 
     Raises:
-        InvalidRequestError: it lacks one; says what it has.
+        InvalidRequestError: the table lacks a column; the error says what the table has.
     """
     _require_fields("", wanted, table.fields, table.file_format)
 
@@ -63,7 +63,7 @@ def _require_type(path: str, wanted: SparkType, known: SparkType, file_format: s
 
 
 def _stored(kind: SparkType) -> SparkType:
-    """Return the type as which values are stored: the SQL type of a user-defined type; string for char and varchar."""
+    """Return the type that is stored: the SQL type of a user-defined type, and string for char and varchar."""
     if isinstance(kind, dict) and kind.get("type") == "udt":
         return _stored(kind["sqlType"])
     return "string" if isinstance(kind, str) and kind.startswith(("char(", "varchar(")) else kind

@@ -1,4 +1,4 @@
-"""Read an object of a store as a seekable file, in ranges."""
+"""Read an object in a store as a seekable file, in ranges."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["StoreFile"]
 class StoreFile(io.RawIOBase):
     """A read-only file over `ObjectStore.get`.
 
-    Guarantee: at most `read_ahead_bytes` are buffered. A small read fetches that many bytes in one request and serves
-    the following reads from them; a file that is no larger is fetched whole. A larger read is one request for exactly
-    its bytes, so a column chunk costs one round trip.
+    Guarantee: at most `read_ahead_bytes` are buffered. A small read fetches that many bytes in one request, and the
+    following reads are served from this buffer; a file that fits in the buffer is fetched whole. A larger read is one
+    request for exactly its bytes, so a column chunk costs one round trip.
 
     Args:
         store: the store; closing the file leaves it open.
-        key: the object.
-        size_bytes: its size, from a listing: saves a request.
-        etag: its etag, from the same listing, so that all ranges are from the same object. Empty only for objects that
-            cannot be replaced.
-        read_ahead_bytes: see above.
+        key: the object's key.
+        size_bytes: the object's size from a listing, which saves a request.
+        etag: the object's etag from the same listing, so that all ranges are from the same version of the object. Empty
+            only for objects that cannot be replaced.
+        read_ahead_bytes: the size of the buffer.
 
     Raises:
         NotFoundError: on reading, the object was deleted: list again.

@@ -25,11 +25,11 @@ __all__ = ["TextFiles"]
 
 @dataclass(frozen=True, slots=True)
 class TextFiles:
-    """Existing files of CSV or JSON.
+    """Existing CSV or JSON files.
 
     Attributes:
         options: the format options of the rows to write.
-        whole: whether to read the files completely, or only their first rows.
+        whole: whether to read the files completely, rather than only their first rows.
     """
 
     ctx: CommitContext
@@ -44,7 +44,7 @@ class TextFiles:
         return replace(texts, codec=codec_of_name(path), time_zone=texts.time_zone or "UTC")
 
     def rows_type(self) -> pa.DataType:
-        """Return the struct type of all JSON objects, with null types for fields that have no other value."""
+        """Return the struct type of all JSON objects; fields that contain only nulls have the null type."""
         found: pa.DataType = infer_types(
             self.files, opener(self.ctx), self.file_format, self._options_of, self.ctx.runner.map
         )
@@ -54,7 +54,7 @@ class TextFiles:
         """Check that the files are readable with the table's types, and that no number would change.
 
         Raises:
-            InvalidRequestError: a file is not; says which.
+            InvalidRequestError: a file is not readable, or a number would change; the error names the file.
         """
         schema = arrow_schema_of(table.schema_json)
 
@@ -74,12 +74,12 @@ class TextFiles:
         deque(map_files(self.files, opener(self.ctx), look, self.ctx.runner.map), maxlen=0)
 
     def require_columns(self, names: Sequence[str]) -> Sequence[str]:
-        """Return the names as the files spell them. CSV has columns by position, named at most by the first line.
+        """Return the names as the CSV files spell them, which have columns by position, and names only in headers.
 
         Files after the first one may lack columns, which read as null. Empty files are ignored.
 
         Args:
-            names: of the rows' columns.
+            names: the names of the rows' columns.
 
         Raises:
             InvalidRequestError: a file has other columns, or does not parse.
@@ -122,7 +122,7 @@ class TextFiles:
         return spelled or names
 
     def _first_line(self, source: BinaryIO, file: File, with_header: bool) -> list[str]:
-        """Return the column names of a header as readers see them; without a header, the first record."""
+        """Return the column names of a header as readers see them; the first record if there is no header."""
         texts = header_names(source, replace(self._options_of(file.path), header=True))
         return safe_names(texts, self._options_of(file.path).null_value) if with_header else texts
 

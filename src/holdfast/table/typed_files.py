@@ -1,4 +1,4 @@
-"""Merge the columns of existing files that describe them: each column gets the type that holds all values."""
+"""Merge the columns of existing files that describe them: each column gets a type for the values of all files."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class _Column:
     """A column of the files inspected so far.
 
     Attributes:
-        field: with the type of all files, as far as files without rows agree.
-        bound: with the type of the files with rows.
-        file: the file that `bound` is from; while no file is known to have rows, the last one with the column.
+        field: the column with its type in all files; types in files without rows are ignored where they do not fit.
+        bound: the column with its type in the files that have rows.
+        file: the file that `bound` is from; as long as no file is known to have rows, the last file with the column.
         has_rows: whether one of the files is known to have rows.
     """
 
@@ -35,12 +35,12 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class TypedFiles:
-    """Existing files of Parquet, ORC, Avro or Arrow.
+    """Existing Parquet, ORC, Avro or Arrow files.
 
     Attributes:
         options: the format options of the rows to write.
-        known_rows: for the paths of files that were checked, whether they have rows.
-        odd: the first files that store a column in another way than Holdfast would, such as in nanoseconds.
+        known_rows: maps the paths of files that were checked to whether they have rows.
+        odd: the first files that store a column differently from Holdfast, such as in nanoseconds.
     """
 
     ctx: CommitContext
@@ -50,7 +50,7 @@ class TypedFiles:
     odd: list[str] = field(default_factory=list)
 
     def columns(self, files: Iterable[File], partition_by: set[str]) -> Fields:
-        """Return the columns of all files in order of appearance, each with the type that holds all values."""
+        """Return the columns of all files in order of appearance, each with a type for the values of all files."""
 
         def look(file: File, source: BinaryIO) -> tuple[File, Fields]:
             schema = self.file_format.read_schema(source, self.options)
@@ -102,16 +102,16 @@ class TypedFiles:
         return Rules(file_format=self.file_format.name, merge=True, written=True)
 
     def _held(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the field that holds the values of both, or None if there is none."""
+        """Return a field that can represent the values of both, or None if there is none."""
         try:
             return merge_fields([one], [other], self._rules)[0]
         except MismatchError:
             return None
 
     def _has_rows(self, file: File) -> bool:
-        """Check whether a file has rows. The types in a file without rows may be guesses (an empty data frame).
+        """Check whether a file has rows. The types in a file without rows (an empty data frame) may be guesses.
 
-        This is checked for the first file with rows, once for all its columns, and where types differ.
+        Called until a file with rows is found, and for files whose types differ; each file is read only once.
         """
         if file.path not in self.known_rows:
             self.known_rows[file.path] = self._any_rows(file)

@@ -1,7 +1,7 @@
-"""Convert partition values to text, as Spark casts them to a string, and back.
+"""Convert partition values to text, like Spark's cast to string, and back.
 
-Texts of other writers are read as Spark reads them: ``05`` is 5, ``1e3`` a decimal, ``2026-1-2`` a date if the schema
-says so.
+The texts of other writers are parsed like Spark parses them: ``05`` is 5, ``1e3`` is a decimal, and ``2026-1-2`` is a
+date, if the column has such a type.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _SPECIAL_FLOATS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 def partition_texts(values: Any, time_zone: str, column: str = "") -> list[str | None]:
     """Return a string for each value of an array (of distinct values: this runs per value, not per row).
 
-    Guarantee: `parse_values` returns the values, bit for bit (except for the payload of NaN).
+    Guarantee: `parse_values` restores the values from the strings, bit for bit (except for the payload of NaN).
 
     Args:
-        values: of a type that `partition.resolve_partition_columns` accepts.
-        time_zone: the zone in which instants become local times.
-        column: for the error.
+        values: the values; `partition.resolve_partition_columns` must accept their type.
+        time_zone: the time zone in which timestamps are shown.
+        column: the name of the column, for errors.
 
     Raises:
         InvalidRequestError: the text of a value would be ambiguous.
@@ -79,8 +79,8 @@ def _instant_text(instant: int, zone: Zone, time_zone: str, column: str) -> str:
     local = zone.local(instant)
     if zone.instant(local) != instant:
         raise InvalidRequestError(
-            "an instant is ambiguous in a directory name, since clocks showed the same local time before: partition by "
-            "a date or by a timestamp_ntz, or set the session's time zone to UTC",
+            "a timestamp is ambiguous in a directory name, since clocks showed the same local time before: partition "
+            "by a date or by a timestamp_ntz, or set the session's time zone to UTC",
             column=column,
             value=f"{time_text(instant)} UTC",
             zone=time_zone,
@@ -89,9 +89,9 @@ def _instant_text(instant: int, zone: Zone, time_zone: str, column: str) -> str:
 
 
 def java_float(text: str, *, single: bool = False) -> str:
-    """Lay out a float's shortest digits like Java's ``Double.toString``, which Spark shows.
+    """Convert a float's shortest digits to the format of Java's ``Double.toString``, which Spark uses.
 
-    Java before 19 prints more digits than needed for some values; both strings denote the same value.
+    Java versions before 19 print more digits than needed for some values; both strings denote the same value.
 
     Args:
         text: the shortest digits that identify the value.
@@ -101,7 +101,7 @@ def java_float(text: str, *, single: bool = False) -> str:
         return _SPECIAL_FLOATS[text]
     number = decimal.Decimal(text)
     if len(number.as_tuple().digits) == 1 and number:
-        # Java takes the nearest number of two digits where one would do: 4.9E-324, not 5.0E-324.
+        # Where one digit would be enough, Java prints the nearest number with two digits: 4.9E-324, not 5.0E-324.
         exact = float(text)
         if single:
             exact = struct.unpack("f", struct.pack("f", exact))[0]
@@ -122,13 +122,13 @@ def java_float(text: str, *, single: bool = False) -> str:
 
 # --- from text --------------------------------------------------------------------------------------------------------
 def parse_values(texts: Sequence[str | None], kind: pa.DataType, time_zone: str, column: str) -> Any:
-    """Return an array of the type, from strings as `partition_texts` or other writers produce them.
+    """Parse strings that `partition_texts` or other writers produced into an array of the type.
 
     Args:
-        texts: values of directories, unescaped; None for null.
+        texts: the unescaped values of directories; None for null.
         kind: the column's type.
-        time_zone: the zone in which directories name instants.
-        column: for the error.
+        time_zone: the time zone of timestamps in directory names.
+        column: the name of the column, for errors.
 
     Raises:
         InvalidRequestError: a text is not a value of the type.
@@ -148,7 +148,7 @@ def parse_values(texts: Sequence[str | None], kind: pa.DataType, time_zone: str,
 
 
 def _parser(kind: pa.DataType, time_zone: str) -> tuple[Callable[[str], Any], pa.DataType]:
-    """Return a function from a text to a value (None if the text is not one), and the type of these values."""
+    """Return a function that parses text (None if the text is invalid), and the type of the values that it returns."""
     if is_string(kind):
         return (lambda text: text), kind
     if pat.is_boolean(kind):
@@ -178,7 +178,7 @@ _BLANKS = "".join(map(chr, range(0x21)))
 
 
 def parse_float(text: str) -> float | None:
-    """Parse a text like Java's ``Double.parseDouble``; return None where that throws."""
+    """Parse a text like Java's ``Double.parseDouble``; return None where the Java function throws."""
     text = text.strip(_BLANKS)
     if _FLOAT_WORD.fullmatch(text):
         return float(text)

@@ -1,9 +1,9 @@
-"""Define which types of a column may replace each other; types are spelled as in the JSON of a Spark schema.
+"""Define how a column's type may change; types are spelled as in the JSON of a Spark schema.
 
 ``holds(wide, narrow)``: every value of `narrow` is exactly a value of `wide`. Integers widen to larger integers, float
 to double, integers up to 32 bits to double, decimals to decimals with no fewer digits on either side of the point, and
-a column of nulls to anything (`read_exactly` knows about files that hold one). Source: the widening that Spark 4's
-Parquet reader supports (SPARK-40876) without changing any value.
+a column of nulls to any type (`read_exactly` covers files with such a column). Source: the widening that Spark 4's
+Parquet reader supports (SPARK-40876), as far as it changes no value.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ SparkType = Any
 
 
 class MismatchError(Exception):
-    """Two types do not fit together; never leaves the table layer.
+    """Two types do not fit together; this error never leaves the table layer.
 
     Attributes:
-        path: of the column or field.
-        known, given: the types, as text.
+        path: the path of the column or field.
+        known, given: the types as strings, for messages.
         needs_merge: whether they would fit with ``mergeSchema``.
     """
 
@@ -53,7 +53,7 @@ class MismatchError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What may happen to a table's types.
+    """The rules for changing a table's types.
 
     Attributes:
         file_format: name of the files' format.
@@ -90,10 +90,10 @@ def holds(wide: SparkType, narrow: SparkType) -> bool:
 
 
 def read_exactly(file_format: str, wide: SparkType, narrow: SparkType) -> bool:
-    """Check whether files of a format that hold an atomic type `narrow` read back exactly as `wide`.
+    """Check whether values that files of a format store with an atomic type `narrow` can be read exactly as `wide`.
 
-    Text does not distinguish float from double: ``0.1`` of a float column would become another double than 0.1f is.
-    Parquet stores nulls without a type as integers, which Spark can read as hardly any other type.
+    Text does not distinguish float from double: the ``0.1`` of a float column would become a double with a different
+    value. Parquet stores a column of untyped nulls as integers, which Spark can read as hardly any other type.
     """
     if narrow == "void" and wide != "void":
         return file_format != "parquet"
@@ -101,10 +101,10 @@ def read_exactly(file_format: str, wide: SparkType, narrow: SparkType) -> bool:
 
 
 def merge_types(path: str, known: SparkType, given: SparkType, rules: Rules) -> SparkType:
-    """Return the type of a column after rows of type `given` are added to a table in which it has type `known`.
+    """Return the type that a column of type `known` has after values of type `given` are added to it.
 
     Args:
-        path: of the column, for the error.
+        path: the path of the column, for the error.
 
     Raises:
         MismatchError: the types do not fit.
@@ -140,7 +140,7 @@ def merge_types(path: str, known: SparkType, given: SparkType, rules: Rules) -> 
 def merge_fields(
     known: Sequence[Mapping[str, Any]], given: Sequence[Mapping[str, Any]], rules: Rules, path: str = ""
 ) -> list[dict[str, Any]]:
-    """Return the fields of a table or struct after rows with the fields `given` are added: its own, then new ones.
+    """Return the fields of a table or struct after values with the fields `given` are added: `known`, then new ones.
 
     Raises:
         MismatchError: a type does not fit, or a field is new and the table may not change.
@@ -165,7 +165,7 @@ def merge_fields(
 
 
 def nullable_fields(fields: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Make fields nullable at every level: rows added later need not keep what the first files promise."""
+    """Make fields nullable at every level, because rows that are added later may contain nulls."""
     return [{**field, "nullable": True, "type": _nullable(field["type"])} for field in fields]
 
 
@@ -182,7 +182,7 @@ def _nullable(kind: SparkType) -> SparkType:
 
 
 def _kind(kind: SparkType) -> str:
-    """Return ``struct``, ``array``, ``map``, or ``atomic``; user-defined types are atomic, compared as a whole."""
+    """Return ``struct``, ``array``, ``map`` or ``atomic``; user-defined types are atomic and compared as a whole."""
     found = kind.get("type") if isinstance(kind, dict) else None
     return str(found) if found in ("struct", "array", "map") else "atomic"
 

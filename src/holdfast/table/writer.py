@@ -1,10 +1,9 @@
 """Write record batches into the partitioned files of one task attempt, with bounded memory.
 
-Each row is buffered in only one place at a time. In a partitioned table, rows are
-buffered first until there are enough to split, because splitting costs time per batch and partition. Then the rows of
-each partition are buffered until its file is worth opening: an open file costs a sink, a format writer and a
-compressor, and there may be thousands of partitions. From then on the format's writer buffers them, until a row group
-is full.
+Each row is buffered in only one place at a time. In a partitioned table, rows are buffered first until there are enough
+to split, because splitting costs time per batch and partition. Then the rows of each partition are buffered until
+opening its file is worthwhile: an open file costs a sink, a format writer and a compressor, and there may be thousands
+of partitions. From then on, the format's writer buffers the rows until a row group is full.
 """
 
 from __future__ import annotations
@@ -32,20 +31,20 @@ _OPEN_AT_BYTES = 8 * _MIB
 
 @dataclass(frozen=True, kw_only=True)
 class WriteSettings:
-    """How a task lays out its rows in files.
+    """The layout of a task's rows in files.
 
     Attributes:
         file_format: format of the files.
-        format_options: its options; None for the format's defaults.
+        format_options: the format's options; None for its defaults.
         partition_by: columns that become directories, outermost first.
-        max_records_per_file: exact limit of rows in a file, None for no limit.
-        target_file_size_bytes: a file ends once it has about this size, None for no limit.
+        max_records_per_file: exact limit of rows in a file; None for no limit.
+        target_file_size_bytes: a file ends once it has about this size; None for no limit.
         buffer_bytes: memory for buffered rows; when it is exceeded, the file with the most buffered bytes ends.
-        max_open_files: limit of open sinks; when it is reached, the file with the most buffered bytes ends. A sink has
-            buffers of its own. A partition opens its sink only when 8 MiB of its rows are buffered or its file ends,
-            so many small partitions do not thrash.
-        write_empty_file: write one file without rows if there are no rows, so that the schema can be read back.
-        time_zone: the session's zone, in which partition timestamps become text.
+        max_open_files: limit of open sinks; when it is reached, the file with the most buffered bytes ends. Each sink
+            has its own buffers. A partition opens its sink only when 8 MiB of its rows are buffered or when its file
+            ends, so many small partitions do not end each other's files.
+        write_empty_file: if there are no rows, write one file without rows, so that the schema can be read back.
+        time_zone: the session's time zone, in which timestamps in directory names are shown.
     """
 
     file_format: FileFormat[Any]
@@ -76,7 +75,7 @@ class WriteSettings:
         """Check that rows of a schema can be written, and return the partition columns as the schema spells them.
 
         Raises:
-            InvalidRequestError: a partition column is invalid, or the format cannot hold a column.
+            InvalidRequestError: a partition column is invalid, or the format does not support a column.
         """
         partition_by = resolve_partition_columns(schema, self.partition_by)
         self.file_format.check_schema(PartitionSplitter(schema, partition_by).data_schema)
@@ -85,7 +84,7 @@ class WriteSettings:
 
 @dataclass(frozen=True, slots=True)
 class WriteCounts:
-    """Counts of what a task attempt wrote; `bytes` counts the bytes that the sinks took."""
+    """Counts of what a task attempt wrote; `bytes` is the number of bytes that the sinks received."""
 
     files: int
     rows: int
@@ -107,7 +106,7 @@ class _CountingSink:
         return written
 
     def discard(self) -> None:
-        """Discard the file. pyarrow's writers send a footer when they are collected: it must not reach the sink."""
+        """Discard the file. Garbage-collected writers of pyarrow write a footer, which must not reach the sink."""
         sink, self._sink = self._sink, None
         if sink is not None:
             sink.discard()
@@ -145,7 +144,7 @@ class TableWriter:
     most `buffer_bytes` plus one batch are buffered in memory. Nothing becomes visible here.
 
     Args:
-        schema: of the rows.
+        schema: the schema of the rows.
         settings: the layout.
         attempt: creates the files.
 
@@ -168,7 +167,7 @@ class TableWriter:
         self._unfinished: dict[str, _File] = {}
         self._buffered_bytes = 0
         self._files = self._rows = self._bytes = 0
-        # With the bytes of ended files, this gives the ratio that predicts how large buffered rows will be.
+        # Together with the bytes of ended files, this gives the ratio that predicts how large buffered rows will be.
         self._ended_received_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -187,7 +186,7 @@ class TableWriter:
             self._split_gathered()
 
     def _known(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the batch, unless values would be dropped: those of a column that the table lacks."""
+        """Return the batch, after checking that it has no column that the table lacks: its values would be dropped."""
         if batch.schema.names != self._schema.names:
             known = {name.lower() for name in self._schema.names}
             for name in batch.schema.names:
@@ -201,7 +200,7 @@ class TableWriter:
         """End all files.
 
         Returns:
-            Counts of what was written. The attempt knows the rows of each file.
+            Counts of what was written. The row count of each file was passed to the attempt.
         """
         self._split_gathered()
         if self._files == 0 and not self._unfinished and self._settings.write_empty_file:
@@ -211,10 +210,10 @@ class TableWriter:
         return WriteCounts(self._files, self._rows, self._bytes)
 
     def abort(self) -> None:
-        """Discard the open files. The attempt discards those that have ended. Safe to call twice.
+        """Discard the open files; the attempt itself discards files that have ended. Safe to call twice.
 
         Raises:
-            HoldfastError: a sink could not be discarded; all others were.
+            HoldfastError: a sink could not be discarded; all other sinks were discarded.
         """
         making, self._unfinished = list(self._unfinished.values()), {}
         with contextlib.ExitStack() as stack:  # runs every discard, then raises what one of them raised
@@ -287,7 +286,8 @@ class TableWriter:
         return file.output
 
     def _end_largest(self, among: list[str]) -> None:
-        # Of equals (formats that buffer nothing), end the file with the most rows: small ones may still grow.
+        # If several files have the same bytes (formats that buffer nothing), end the one with the most rows, because
+        # small files may still grow.
         self._end_file(
             max(among, key=lambda name: (self._unfinished[name].buffered_bytes, self._unfinished[name].rows))
         )
@@ -298,7 +298,7 @@ class TableWriter:
         output.writer.close()
         output.sink.close()
         self._attempt.record_rows(output.path, file.rows)
-        # Unfinished until here: `abort` must find a file that failed to end.
+        # Delete it only now, because `abort` must find a file that failed to end.
         del self._unfinished[directory]
         self._buffered_bytes -= file.buffered_bytes
         self._ended_received_bytes += file.received_bytes

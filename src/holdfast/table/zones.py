@@ -1,7 +1,7 @@
-"""Convert between instants and local times of a zone as Java does, for every year that a timestamp can have.
+"""Convert between timestamps and local times of a time zone like Java, for every year that a timestamp can have.
 
 Arrow's own conversion has no daylight saving time after 2037, and Python has no years after 9999. Zone rules repeat
-with the calendar every 400 years, so a late instant is looked up in a year that Python supports.
+with the calendar every 400 years, so a later timestamp is converted as in a year that Python supports.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ class Zone:
     """One time zone.
 
     Args:
-        rules: map a local time or an instant to the offset.
+        rules: the offset for each local time and each timestamp.
     """
 
     def __init__(self, rules: datetime.tzinfo) -> None:
         self._rules = rules
 
     def local(self, instant: int) -> int:
-        """Return the local time of an instant; both in microseconds since 1970-01-01."""
+        """Return the local time of a timestamp; both are in microseconds since 1970-01-01."""
         utc = _known(instant).replace(tzinfo=datetime.timezone.utc)
         offset = utc.astimezone(self._rules).utcoffset()
         assert offset is not None, "rules with an offset for every instant"
         return instant + offset // _MICROSECOND
 
     def instant(self, local: int) -> int:
-        """Return the instant of a local time.
+        """Return the timestamp of a local time.
 
-        If the local time occurs twice, return the earlier instant. If it is skipped, return the instant as long after
-        the start of the gap. This is Java's choice, and so Spark's.
+        If the local time occurs twice, return the earlier timestamp. If it is skipped, return the timestamp that it
+        would have if the clocks had not been changed yet. Java, and so Spark, does the same.
         """
         offset = _known(local).replace(tzinfo=self._rules).utcoffset()
         assert offset is not None, "rules with an offset for every local time"
@@ -53,7 +53,7 @@ class Zone:
 
 
 def _known(micros: int) -> datetime.datetime:
-    """Return a moment with the same offset that Python's datetime can represent."""
+    """Return a time that Python's datetime can represent and that has the same offset."""
     if micros >= _LAST:
         micros = _LAST + (micros - _LAST) % _CYCLE_MICROS
     return _EPOCH + datetime.timedelta(microseconds=max(micros, _FIRST))

@@ -166,7 +166,7 @@ def test_an_option_of_a_package_that_cannot_be_used_is_not_called_unknown(instal
 
 
 def test_a_url_that_lost_a_slash_names_its_scheme(depot: None) -> None:
-    with pytest.raises(InvalidRequestError, match="two slashes follow the scheme: write depot://"):
+    with pytest.raises(InvalidRequestError, match="two slashes must follow the scheme: write depot://"):
         open_destination("depot:/north/t")
 
 

@@ -1,4 +1,4 @@
-"""Read and write Arrow IPC files ("Feather 2"): every Arrow type, read without decoding."""
+"""Read and write Arrow IPC files ("Feather 2"), which store every Arrow type and need no decoding."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ArrowOptions(FormatOptions):
     """Options of Arrow files.
 
     Attributes:
-        compression: the codec of each buffer, empty for none; lz4 costs next to nothing.
+        compression: the codec of each buffer; empty for none; lz4 costs next to nothing.
     """
 
     compression: str = "lz4"

@@ -1,6 +1,6 @@
 """Read and write Avro object container files through fastavro (``pip install 'holdfast[avro]'``).
 
-The mapping of types is Spark's. Rows are converted to Python objects: Avro is for exchange, not for speed. Memory: one
+Types are mapped as in Spark. Rows are converted to Python objects, so Avro is for exchange, not for speed. Memory: one
 block (`_SYNC_BYTES`).
 """
 
@@ -131,7 +131,7 @@ def _avro_schema(schema: pa.Schema, options: AvroOptions) -> dict[str, Any]:
 
 
 def _check_schema(schema: pa.Schema) -> None:
-    _fastavro()  # fail before the job starts: a package that is missing here is missing in every task
+    _fastavro()  # fail before the job starts: if the package is missing, every task would fail
     check_types("avro", schema)
     check_map_keys("Avro", plain_schema(schema))
     for field in plain_schema(schema):
@@ -153,7 +153,7 @@ def _check_field(field: pa.Field, path: str) -> None:
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 def _numeric_field(field: pa.Field) -> pa.Field:
-    """Return the field with dates and timestamps as Avro's integers: cheaper than Python objects, without zone data."""
+    """Return the field with dates and timestamps as integers, which are faster than objects and need no zone data."""
     if pat.is_timestamp(field.type):
         return pa.field(field.name, pa.int64(), field.nullable)
     if pat.is_date32(field.type):
@@ -171,7 +171,7 @@ def _as_dictionary(pairs: Sequence[tuple[str, Any]], item: Callable[[Any], Any])
 
 
 def _with_maps(kind: pa.DataType) -> Callable[[Any], Any]:
-    """Return a function from pyarrow's Python form of a value to fastavro's: the pairs of a map become a dictionary."""
+    """Return a function that converts a value from pyarrow to fastavro: the pairs of a map become a dictionary."""
     if not any(pat.is_nested(child.type) for child in children(kind)) and not pat.is_map(kind):
         return lambda value: value
     if pat.is_map(kind):
@@ -221,7 +221,7 @@ class _AvroWriter:
 
 
 class _Output:
-    """A sink as the file that fastavro writes to."""
+    """Adapt a sink to the file object that fastavro writes to."""
 
     def __init__(self, sink: ByteSink) -> None:
         self.write = sink.write
@@ -315,7 +315,7 @@ def _read_batches(
 
 
 def _rebased(array: Any, zone: str | None) -> Any:
-    """Convert dates and instants that Spark before 3.0, or its LEGACY mode, wrote in the old calendar."""
+    """Convert dates and timestamps that Spark before 3.0, or later in LEGACY mode, wrote in the old calendar."""
     kind = array.type
     if pat.is_date32(kind):
         return rebase_dates(array)

@@ -23,7 +23,7 @@ _PRIMITIVES: Mapping[str, pa.DataType] = {
     "bytes": pa.binary(),
     "fixed": pa.binary(),
 }
-# On any other type a logical type is ignored, as Avro's specification requires and fastavro does.
+# A logical type of any other type is ignored, which Avro's specification requires and fastavro does.
 _LOGICAL: Mapping[tuple[str, str], pa.DataType] = {
     ("int", "date"): pa.date32(),
     ("long", "timestamp-micros"): pa.timestamp("us", "UTC"),
@@ -58,7 +58,7 @@ def column_types(schema: Any) -> Mapping[str, Any]:
 
 
 def _recursive(name: str) -> dict[str, Any]:
-    """Return the type of a record's name within that record: neither Arrow nor Spark supports recursive types."""
+    """Return a type for a record's name within that record; neither Arrow nor Spark supports recursive types."""
     return {"type": f"{name}, which contains itself"}
 
 
@@ -83,7 +83,7 @@ def arrow_type(avro: Any) -> pa.DataType:
     """Return the Arrow type of a type from `column_types`.
 
     Raises:
-        InvalidRequestError: there is none.
+        InvalidRequestError: no Arrow type corresponds to it.
     """
     if isinstance(avro, list):
         present = [one for one in avro if one != "null"]
@@ -123,9 +123,9 @@ def _decimal(precision: int, scale: int) -> pa.DataType:
 
 
 def with_texts(columns: Mapping[str, Any]) -> Callable[[Any], Any] | None:
-    """Return a function from fastavro's form of a row to one that Arrow accepts, or None if they are the same.
+    """Return a function that converts a row from fastavro to the form that Arrow accepts; None if none is needed.
 
-    Only strings of the logical type uuid differ: fastavro turns them into objects, Spark leaves them as strings.
+    Only strings of the logical type uuid differ: fastavro turns them into objects, but Spark leaves them as strings.
     """
     return _with_texts({"type": "record", "fields": [{"name": name, "type": kind} for name, kind in columns.items()]})
 

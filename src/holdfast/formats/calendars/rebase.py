@@ -1,8 +1,9 @@
-"""Rebase dates before 1582-10-15 and instants before 1900 from the calendar of Spark before 3.0.
+"""Rebase dates before 1582-10-15 and timestamps before 1900 from the calendar of Spark before 3.0.
 
 Old Spark and Hive used the hybrid calendar, which is Julian before 1582-10-15. To preserve the year, month and day that
-users see, these fields are taken from that calendar and converted with the proleptic Gregorian one. Instants also
-depend on their zone's offset, for which Java's old calendar used other values before 1900.
+users see, stored values are converted to these fields with the hybrid calendar, and back with the proleptic Gregorian
+one. Timestamps also depend on the offset of their time zone, for which Java's old calendar used different values before
+1900.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ _DAYS_BACK = _YEARS_BACK * 1461 // 4 + 719_470  # from the Julian 1 March of the
 
 @dataclass(frozen=True, slots=True)
 class FileCalendars:
-    """Which values of a file use the hybrid calendar, according to the metadata that Spark writes.
+    """The values of a file that use the hybrid calendar, according to the metadata that Spark writes.
 
-    Like Spark by default, take a file without such metadata as it is.
+    The values of a file without such metadata are not converted; this is also Spark's default.
 
     Attributes:
-        old_dates: whether dates do, and instants that are not INT96.
-        old_int96: whether INT96 instants do.
-        zone: the time zone of the writer, None if the file does not contain it.
+        old_dates: whether dates, and timestamps other than INT96, use the hybrid calendar.
+        old_int96: whether INT96 timestamps use the hybrid calendar.
+        zone: the time zone of the writer; None if the file does not contain it.
     """
 
     old_dates: bool
@@ -61,7 +62,7 @@ class FileCalendars:
 def rebase_dates(dates: Any) -> Any:
     """Convert dates of the hybrid calendar (date32) to the same year, month and day in the Gregorian one.
 
-    29 February becomes 1 March in years in which the Gregorian calendar does not have it, as in Spark.
+    As in Spark, 29 February becomes 1 March in years that are not leap years in the Gregorian calendar.
     """
     days = dates.cast(pa.int32()).cast(pa.int64())
     if not _any_before(days, _GREGORIAN_FROM_DAY):
@@ -70,14 +71,14 @@ def rebase_dates(dates: Any) -> Any:
 
 
 def rebase_instants(instants: Any, zone: str | None) -> Any:
-    """Convert instants written with the old calendar so that they show the same date and time in `zone`.
+    """Convert timestamps written with the old calendar so that they still show the same date and time in `zone`.
 
     Args:
         instants: timestamps in microseconds.
-        zone: the time zone of their writer, None if their file does not contain it.
+        zone: the time zone of the writer; None if the file does not contain it.
 
     Raises:
-        UnsupportedError: an instant before 1900 needs the zone, and it is missing or unknown.
+        UnsupportedError: a timestamp is before 1900, and the zone is missing or unknown.
     """
     micros = instants.cast(pa.int64())
     if not _any_before(micros, _LAST_SHIFT_US):
@@ -101,7 +102,7 @@ def _any_before(values: Any, limit: int) -> bool:
 def _history(zone: str | None) -> ZoneHistory:
     if zone is None:
         raise UnsupportedError(
-            "instants before 1900 from an old Spark need the time zone of their writer, which the file lacks: "
+            "timestamps before 1900 from an old Spark need the time zone of their writer, which the file lacks: "
             "rewrite them with Spark 3.1 or later, or leave the column out"
         )
     found = zone_history(zone)
@@ -110,7 +111,7 @@ def _history(zone: str | None) -> ZoneHistory:
     offset_s = fixed_offset_s(zone)
     if offset_s is None:
         raise UnsupportedError(
-            "instants before 1900 were written in an unknown time zone: "
+            "timestamps before 1900 were written in an unknown time zone: "
             "rewrite them with Spark in another zone, or leave the column out",
             zone=zone,
         )

@@ -1,8 +1,9 @@
 """Look up the offsets that Java's two calendars use for each time zone before 1900.
 
 The old one (`java.util.GregorianCalendar`) uses a zone's latest standard offset for all years before 1900. The new one
-(`java.time`) uses its local mean time and the offsets that followed. The numbers are those that Spark itself uses for
-rebasing; a test compares them with its jars. They are historical and do not change with a zone's rules.
+(`java.time`) uses the zone's local mean time and the offsets that followed it. The numbers are those that Spark itself
+uses for rebasing; a test compares them with Spark's jars. They describe the past, so they do not change when the rules
+of a zone change.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ _FIXED_ZONE = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::?(\d\d))?(?::?(\d\d))
 
 @dataclass(frozen=True, slots=True)
 class ZoneHistory:
-    """The offsets of a zone before 1900, for instants that were written with the old calendar.
+    """The offsets of a zone before 1900, for timestamps that were written with the old calendar.
 
     Attributes:
         offset_s: seconds by which the zone is ahead of UTC in the old calendar.
-        shift_s: seconds to add to the earliest instants.
-        later_shifts: (instant in seconds since the epoch, seconds to add from then on), in order; the last adds 0.
+        shift_s: seconds to add to the earliest timestamps.
+        later_shifts: pairs in order of time: a time in seconds since the epoch, and the seconds to add to timestamps
+            from then on. The last pair adds 0.
     """
 
     offset_s: int

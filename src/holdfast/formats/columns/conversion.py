@@ -80,11 +80,11 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Convert the batch to the plain form `schema`; columns that already have it are not touched.
+    """Convert the batch to the plain form `schema`; columns that already have this form are not touched.
 
     Raises:
-        InvalidRequestError: a value would lose digits (nanoseconds that are not whole microseconds), or the columns
-            are not those of the schema.
+        InvalidRequestError: a value would lose digits (nanoseconds that are not whole microseconds), or the batch has
+            other columns than the schema.
     """
     if batch.schema.equals(schema):
         return batch
@@ -148,7 +148,7 @@ def _refuse_lossy(kind: pa.DataType, wanted: pa.DataType) -> None:
 
 
 def _is_lossless(kind: pa.DataType, wanted: pa.DataType) -> bool:
-    """Check whether Arrow's cast gives the same value or an error: between types of one kind, and to wider numbers."""
+    """Check whether Arrow's cast preserves each value or fails: between types of one kind, and to wider numbers."""
     if pat.is_integer(kind):
         return bool(pat.is_integer(wanted) or pat.is_floating(wanted) or pat.is_decimal(wanted))
     if pat.is_floating(kind):
@@ -170,7 +170,7 @@ def _nullable(field: pa.Field) -> pa.Field:
 
 
 def _relabeled(array: Any, kind: pa.DataType) -> Any:
-    """Return the array in a type that differs only in names and nullability of its nested fields."""
+    """Return the array with a type that differs only in names and nullability of its nested fields."""
     if array.type.equals(kind):
         return array
     if array.offset:
@@ -187,7 +187,7 @@ def child_arrays(array: Any) -> list[Any]:
 
 
 def with_child_arrays(array: Any, kind: pa.DataType, below: list[Any]) -> Any:
-    """Return the array, which must not have an offset, with other child arrays and the type `kind`."""
+    """Return the array, which must not have an offset, with new child arrays and the type `kind`."""
     own = 1 if pat.is_struct(kind) or pat.is_fixed_size_list(kind) else 2  # validity, and offsets or values
     return pa.Array.from_buffers(kind, len(array), array.buffers()[:own], children=below)
 
@@ -206,8 +206,8 @@ def finish(
     """Turn a batch as stored in the file into the batch that `FileFormat.read_batches` yields.
 
     The batch is converted to `needed`: columns are reordered and cast, and missing ones are filled with nulls. An exact
-    match of a name takes precedence; otherwise case is ignored, as in Spark. Then the filter is applied, and the
-    columns that only the filter uses are dropped.
+    match of a name takes precedence; if there is none, case is ignored, as in Spark. Then the filter is applied, and
+    the columns that only the filter uses are dropped.
     """
     batch = conform(batch, needed)
     if row_filter is not None:
@@ -216,7 +216,7 @@ def finish(
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Convert the batch to `schema`: reordered, cast, null where it lacks a column; names match case-insensitively.
+    """Convert the batch to `schema`: reorder and cast columns, add missing ones as nulls, ignore the case of names.
 
     Raises:
         InvalidRequestError: a value does not fit its column's type.
@@ -239,7 +239,7 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _with_names_like(array: Any, like: pa.DataType) -> Any:
-    """Rename the fields of the array's structs as in `like`, because a cast matches exact names and fills in nulls."""
+    """Rename the fields of structs as in `like`, because a cast fills fields without an exact match with nulls."""
     kind = _type_with_names_like(array.type, like)
     return _relabeled(array, kind)
 

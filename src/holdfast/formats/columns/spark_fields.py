@@ -1,7 +1,7 @@
-"""Attach to an Arrow field what only Spark's schema says: collations, interval fields, user-defined types, metadata.
+"""Attach details of Spark's schema to Arrow fields: collations, interval fields, user-defined types, metadata.
 
-Spark keeps these in the JSON of its schema; Arrow has no place for them. The JSON of a column's ``StructField``
-travels in the metadata of the Arrow field until the writer of a file uses it.
+Spark stores these details in the JSON of its schema; Arrow types cannot express them. The JSON of a column's
+``StructField`` travels in the metadata of the Arrow field until the writer of a file uses it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def with_spark_fields_of(schema: pa.Schema, like: pa.Schema) -> pa.Schema:
 
 
 def beyond_arrow(field: pa.Field) -> frozenset[str]:
-    """Return the kinds of types in the column that only Spark's JSON shows, as in `holdfast.formats.columns.types`."""
+    """Return the kinds in `holdfast.formats.columns.types` that the column contains and only Spark's JSON reveals."""
     spark = spark_field(field)
     return frozenset() if spark is None else frozenset(_words(spark))
 

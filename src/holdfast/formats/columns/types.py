@@ -167,11 +167,12 @@ class _Unsupported:
 def check_names(schema: pa.Schema) -> None:
     """Check that the column names are unique, regardless of case.
 
-    With ``spark.sql.caseSensitive`` on, Spark's own writers accept ``a`` beside ``A``. Every reader without that
+    With ``spark.sql.caseSensitive`` on, Spark's own writers accept both ``a`` and ``A``. Every reader without that
     setting then fails on the table, so such a schema is rejected here.
 
     Raises:
-        InvalidRequestError: two names are equal, or a name contains NUL, where Spark truncates it on the way to Python.
+        InvalidRequestError: two names are equal, or a name contains NUL (Spark truncates such a name when it passes it
+            to Python).
     """
     seen: dict[str, str] = {}
     for field in schema:
@@ -212,10 +213,10 @@ def check_types(format_name: str, schema: pa.Schema) -> None:
 
 
 def check_columns(format_name: str, schema: pa.Schema) -> None:
-    """Check that there is a column and that the format supports all columns.
+    """Check that there is at least one column and that the format supports all columns.
 
     Raises:
-        InvalidRequestError: there is no column, or see `check_types`.
+        InvalidRequestError: there is no column, or the format does not support one (see `check_types`).
     """
     if not schema.names:
         raise InvalidRequestError("a file needs at least one column: select one")
@@ -226,7 +227,7 @@ def check_map_keys(format_name: str, schema: pa.Schema) -> None:
     """Check that map keys are strings, for formats in which a map is an object of names and values.
 
     Raises:
-        InvalidRequestError: a map has other keys, which at least Spark's reader would reject.
+        InvalidRequestError: a map has keys of another type, which Spark's reader would reject.
     """
     for column in schema:
         _check_map_keys(format_name, column.name, column.type)
@@ -241,7 +242,7 @@ def _check_map_keys(format_name: str, path: str, kind: pa.DataType) -> None:
 
 
 def _advice(format_name: str, kind: str) -> str:
-    """Return why the format does not support the kind, and what to do."""
+    """Return the reason why the format does not support the kind, and what to do."""
     reason, _, act = REASONS.get((format_name, kind), ": cast the column").rpartition(": ")
     others = sorted(name for name, kinds in HOLDS.items() if kind in kinds)
     return f"{reason and ', '}{reason}: {' or '.join([act, *(f'use {name}' for name in others)])}"

@@ -1,6 +1,7 @@
 """Define VARIANT: a value of any type, encoded as two binary fields, as in PySpark and in Parquet.
 
-Spark's writer can also shred it: store parts of the values in separate columns. Only Spark can reassemble such values.
+Spark's writer can also shred a VARIANT column, which means storing parts of its values in separate columns. Only Spark
+can reassemble such values.
 """
 
 from __future__ import annotations

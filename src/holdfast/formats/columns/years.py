@@ -19,11 +19,11 @@ _DAY_MICROS = 86_400_000_000
 
 
 def check_years(reader: str, batch: pa.RecordBatch) -> None:
-    """Reject dates and timestamps in other years, at any depth.
+    """Reject dates and timestamps in other years, including nested ones.
 
     Args:
-        reader: the reader that cannot read such values, for the error message. One such value would make the whole
-            file unreadable for it.
+        reader: the reader that cannot read such values, for the error message. One such value would make the whole file
+            unreadable for that reader.
         batch: the rows to check.
 
     Raises:

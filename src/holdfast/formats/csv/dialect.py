@@ -1,10 +1,10 @@
-"""Split CSV into records by the rules of univocity, the parser that Spark uses, as Spark configures it.
+"""Split CSV into records exactly like univocity, the parser that Spark uses, with Spark's settings.
 
 A value is quoted if its first character is the quote. Within quotes the escape character escapes a quote or itself;
 elsewhere it is an ordinary character. A quote within quotes that is neither escaped nor followed by a separator is not
 a closing quote: the value is then everything up to the next separator or line end, including the quotes. Blank lines
-are not records. Lines end in whatever ends the first line of the file; within quotes such line ends become line feeds.
-No value is trimmed, and there are no comments.
+are not records. All lines end in the same way as the first line of the file; within quotes, such line ends become line
+feeds. No value is trimmed, and there are no comments.
 
 Nearly all records need none of the unusual rules. `split` finds runs of records that pyarrow's parser reads in the
 same way, in a few passes of compiled code, and parses only the other records here.
@@ -30,7 +30,7 @@ _FEWEST_PARSED = 64  # records parsed here before `split` tries to find a plain 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """Whole records that an RFC 4180 parser reads as Spark does, each ended by a line feed.
+    """Whole records that an RFC 4180 parser reads like Spark, each of which ends in a line feed.
 
     Attributes:
         data: the records.
@@ -43,13 +43,13 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records that were parsed here."""
+    """Records that this module has parsed."""
 
     rows: list[Record]
 
 
 class Dialect:
-    """The patterns for one choice of characters.
+    """The regular expressions for one choice of separator, quote, escape and line end.
 
     Args:
         separator, quote, escape: one ASCII character each.
@@ -130,9 +130,9 @@ def read_records(
 
     Args:
         source: the file, read from its current position.
-        codec: a pyarrow codec, empty for none.
+        codec: a pyarrow codec; empty for none.
         make_dialect: returns the dialect for a line end.
-        line_end: the end of a line, empty to detect it from the file's first line.
+        line_end: the end of a line; empty to detect it from the file's first line.
 
     Raises:
         CorruptDataError: the file cannot be decompressed or is not UTF-8.
@@ -183,7 +183,7 @@ def split(data: bytes, dialect: Dialect, *, final: bool) -> tuple[list[Plain | R
     """Return the whole records at the start of `data` and their length in bytes.
 
     Args:
-        data: the bytes after a whole record.
+        data: bytes that begin with a record.
         dialect: the file's dialect.
         final: whether `data` is the rest of the file; then its last record needs no line end.
     """
@@ -277,11 +277,11 @@ class _EndOfText(Exception):  # a signal within this module
 
 
 class _Scanner:
-    """Parse text record by record; take malformed quoted values step by step as univocity's parser does.
+    """Parse text record by record; parse malformed quoted values step by step, like univocity's parser.
 
     Line ends other than a line feed become a line feed. Line feeds that do not end a line become a character that the
-    text does not contain: within quotes they are restored; outside quotes univocity ends a line there or not,
-    depending on how its buffer happens to be filled.
+    text does not contain. Within quotes they are restored. Outside quotes they are rejected, because univocity ends a
+    line there or not, depending on how its buffer happens to be filled.
     """
 
     def __init__(self, text: str, dialect: Dialect, final: bool) -> None:
@@ -308,7 +308,7 @@ class _Scanner:
         return position + (self._text.count("\n", 0, position) if self._dialect.line_end == "\r\n" else 0)
 
     def record(self) -> Record | None:
-        """Return the next record's values: an empty list for a blank line, None if the record may be incomplete."""
+        """Return the next record's values: an empty list for a blank line; None if the record may be incomplete."""
         text, separator, quote = self._text, self._dialect.separator, self._dialect.quote
         row: Record = []
         if text[self.at] == "\n":

@@ -1,12 +1,12 @@
 """Read and write CSV as Spark does.
 
-Writing: null becomes nothing, the empty string ``""``. A value is quoted if it is empty or contains the separator, a
-quote, the escape character, a line end, or a leading or trailing blank. Within quotes, the escape character precedes
-quotes and itself. To read a value with a line end, Spark needs ``multiLine``.
+Writing: null becomes an absent value, and the empty string becomes ``""``. A value is quoted if it is empty or contains
+the separator, a quote, the escape character, a line end, or a leading or trailing blank. Within quotes, the escape
+character precedes quotes and itself. To read a value with a line end, Spark needs ``multiLine``.
 
 Reading: the records come from `csv.dialect`, which follows Spark's parser, and the values from `lines.values`. Columns
-are found by the names in the header if there is one, otherwise by position. A record with fewer values than columns is
-filled with nulls; one with more is rejected.
+are identified by the names in the header, or by position if there is no header. A record with fewer values than columns
+is filled with nulls; a record with more values is rejected.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from holdfast.formats.options import boolean, choice, only, single_character, te
 
 __all__ = ["CSV", "CsvOptions", "header_names"]
 
-_NO_VALUE = "\ufdd0"  # as nullValue for Spark: then an absent value is null, but the empty string is not
+_NO_VALUE = "\ufdd0"  # Spark's nullValue: with it, an absent value is null, but the empty string is not
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +45,13 @@ class CsvOptions(FormatOptions):
     Attributes:
         header: whether the first line contains the column names.
         separator, quote, escape: one ASCII character each.
-        null_value: a text that means null, besides an absent value. Like Spark's, the reader also applies it in quotes.
+        null_value: a string that means null, like an absent value. As in Spark, it also means null within quotes.
         quote_all: whether to quote every value that is not null.
         line_end: the end of a line when reading; empty to detect it from the first line of each file.
-        time_zone: the zone of timestamps that do not name one; empty if unknown.
-        codec: the pyarrow codec of the whole file, empty for none.
-        exact: whether to reject numbers that a float or double column rounds. Readers accept them, as Spark does.
+        time_zone: the zone of timestamps that do not contain one; empty if unknown.
+        codec: the pyarrow codec of the whole file; empty for none.
+        exact: whether to reject numbers that a float or double column would round. Reads accept such numbers, like
+            Spark.
     """
 
     header: bool = False
@@ -66,7 +67,7 @@ class CsvOptions(FormatOptions):
 
 
 def _dialect(options: CsvOptions, line_end: str = "\n") -> Dialect:
-    """Return the dialect of the options.
+    """Return the dialect for the options.
 
     Raises:
         InvalidRequestError: the characters are ambiguous.
@@ -80,7 +81,7 @@ def _dialect(options: CsvOptions, line_end: str = "\n") -> Dialect:
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 def _must_quote(options: CsvOptions) -> str:
-    """Return a pattern of the values that need quotes."""
+    """Return a pattern that matches the values that need quotes."""
     special = re.escape(options.separator + options.quote + options.escape)
     return rf"[{special}\r\n]|^[\s#\x{{FEFF}}]|\s$|^$"
 
@@ -176,7 +177,7 @@ def _lines(cells: Sequence[Any], options: CsvOptions) -> Any:
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 def _iter_pieces(source: BinaryIO, options: CsvOptions) -> Iterator[tuple[Record | None, Plain | Records]]:
-    """Yield runs of records with the header, None without one. The first run may have no record."""
+    """Yield runs of records, each together with the header; None if there is no header. The first run may be empty."""
     names: Record | None = None
     first = options.header
     for piece in read_records(source, options.codec, lambda end: _dialect(options, end), options.line_end):
@@ -196,7 +197,7 @@ def _split_first_record(piece: Plain | Records, options: CsvOptions) -> tuple[Re
     dialect = _plain_dialect(piece, options)
     text = piece.data[: piece.data.find(b"\n") + 1].decode()
     rows, used = tokens(text, dialect, final=False, most=1)
-    if not rows:  # a line end within quotes
+    if not rows:  # the first record contains a line end within quotes
         text = piece.data.decode()
         rows, used = tokens(text, dialect, most=1)
     if not rows:
@@ -209,7 +210,7 @@ def _plain_dialect(piece: Plain, options: CsvOptions) -> Dialect:
 
 
 def _columns(piece: Plain | Records, width: int, wanted: Sequence[int], options: CsvOptions) -> tuple[list[Any], int]:
-    """Return the wanted ones of `width` columns as string arrays, and the number of rows."""
+    """Return the wanted columns out of `width` columns as string arrays, and the number of rows."""
     if isinstance(piece, Plain):
         if not piece.data.strip(b"\n"):
             return [pa.array([], pa.string()) for _ in wanted], 0
@@ -264,7 +265,7 @@ def _parse(piece: Plain, width: int, wanted: Sequence[int], options: CsvOptions)
 
 
 def _without_null_texts(texts: Any, kind: pa.DataType, options: CsvOptions) -> Any:
-    """Replace strings that mean null by nulls; the empty string is a value only in string columns."""
+    """Replace strings that mean null with nulls; the empty string is a value only in string columns."""
     nulls = [options.null_value] if options.null_value else []
     if not is_string(kind):
         nulls.append("")
@@ -276,7 +277,7 @@ def _without_null_texts(texts: Any, kind: pa.DataType, options: CsvOptions) -> A
 
 
 def _inspect(source: BinaryIO, options: CsvOptions) -> SeenColumns:
-    """Infer the columns of a file and their types by Spark's rules."""
+    """Infer the columns of a file and their types like Spark."""
     names: list[str] | None = None
     types: list[pa.DataType | None] = []
     for header, piece in _iter_pieces(source, options):
@@ -312,7 +313,7 @@ def _sample(piece: Plain | Records, width: int, options: CsvOptions) -> list[Any
 
 
 def _positions(header: Record | None, schema: pa.Schema, needed: pa.Schema, null_value: str) -> list[int | None]:
-    """Return the positions of the needed columns in a record, None for a column that the file lacks.
+    """Return the positions of the needed columns in a record; None for a column that the file lacks.
 
     A given schema uses the names of the header; an inferred schema uses those of `safe_names`.
     """
@@ -378,7 +379,7 @@ def _read_batches(
 
 # --- options ----------------------------------------------------------------------------------------------------------
 def _reader_options(options: CsvOptions) -> Mapping[str, str]:
-    """Return the options that Spark's reader needs. With its default nullValue it would read empty strings as null."""
+    """Return the options for Spark's reader, which by default would read empty strings as null."""
     return {
         "header": str(options.header).lower(),
         "sep": options.separator,

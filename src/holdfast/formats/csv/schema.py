@@ -1,4 +1,4 @@
-"""Infer the names and types of CSV columns by the rules of Spark's ``inferSchema=true``."""
+"""Infer the names and types of CSV columns like Spark with ``inferSchema=true``."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class SeenColumns:
     """The names and types of columns seen so far.
 
     Attributes:
-        types: the columns' types by name, None where only nulls were seen.
-        by_name: whether the names come from a header; otherwise columns match by position.
+        types: the columns' types by name; None for a column with only nulls.
+        by_name: whether the names come from a header; if not, columns match by position.
     """
 
     types: Mapping[str, pa.DataType | None]
@@ -85,12 +85,12 @@ def schema_of(seen: SeenColumns) -> pa.Schema:
 
 
 def column_type(texts: Any, null_value: str, so_far: pa.DataType | None = None) -> pa.DataType | None:
-    """Return the type of a column, given as a string array. Nulls, empty strings and null values are ignored.
+    """Return the type of a column, given as a string array. Nulls, empty strings and texts that mean null are ignored.
 
     Args:
         texts: the values.
         null_value: the text of a null.
-        so_far: the type inferred from the preceding values, None if there were none.
+        so_far: the type inferred from the preceding values; None if there were none.
     """
     if so_far is not None and pat.is_string(so_far):
         return so_far
@@ -113,7 +113,7 @@ def column_type(texts: Any, null_value: str, so_far: pa.DataType | None = None) 
 def _number_type(texts: Any, so_far: pa.DataType | None) -> pa.DataType | None:
     """Return the type if all values are longs, or all are numbers and some have a fraction: a fast path."""
     if pc.all(pc.match_substring_regex(texts, r"^[+-]?[0-9]{1,18}$")).as_py():
-        if so_far is not None and pat.is_decimal(so_far):  # from then on no text is tried as an integer
+        if so_far is not None and pat.is_decimal(so_far):  # after a decimal, no text is tried as an integer
             return pa.decimal128(max(pc.max(pc.utf8_length(pc.utf8_ltrim(texts, "+-0"))).as_py(), 1), 0)
         ends = pc.min_max(pc.utf8_ltrim(texts, "+").cast(pa.int64())).as_py()
         return pa.int32() if ends["min"] >= -(2**31) and ends["max"] < 2**31 else pa.int64()
@@ -138,7 +138,7 @@ def _timestamp_type(texts: Any) -> pa.DataType | None:
 
 # --- one text at a time -----------------------------------------------------------------------------------------------
 def _rank(kind: pa.DataType | None) -> int:
-    """Return the position of the type inferred so far in the order in which Spark tries types."""
+    """Return the position of a type in the order in which Spark tries types."""
     if kind is None or pat.is_int32(kind):
         return 0
     for rank, is_kind in enumerate((pat.is_int64, pat.is_decimal, pat.is_floating, pat.is_date, pat.is_timestamp), 1):
@@ -148,7 +148,7 @@ def _rank(kind: pa.DataType | None) -> int:
 
 
 def _type_of(text: str, so_far: pa.DataType | None) -> pa.DataType:
-    """Return the first type that the text matches, starting at the column's type so far.
+    """Return the first type that the text matches, trying no type narrower than the column's type so far.
 
     For example, after a double no text is tried as an integer.
     """
@@ -181,9 +181,9 @@ def _is(parse: Any, text: str) -> bool:
 
 
 def _is_timestamp(text: str) -> bool:
-    """Check for a timestamp, also with digits beyond microseconds, as Spark infers it.
+    """Check whether Spark infers a timestamp from the text; digits beyond microseconds are allowed.
 
-    A time alone, which Spark reads as a time of today, does not count.
+    A time without a date, which Spark reads as a time of today, is not a timestamp here.
     """
     bare = re.sub(r"(\.\d{6})\d+", r"\1", text.strip())
     return _is(lambda one: timestamp_micros(one, "UTC"), bare)

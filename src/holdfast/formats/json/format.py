@@ -1,8 +1,8 @@
 """Read and write JSON lines as Spark does: one object per line.
 
 Writing: null fields are omitted by default, binary is base64, timestamps use ISO 8601, NaN, the infinities and map
-keys are strings. Reading: each line contains one Python object or an array of them, by the rules of Spark's reader.
-JSON is for exchange, not for speed.
+keys are strings. Reading: each line contains one object or an array of objects, which are parsed like Spark parses
+them. JSON is for exchange, not for speed.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class JsonOptions(FormatOptions):
 
     Attributes:
         ignore_null_fields: whether to omit null fields (Spark's default) instead of writing ``null``.
-        time_zone: the zone of timestamps that do not name one; empty if unknown.
-        codec: the pyarrow codec of the whole file, empty for none.
-        exact: whether to reject numbers that a float or double rounds, and empty strings that would become null.
-            Readers accept both, as Spark does.
+        time_zone: the zone of timestamps that do not contain one; empty if unknown.
+        codec: the pyarrow codec of the whole file; empty for none.
+        exact: whether to reject numbers that a float or double would round, and empty strings that would become null.
+            Reads accept such values, like Spark.
     """
 
     ignore_null_fields: bool = True
@@ -75,7 +75,7 @@ def _inspect(source: BinaryIO, options: JsonOptions) -> pa.DataType:
 
 
 def _refuse_variant(path: str, kind: pa.DataType) -> None:
-    """Reject VARIANT, whose two parts are not fields of an object."""
+    """Reject VARIANT, because JSON objects do not contain its two parts as fields."""
     if special_struct(kind):
         raise InvalidRequestError(
             "VARIANT columns cannot be read from JSON here: read a string and use parse_json, or set reader=native",

@@ -1,4 +1,4 @@
-"""Match the keys of JSON objects to field names: exactly, otherwise case-insensitively, as in other formats."""
+"""Match the keys of JSON objects to field names: exactly if possible, else case-insensitively, as in other formats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["speller"]
 
 
 def speller(names: Sequence[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return a function from an object to one whose keys are spelled like the fields.
+    """Return a function that spells the keys of an object like the fields.
 
     A key that equals a field's name belongs to that field, whatever other keys there are. A given schema may spell a
     field in another case: then the field's value is that of the key that differs only by case. Fields that differ from

@@ -1,8 +1,8 @@
-"""Parse JSON lines into Python values by the rules of Spark's parser; numbers keep their text.
+"""Parse JSON lines into Python values like Spark's parser; numbers keep their text.
 
 Each line contains one value and ends in a line feed, a carriage return or both. Python's own parser does nearly all of
-the work. `scan` handles what Spark accepts and Python does not (strings in single quotes, ``+Infinity``), and keeps
-what Python's parser drops (the text of an object that becomes a string).
+the work. `scan` handles syntax that Spark accepts and Python rejects (strings in single quotes, ``+Infinity``), and
+preserves what Python's parser drops (the text of an object that becomes a string).
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class Constant(str):
 
 
 class SourceObject(dict[str, Any]):
-    """An object with its text."""
+    """An object, together with the text from which it was parsed."""
 
     text = ""
     pairs: list[tuple[str, Any]] = []  # noqa: RUF012  # replaced, never changed
 
 
 class SourceArray(list[Any]):
-    """An array with its text."""
+    """An array, together with the text from which it was parsed."""
 
     text = ""
 
@@ -76,7 +76,7 @@ def json_rows(line: str, decoder: json.JSONDecoder) -> list[dict[str, Any]]:
     """Return the objects in a line: one, or those in an array.
 
     Raises:
-        CorruptDataError: the line is neither.
+        CorruptDataError: the line contains anything else.
     """
     try:
         try:
@@ -97,7 +97,7 @@ def decoder() -> json.JSONDecoder:
 
 
 def repeated_keys() -> json.JSONDecoder:
-    """Return the same parser, configured to keep repeated keys of objects too: maps preserve them."""
+    """Return a parser like `decoder`, which also keeps the repeated keys of objects, because maps preserve them."""
     return json.JSONDecoder(
         parse_int=Whole, parse_float=Fraction, parse_constant=Constant, object_pairs_hook=_with_pairs
     )

@@ -1,4 +1,4 @@
-"""Infer the schema of JSON by Spark's rules: fields in the order of their names, whole numbers as longs."""
+"""Infer the schema of JSON like Spark: fields in the order of their names, whole numbers as longs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _shape(value: Any) -> Hashable:
 
 
 def schema_of(found: pa.DataType) -> pa.Schema:
-    """Return the schema of rows of a struct type."""
+    """Return the schema of rows that have this struct type."""
     known = _known(found)
     return pa.schema([] if known is None else children(known))
 
@@ -85,7 +85,7 @@ def _whole(text: str) -> pa.DataType:
 
 
 def merge_types(first: pa.DataType, second: pa.DataType) -> pa.DataType:
-    """Return a type for the values of both types; strings can represent everything."""
+    """Return a type that can represent the values of both types; as a last resort, this is the string type."""
     if first.equals(second) or pat.is_null(second):
         return first
     if pat.is_null(first):
@@ -106,7 +106,7 @@ def merge_types(first: pa.DataType, second: pa.DataType) -> pa.DataType:
 
 
 def _known(kind: pa.DataType) -> pa.DataType | None:
-    """Replace null types by strings and drop structs without fields; return None if nothing remains."""
+    """Replace null types with strings and drop structs without fields; return None if nothing remains."""
     if pat.is_null(kind):
         return pa.string()
     if pat.is_list(kind):

@@ -1,6 +1,7 @@
-"""Convert JSON values to columns by the rules of Spark's reader.
+"""Convert JSON values to columns like Spark's reader.
 
-A value that Spark's reader would replace by null because it does not match the column's type is rejected.
+The exception: a value that does not match the column's type is rejected, while Spark's reader would replace it with
+null.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _MICROS = 1_000_000
 
 
 class NeedsSource(Exception):  # a signal between this module and the reader
-    """Raised when an object or array goes into a string column but its text was not kept."""
+    """Raised when an object or array belongs in a string column but its text was not kept."""
 
 
 def has_map(kind: pa.DataType) -> bool:
@@ -57,12 +58,12 @@ def build_column(values: list[Any], field: pa.Field, decode: _Decode, time_zone:
 
     Raises:
         InvalidRequestError: a value does not match the type.
-        NeedsSource: read the rows again with `scan`.
+        NeedsSource: the text of an object or array is needed; read the rows again with `scan`.
     """
     kind = field.type
     in_time = pat.is_timestamp(kind) or pat.is_date(kind)
     if in_time and all(value is None or (type(value) is str and value) for value in values):
-        # The common texts all at once, without a call per value; the decoder handles empty ones.
+        # Convert the common texts all at once, without a call per value; the decoder handles empty ones.
         return parse_texts(pa.array(values, pa.string()), kind, field.name, time_zone)
     try:
         return pa.array([decode(value) for value in values], kind)
@@ -76,7 +77,7 @@ def build_column(values: list[Any], field: pa.Field, decode: _Decode, time_zone:
 
 
 def _value_decoder(kind: pa.DataType, time_zone: str, exact: bool) -> _Decode:
-    """Return a function from a non-null value to what `pa.array` accepts; it raises ValueError with a reason."""
+    """Return a function that converts a non-null value for `pa.array`, or raises ValueError with a reason."""
     if is_string(kind):
         return _text
     if pat.is_boolean(kind):
@@ -117,7 +118,7 @@ def _fields_of(found: dict[str, Any], fields: list[tuple[str, _Decode]]) -> dict
 
 
 def _map_key(kind: pa.DataType, time_zone: str) -> _Decode:
-    """Return a decoder of map keys, which are strings in JSON for every type."""
+    """Return a decoder for map keys, which are strings in JSON whatever their type."""
     if pat.is_binary(kind) or pat.is_large_binary(kind):
         return _value_decoder(kind, time_zone, exact=False)
     return text_parser(kind, time_zone)
@@ -128,13 +129,13 @@ def _nullable(decode: _Decode) -> _Decode:
 
 
 def field_decoder(kind: pa.DataType, time_zone: str, *, exact: bool = False) -> _Decode:
-    """Return a decoder of the nullable field of an object.
+    """Return a decoder for a nullable field of an object.
 
-    Many writers use an empty string for a missing number; as in Spark it becomes null.
+    Many writers use an empty string for a missing number; as in Spark, such a string becomes null.
 
     Args:
         kind: the type of the field.
-        time_zone: the zone of timestamps that do not name one.
+        time_zone: the zone of timestamps that do not contain one.
         exact: whether to reject values that would change: numbers that a float rounds, and empty strings.
     """
     decode = _value_decoder(kind, time_zone, exact)

@@ -1,1 +1,1 @@
-"""Read and write the text that CSV, JSON lines and text files have in common."""
+"""Read and write lines of text, for CSV, JSON lines and text files."""

@@ -30,13 +30,13 @@ __all__ = [
 BLOCK_BYTES = 8 * 1024 * 1024
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-# For text, Spark's snappy and lz4 use Hadoop's own framing, which nothing else reads, so they are not supported.
+# For text, Spark's snappy and lz4 use Hadoop's own framing, which no other software reads, so they are not supported.
 _CODECS = {"none": "", "uncompressed": "", "gzip": "gzip", "bzip2": "bz2", "zstd": "zstd"}
 CODEC_EXTENSIONS = {"": "", "gzip": ".gz", "bz2": ".bz2", "zstd": ".zst"}
 
 
 def codec_of_name(path: str) -> str:
-    """Return the codec that a file name's suffix indicates, by Spark's rules; empty for none."""
+    """Return the codec that a file name's suffix indicates, as in Spark; empty for none."""
     ending = path[path.rfind(".") :].lower() if "." in path else ""
     return next((codec for codec, known in CODEC_EXTENSIONS.items() if known and known == ending), "")
 
@@ -68,7 +68,7 @@ class LineWriter:
     Args:
         sink: the destination of the text.
         schema: the schema of the batches.
-        codec: a pyarrow codec, empty for none.
+        codec: a pyarrow codec; empty for none.
         render: returns the bytes of a batch.
         header: bytes at the start of the file.
     """
@@ -105,7 +105,7 @@ def read_chunks(source: BinaryIO, codec: str) -> Iterator[bytes]:
 
     Args:
         source: the file, read from its current position.
-        codec: a pyarrow codec, empty for none.
+        codec: a pyarrow codec; empty for none.
 
     Raises:
         CorruptDataError: the file is not compressed with the codec.
@@ -123,7 +123,7 @@ def read_blocks(source: BinaryIO, codec: str, find_end: Callable[[bytes], int]) 
 
     Args:
         source: the file, read from its current position.
-        codec: a pyarrow codec, empty for none.
+        codec: a pyarrow codec; empty for none.
         find_end: returns how many leading bytes of a block are whole records, 0 if none is whole.
 
     Raises:
@@ -149,7 +149,7 @@ def after_last_line(data: bytes) -> int:
 
 
 def decode_lines(block: bytes, format_name: str) -> list[str]:
-    """Return the lines of a block without their line ends. Unlike `str.splitlines`, U+2028 etc. do not end a line.
+    """Return the lines of a block without their line ends. Unlike in `str.splitlines`, U+2028 etc. do not end a line.
 
     Raises:
         CorruptDataError: the block is not UTF-8.

@@ -19,7 +19,7 @@ def scalar_text(values: Any) -> Any:
     """Return a string array with the unquoted text of each value; null stays null.
 
     Dates and timestamps use ISO 8601, with a sign for years past 9999; timestamps with a zone are in UTC and end in
-    ``Z``. Floats have their shortest digits, and ``NaN`` and ``Infinity`` as Java spells them.
+    ``Z``. Floats have the fewest digits that identify them; ``NaN`` and ``Infinity`` are spelled as in Java.
     """
     kind = values.type
     if is_string(kind):
@@ -93,7 +93,7 @@ _JSON_SHORT = {"\b": r"\b", "\t": r"\t", "\n": r"\n", "\f": r"\f", "\r": r"\r"}
 
 
 def _json_string(text: Any) -> Any:
-    """Return the strings in quotes, with the characters that JSON does not allow in them escaped."""
+    """Return the strings in quotes, and escape the characters that JSON does not allow in strings."""
     if pc.any(pc.match_substring_regex(text, _JSON_SPECIAL)).as_py():
         text = pc.replace_substring(text, "\\", "\\\\")
         text = pc.replace_substring(text, '"', '\\"')
@@ -168,7 +168,7 @@ def _json_maps(values: Any, ignore_null_fields: bool) -> Any:
 
 
 def _join_lists(values: Any, elements: Any, opening: str, closing: str) -> Any:
-    """Return one string per list, from the texts of the elements of all lists that are not null."""
+    """Return one string per list; `elements` are the texts of the elements of all lists that are not null."""
     lengths = pc.fill_null(pc.list_value_length(values), 0)
     ends = pc.cumulative_sum(lengths.cast(pa.int32()))
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])

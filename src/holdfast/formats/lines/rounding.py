@@ -1,8 +1,9 @@
 """Detect numbers in text that change when they are read as floats, before rows are added to files of other writers.
 
-Readers round as Spark does. Inference decides how the numbers of a file were read before: a whole number of up to 38
-digits is exact, any other number is a double. A float preserves such a number if the text gives the float's value to
-the text's precision, as in ``0.1``, or in ``2.60872824E14`` from a Java version that prints one digit too many.
+Reads round like Spark. For existing files, the value of a number is the one that type inference gives it: a whole
+number of up to 38 digits is exact, and any other number is a double. A float preserves such a number if the text gives
+the float's value to the text's precision, as in ``0.1``, or in ``2.60872824E14`` from a Java version that prints one
+digit too many.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ __all__ = ["is_rounded", "refuse_rounded"]
 _EXACT_DIGITS = 38
 _WHOLE = re.compile(r"[+-]?0*([0-9]+)\.?", re.ASCII)
 _DIGITS_OF_SINGLE = 9  # enough to distinguish any two 32-bit floats
-_SURELY_DOUBLE, _SURELY_SINGLE = 15, 7  # all whole numbers with so many digits are exact in a float
+_SURELY_DOUBLE, _SURELY_SINGLE = 15, 7  # all whole numbers with so many digits are exact in a float of 64 or 32 bits
 
 
 def is_rounded(text: str, number: float, *, single: bool) -> bool:
-    """Check whether a float differs from the number that the text was read as.
+    """Check whether storing a number in a float column would change the number.
 
     Args:
         text: the text of the number.
-        number: the double that the text is read as.
+        number: the text, parsed as a double.
         single: whether the float has 32 bits.
     """
     kept = _as_single(number) if single else number
@@ -56,7 +57,7 @@ def _as_single(number: float) -> float:
 
 
 def refuse_rounded(texts: Any, doubles: Any, kind: pa.DataType, column: str) -> None:
-    """Check that the numbers in a column of strings are preserved in a float type.
+    """Check that a float type preserves the numbers in a column of strings.
 
     Args:
         texts: a string array.

@@ -1,8 +1,8 @@
-"""Parse text into values by the rules of Spark's CSV and JSON readers.
+"""Parse text into values like Spark's CSV and JSON readers.
 
 Accepts what Spark accepts without loss. Text is rejected where Spark would read an invalid value as null, round a
-decimal, truncate a timestamp to microseconds, drop what follows a date, or put today's date before a time: otherwise
-a value that differs from the file's would go unnoticed.
+decimal, truncate a timestamp to microseconds, drop what follows a date, or put today's date before a time, because a
+value that differs from the file's would go unnoticed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def parse_texts(texts: Any, kind: pa.DataType, column: str, time_zone: str) -> A
         texts: the string array.
         kind: the type of the result.
         column: the name of the column, for errors.
-        time_zone: the zone of timestamps that do not name one; empty if unknown.
+        time_zone: the zone of timestamps that do not contain one; empty if unknown.
 
     Raises:
         InvalidRequestError: a text is not a value of the type, or the conversion would lose information.
@@ -82,7 +82,7 @@ class _Undecided(Exception):  # a signal within this module
 
 
 def _plain(kind: pa.DataType) -> tuple[str | None, Callable[[Any, str], Any]]:
-    """Return a pattern of the strings that pyarrow reads as Spark does, and the cast for them."""
+    """Return a pattern that matches the strings that pyarrow reads like Spark, and the cast for them."""
 
     def cast(texts: Any, _: str) -> Any:
         return pc.replace_substring_regex(texts, r"^\+", "").cast(kind)
@@ -126,7 +126,7 @@ def _cast_instants(texts: Any, kind: pa.DataType, time_zone: str) -> Any:
 
 # --- values -----------------------------------------------------------------------------------------------------------
 def text_parser(kind: pa.DataType, time_zone: str) -> Callable[[str], Any]:
-    """Return a function from one text to a value that `pa.array` accepts for the type.
+    """Return a function that parses one text into a value that `pa.array` accepts for the type.
 
     The function raises ValueError with a reason.
     """
@@ -256,7 +256,7 @@ def timestamp_micros(text: str, time_zone: str | None) -> int:
 
     Args:
         text: the timestamp.
-        time_zone: the zone of a text that does not name one, empty if unknown; None for local time without zones.
+        time_zone: the zone of a text that does not contain one, empty if unknown; None for local time without zones.
     """
     found = _TIMESTAMP.fullmatch(text.strip(_JAVA_BLANKS))
     if found is None:
@@ -298,7 +298,7 @@ def _offset_seconds(zone: str, local_seconds: int) -> int:
             raise ValueError("no such time zone")
         return -offset if sign == "-" else offset
     days, seconds_of_day = divmod(local_seconds, _SECONDS_OF_DAY)
-    # Spark's calendar is longer than Python's. Zone rules repeat every 400 years, and nothing changes before 1900.
+    # Spark's calendar has more years than Python's. Zone rules repeat every 400 years, and nothing changes before 1900.
     first, last = datetime.date(1, 1, 2).toordinal() - 719163, datetime.date(9998, 12, 31).toordinal() - 719163
     days = first if days < first else days if days <= last else days - ((days - last) // 146097 + 1) * 146097
     local = datetime.datetime(1970, 1, 1) + datetime.timedelta(days=days, seconds=seconds_of_day)

@@ -1,15 +1,14 @@
 """Read and write ORC through pyarrow.
 
-Local timestamps and intervals are stored as Spark stores them: whole microseconds with Spark's type as an attribute.
-Other modules work around what pyarrow would change: nested nulls (`orc.arrays`), fractions of a second before 1970 and
-the calendar of dates (`orc.output`), and, when reading, instants of any year and zone (`orc.instants`).
+The types timestamp_ntz and interval are stored as in Spark: as whole microseconds, with Spark's type as an attribute.
+Other modules prevent changes that pyarrow would make: to nested nulls (`orc.arrays`), to fractions of a second before
+1970 and the calendar of dates (`orc.output`), and, when reading, to timestamps (`orc.instants`).
 
 The writer rejects:
 
-* instants before 1900, because Spark's reader shifts them by the historical offset of its own time zone (unless the
-  options say that readers are in UTC);
-* fractions of the last second before 1970, which the format confuses with those of the first second after it;
-* the ten days that the hybrid calendar skips in 1582.
+* timestamps before 1900, because Spark's reader shifts them by the historical offset of its own time zone (unless the
+options say that readers are in UTC); * fractions of the last second before 1970, which the format cannot distinguish
+from those of the first second of 1970; * the ten days that the hybrid calendar skips in 1582.
 
 Memory: rows are collected into batches of about 64 Ki before they go to the encoder, which holds one stripe (64 MiB).
 """
@@ -56,8 +55,8 @@ class OrcOptions(FormatOptions):
 
     Attributes:
         compression: the codec under pyarrow's name; zstd is Spark 4's default.
-        old_instants: how to handle instants before 1900: ``refuse``, or ``utc`` for readers whose JVM is in UTC.
-            Spark's ORC reader shifts them in other time zones.
+        old_instants: how to handle timestamps before 1900: ``refuse``, or ``utc`` for readers whose JVM is in UTC. In
+            other time zones, Spark's ORC reader shifts such timestamps.
     """
 
     compression: str = "zstd"
@@ -76,7 +75,7 @@ _CODECS = {
 
 # --- types ------------------------------------------------------------------------------------------------------------
 def _logical_field(field: pa.Field) -> pa.Field:
-    """Return the inverse of `stored_field`, also for files that Spark wrote."""
+    """Return the field that was stored as `field`: the inverse of `stored_field`, even for files that Spark wrote."""
     spark_type = (field.metadata or {}).get(SPARK_TYPE, b"")
     if spark_type == NTZ:
         kind = pa.timestamp("us")
@@ -113,14 +112,14 @@ def _is_counted(kind: pa.DataType) -> bool:
 
 @dataclass(slots=True)
 class _Needs:
-    """The features that the values written so far need."""
+    """The features of the format that the values written so far require."""
 
     holds_old_instants: bool
     proleptic: bool = False
     split: bool = False
 
     def inspect(self, table: pa.Table) -> None:
-        """Record the features that a stored table needs, and reject values that no reader would return unchanged."""
+        """Record the features that a stored table requires, and reject values that no reader would return unchanged."""
         for field, column in zip(table.schema, table.columns, strict=True):
             for chunk in column.chunks if holds(field.type, _is_counted) else []:
                 for path, leaf in leaves(field.name, chunk):
@@ -146,7 +145,7 @@ class _Needs:
             return
         if least < _FIRST_US and not self.holds_old_instants:
             raise InvalidRequestError(
-                "ORC cannot store instants before 1900 for readers in every time zone: use parquet, or oldInstants=utc",
+                "ORC cannot store timestamps before 1900 for readers in every zone: use parquet, or oldInstants=utc",
                 column=path,
             )
         early = pc.filter(micros, pc.less(micros, 0))
@@ -170,7 +169,7 @@ class _OrcWriter:
     def __init__(self, sink: ByteSink, schema: pa.Schema, options: OrcOptions) -> None:
         self._plain = plain_schema(schema)
         self._buffer = BatchBuffer(self._plain)
-        self._stripe_bytes = 0  # decoded bytes passed to the encoder since it last may have ended a stripe
+        self._stripe_bytes = 0  # decoded bytes passed to the encoder since it may last have ended a stripe
         self._output = OrcOutput(sink, options.compression, _STRIPE_BYTES)
         self._needs = _Needs(options.old_instants == "utc")
         self._empty = True

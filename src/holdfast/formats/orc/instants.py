@@ -1,9 +1,9 @@
-"""Read the rows of an ORC file as Spark does: instants of any year and time zone, dates of both calendars.
+"""Read the rows of an ORC file like Spark: timestamps of any year and time zone, dates of both calendars.
 
-An instant is stored as nanoseconds and as seconds since the start of 2015 in the time zone of its stripe. Java's
-writer rounds whole seconds towards 1970. Java's reader, and this one, subtract a second again if the fraction is at
-least a millisecond. Files say whether their dates use the proleptic Gregorian calendar. If they do not, like Spark's,
-the dates before 1582-10-15 are Julian.
+A timestamp is stored as two numbers: the seconds since the start of 2015 in the time zone of its stripe, and the
+nanoseconds. Java's writer rounds whole seconds towards 1970. Java's reader, and this one, subtract a second again if
+the fraction is at least a millisecond. Each file says whether its dates use the proleptic Gregorian calendar. If it
+does not, as in Spark's files, dates before 1582-10-15 are Julian.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["OrcRows", "open_orc"]
 _BASE = datetime.datetime(2015, 1, 1)
 _BASE_S = 1_420_070_400
 _UTC_NAMES = frozenset({"", "UTC", "GMT", "Z", "Etc/UTC", "Etc/GMT", "UCT", "Zulu", "Universal"})
-_VISIBLE_NS = 999_999  # Java's reader ignores a fraction up to this
+_VISIBLE_NS = 999_999  # Java's reader ignores fractions up to this many nanoseconds
 
 
 def open_orc(source: BinaryIO) -> OrcRows:
@@ -57,10 +57,10 @@ def open_orc(source: BinaryIO) -> OrcRows:
 
 
 class OrcRows:
-    """An ORC file whose stripes are read with the values that its writer was given.
+    """An ORC file whose stripes are read with exactly the values that its writer received.
 
     Attributes:
-        schema: the schema from pyarrow, with the attributes of columns as metadata; instants in UTC.
+        schema: the schema from pyarrow, with the attributes of columns as metadata, and timestamps in UTC.
         names: the names of the columns.
         stripes: the number of stripes.
     """
@@ -81,7 +81,7 @@ class OrcRows:
 
         Raises:
             CorruptDataError: the file is damaged.
-            UnsupportedError: an instant is out of the range of Arrow's microseconds, or its time zone is unknown.
+            UnsupportedError: a timestamp is out of the range of Arrow's microseconds, or its time zone is unknown.
         """
         batch = self._decoded(self._file, stripe, columns)
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -105,7 +105,7 @@ class OrcRows:
             raise CorruptDataError("an ORC file is damaged: check what wrote it") from error
 
     def _zones(self, of_stripe: str | None) -> dict[int, list[str]]:
-        """Return the time zones of the instants in each top-level column, in the order of the types."""
+        """Return the time zones of the timestamps in each top-level column, in the order of the types."""
         kinds = self._tail.kinds
         zones: dict[int, list[str]] = {}
         for column, top in self._tail.top_column_of().items():
@@ -115,7 +115,7 @@ class OrcRows:
         return zones
 
     def _instants(self, whole: Any, fractions: Any, zones: Iterator[str]) -> Any:
-        """Combine a column from both views."""
+        """Combine the two views of a column."""
         kind = fractions.type
         if pat.is_timestamp(kind):
             instants = _instants(whole, fractions, zone := next(zones))
@@ -146,9 +146,9 @@ def _with_gregorian_dates(array: Any) -> Any:
     return _with_children(array, [_with_gregorian_dates(child) for child in child_arrays(array)])
 
 
-# --- instants ---------------------------------------------------------------------------------------------------------
+# --- timestamps -------------------------------------------------------------------------------------------------------
 def _instants(whole: Any, fractions: Any, zone: str) -> Any:
-    """Compute microseconds from stored seconds and from instants within the first second of 2015 in UTC."""
+    """Compute microseconds from stored seconds and from fractions, given as timestamps in 2015's first second."""
     nanos = pc.subtract(fractions.cast(pa.int64()), _BASE_S * 1_000_000_000)
     try:
         stored = pc.add_checked(whole, _base_s(zone))
@@ -156,7 +156,7 @@ def _instants(whole: Any, fractions: Any, zone: str) -> Any:
         micros = pc.multiply_checked(pc.subtract(stored, borrowed.cast(pa.int64())), 1_000_000)
     except pa.ArrowInvalid as error:
         raise UnsupportedError(
-            "an instant is outside Spark's range of years: leave the column out with `columns`"
+            "a timestamp is outside Spark's range of years: leave the column out with `columns`"
         ) from error
     return pc.add(micros, pc.divide(nanos, 1000)).cast(pa.timestamp("us", "UTC"))
 

@@ -34,7 +34,7 @@ NOT_ORC = "not an ORC file: check what wrote it"
 
 # --- protobuf ---------------------------------------------------------------------------------------------------------
 def unpacked(message: bytes) -> list[Field]:
-    """Return the fields of a message in order: numbers, or the bytes of a string or nested message."""
+    """Decode a message into its fields, in order: numbers, or the bytes of strings and nested messages."""
     fields: list[Field] = []
     position = 0
     while position < len(message):
@@ -64,7 +64,7 @@ def packed(fields: Sequence[Field]) -> bytes:
 
 
 def number_in(fields: Sequence[Field], wanted: int) -> int:
-    """Return a number field of a message, 0 if it is absent."""
+    """Return a number field of a message; 0 if it is absent."""
     return next((value for number, value in fields if number == wanted and isinstance(value, int)), 0)
 
 
@@ -74,14 +74,14 @@ def messages_in(fields: Sequence[Field], wanted: int) -> list[bytes]:
 
 
 def with_numbers(fields: Iterable[Field], values: Mapping[int, int]) -> list[Field]:
-    """Return the fields with some numbers replaced; absent ones are added."""
+    """Return the fields with some numbers replaced, or added if they are absent."""
     kept = [(number, values.get(number, value)) for number, value in fields]
     there = {number for number, _ in kept}
     return kept + [(number, value) for number, value in values.items() if number not in there]
 
 
 def numbers_in(data: bytes) -> list[int]:
-    """Return the numbers of a packed field."""
+    """Decode the numbers of a packed field."""
     found, position = [], 0
     while position < len(data):
         number, position = _varint(data, position)
@@ -121,7 +121,7 @@ _NONE, _ZLIB, _SNAPPY, _LZ4, _ZSTD = 0, 1, 2, 4, 5
 
 
 def original_chunks(data: bytes, compression: int, block_bytes: int) -> bytes:
-    """Return the data framed for a file with that compression, without compressing it."""
+    """Frame the data for a file with this compression, without compressing it."""
     if compression == _NONE:
         return data
     chunks = (data[start : start + block_bytes] for start in range(0, len(data), block_bytes))
@@ -129,7 +129,7 @@ def original_chunks(data: bytes, compression: int, block_bytes: int) -> bytes:
 
 
 def decompressed(data: bytes, compression: int) -> bytes:
-    """Return the data of a framed stream; the inverse of `original_chunks`, for compressed chunks too."""
+    """Return the data of a framed stream: the inverse of `original_chunks`, which also decompresses chunks."""
     if compression == _NONE:
         return data
     plain, position = bytearray(), 0

@@ -1,8 +1,8 @@
-"""Write an ORC file from what pyarrow encodes, and insert what it cannot encode.
+"""Write an ORC file that pyarrow encodes, and insert the parts that pyarrow cannot encode.
 
-pyarrow does not record the calendar of dates and corrupts fractions of a second before 1970. Where that matters, the
-file gets a tail written here, and a stripe with such fractions is assembled from two stripes that pyarrow encodes: one
-with the seconds, one with the fractions. All other stripes pass through unchanged.
+pyarrow does not record the calendar of dates and corrupts fractions of a second before 1970. Where that matters, this
+module writes the file's tail, and assembles a stripe with such fractions from two stripes that pyarrow encodes: one
+with the seconds, one with the fractions. All other stripes are written unchanged.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class OrcOutput:
 
         Args:
             seconds: the rows, with the timestamps in whole seconds.
-            fractions: as many rows with the same schema, of which only the fractions of timestamps are used.
+            fractions: the same number of rows with the same schema; only the fractions of their timestamps are used.
         """
         self._end_encoder()
         if not self._sent:
@@ -90,7 +90,7 @@ class OrcOutput:
         """End the file.
 
         Args:
-            proleptic: whether it contains dates that differ between calendars.
+            proleptic: whether the file contains dates that differ between calendars.
         """
         plain_end = self._end_encoder()
         if len(self._ended) == 1 and plain_end is not None and not proleptic:
@@ -133,7 +133,7 @@ class OrcOutput:
 
 
 class _HoldingSink:
-    """A sink that forwards to another one until it is told to hold the data."""
+    """A sink that forwards data to another sink until `hold` is called."""
 
     def __init__(self, send: Callable[[bytes | memoryview], int]) -> None:
         self._send = send
@@ -141,7 +141,7 @@ class _HoldingSink:
         self.data = bytearray()
 
     def hold(self) -> None:
-        """Keep all further data instead of forwarding it."""
+        """Hold all further data instead of forwarding it."""
         self._holds = True
 
     def write(self, data: bytes | memoryview, /) -> int:
@@ -164,8 +164,8 @@ def _relocated(tail: Tail, base: int) -> Tail:
 def _merged(tails: Sequence[Tail]) -> Tail:
     """Merge the tails of concatenated files with the same schema.
 
-    Statistics of the whole file keep only what adds up: the number of values and whether there are nulls. Readers skip
-    rows by the statistics of stripes, which remain complete.
+    The merged statistics of the whole file contain only the number of values and whether there are nulls. Readers skip
+    rows based on the statistics of stripes, which remain complete.
     """
     first = tails[0]
     if len(tails) == 1:

@@ -1,7 +1,7 @@
 """Read the tail of an ORC file and write modified ones.
 
 ORC stores its types, stripes and calendar after the data. This module reads the parts that pyarrow does not expose and
-writes them again with changes (`orc.view`, `orc.output`). pyarrow encodes and decodes the data before them.
+writes them again with changes (`orc.view`, `orc.output`). pyarrow itself encodes and decodes the data.
 
 Source: https://orc.apache.org/specification/ORCv1/
 """
@@ -137,7 +137,7 @@ class Tail:
 
     @property
     def proleptic(self) -> bool:
-        """Check whether dates use the proleptic Gregorian calendar; like Java, assume not if the file does not say."""
+        """Check whether dates use the proleptic Gregorian calendar; False, as in Java, if the file does not say."""
         return number_in(self.footer, CALENDAR) == PROLEPTIC
 
     @property

@@ -1,10 +1,11 @@
 """Present an ORC file to pyarrow in a form that it decodes without loss.
 
-pyarrow converts instants to nanoseconds, which cover only 1677 to 2262, shifts instants of other time zones, and reads
-CHAR as bytes of fixed length. So it reads the same file with a modified tail, twice if there are instants:
+pyarrow converts timestamps to nanoseconds, which cover only 1677 to 2262, shifts timestamps of other time zones, and
+reads CHAR as bytes of fixed length. So pyarrow is given the same file with a modified tail, twice if there are
+timestamps:
 
-* `seconds`: instants are integers (their seconds, as stored), CHAR and VARCHAR are strings; nothing else changes;
-* `nanoseconds`: instants have no seconds, only the fraction that is stored beside them.
+* `seconds`: timestamps are read as integers (their stored seconds), and CHAR and VARCHAR as strings; nothing else
+changes; * `nanoseconds`: timestamps are read without their seconds: only the separately stored fractions remain.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ __all__ = ["nanoseconds", "needs_view", "seconds", "types_only"]
 _SECONDS = {TIMESTAMP: LONG, TIMESTAMP_INSTANT: LONG, CHAR: STRING, VARCHAR: STRING}
 _NANOSECONDS = {TIMESTAMP: TIMESTAMP_INSTANT, CHAR: STRING, VARCHAR: STRING}
 
-# The new kind of the stream of seconds: no column of instants uses it, so it is ignored.
+# The new kind of the stream of seconds: timestamp columns do not use this kind, so the stream is ignored.
 _UNREAD = 4
 # 512 zeros: a run with encoding DELTA, base 0, delta 0.
 _ZEROS, _ZEROS_RUN = 512, bytes([0xC1, 0xFF, 0, 0])
@@ -64,23 +65,23 @@ def needs_view(tail: Tail) -> bool:
 
 
 def types_only(source: BinaryIO, tail: Tail) -> BinaryIO:
-    """Return a view for reading the schema only: instants have a time zone, CHAR and VARCHAR are strings."""
+    """Return a view for reading the schema only: timestamps have a time zone, CHAR and VARCHAR are strings."""
     changed = Tail(_with_kinds(tail.footer, _NANOSECONDS), tail.postscript, tail.metadata)
     return cast(BinaryIO, _View(source, [_Part(b"ORC"), _Part(changed.encoded())]))
 
 
 def seconds(source: BinaryIO, tail: Tail) -> BinaryIO:
-    """Return a view with seconds in place of instants, counted from the start of 2015 in the stripe's time zone."""
+    """Return a view with seconds in place of timestamps, counted from the start of 2015 in the stripe's time zone."""
     return _changed(source, tail, _SECONDS, lambda footer: (b"", footer.fields))
 
 
 def nanoseconds(source: BinaryIO, tail: Tail) -> BinaryIO:
-    """Return a view with instants within the first second of 2015 in UTC."""
+    """Return a view in which all timestamps are within the first second of 2015 in UTC."""
     return _changed(source, tail, _NANOSECONDS, lambda footer: _without_seconds(tail, footer))
 
 
 def _without_seconds(tail: Tail, footer: StripeFooter) -> tuple[bytes, list[Field]]:
-    """Return streams of zeros to append to a stripe's data, and a footer that uses them as the seconds of instants."""
+    """Return streams of zeros to append to a stripe's data, and a footer that uses them as the timestamps' seconds."""
     columns = {column for column, kind in enumerate(tail.kinds) if kind in (TIMESTAMP, TIMESTAMP_INSTANT)}
     encodings = [number_in(unpacked(one), KIND) for one in messages_in(footer.fields, StripeFooter.ENCODINGS)]
     fields: list[Field] = []

@@ -28,7 +28,7 @@ _INSTANT = pa.timestamp("us", "UTC")
 
 # --- types ------------------------------------------------------------------------------------------------------------
 def spark_field(field: pa.Field) -> pa.Field:
-    """Return the field in the type that Spark reads; Arrow-based writers store types that Spark does not know."""
+    """Return the field with the type that Spark reads; Arrow-based writers store types that Spark does not know."""
     return pa.field(field.name, _spark_type(field.type), field.nullable)
 
 
@@ -167,7 +167,7 @@ def _refuse(_: Any) -> NoReturn:
     raise UnsupportedError("a column of the files is not supported: leave it out with the option columns")
 
 
-_UNREADABLE = ColumnChange(pa.month_day_nano_interval(), _refuse)  # a schema with this type is rejected by name
+_UNREADABLE = ColumnChange(pa.month_day_nano_interval(), _refuse)  # such schemas are rejected by column name
 
 
 # --- nested columns ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Read and write Parquet as Spark's own reader expects it, and encode columns only where it pays.
+"""Read and write Parquet as Spark's own reader expects it, and use special encodings only where they pay.
 
 Memory: up to one row group of decoded rows (`ParquetOptions.row_group_rows` and `row_group_bytes`) and its encoded
 pages. The writer never holds the whole file.
@@ -37,9 +37,9 @@ class ParquetOptions(FormatOptions):
     Attributes:
         compression: the codec under pyarrow's name. Snappy is Spark's default; zstd makes files a quarter smaller and
             takes a quarter more time.
-        compression_level: the codec's level, None for its default.
-        row_group_rows: rows per row group. At 10,000 the same rows take more than twice the time; at a million a tenth
-            more, because less of the encoded data stays in the caches.
+        compression_level: the codec's level; None for its default.
+        row_group_rows: rows per row group. With 10,000, writing the same rows takes more than twice the time; with a
+            million, a tenth more, because less of the encoded data stays in the caches.
         row_group_bytes: decoded bytes after which a row group is written even if it has fewer rows.
         page_bytes: size of a data page before compression.
         dictionary: which columns use dictionary encoding: all (True), none (False) or those where it pays (None).
@@ -68,8 +68,9 @@ _INFIX = {"none": "", "snappy": ".snappy", "gzip": ".gz", "zstd": ".zstd", "lz4"
 
 # --- dictionary encoding where it pays --------------------------------------------------------------------------------
 # Dictionary encoding of mostly distinct values costs a hash per value and still falls back to plain pages. A sample of
-# the first 65,536 rows decides: a string column with 1,000 values has 1,000 distinct ones, random doubles are all
-# distinct, and a string column with 100,000 values has 31,000, for which plain pages were as fast and as small.
+# the first 65,536 rows decides: in it, a string column with 1,000 different values has 1,000 of them, random doubles
+# are all distinct, and a string column with 100,000 different values has 31,000 of them, for which plain pages were as
+# fast and as small.
 _SAMPLE_ROWS = 65_536
 _TRUSTED_SAMPLE_ROWS = 1_000
 _MOST_DISTINCT = 0.3
@@ -94,7 +95,7 @@ def _sampled_leaves(table: pa.Table) -> dict[str, Any]:
 def _goes_in_small_steps(leaf: Any) -> bool:
     """Check whether neighboring values differ by little, as ids and event times do, so that differences need few bits.
 
-    All readers of recent years support DELTA_BINARY_PACKED, Spark's from 3.3 on.
+    All recent readers support DELTA_BINARY_PACKED; Spark's does since 3.3.
     """
     if not pat.is_int64(leaf.type) or leaf.null_count or len(leaf) < _TRUSTED_SAMPLE_ROWS:
         return False

@@ -1,8 +1,8 @@
-"""Read a Parquet file of any writer with the values and types that stock Spark gives it.
+"""Read a Parquet file from any writer, with the values and types that stock Spark would return.
 
-Parquet and Arrow have types that Spark lacks, and old writers store less: Spark's own default is INT96, which has no
-unit, zone or statistics, and Spark before 3.0 used another calendar. This module does what Spark's reader does
-(`parquet.columns`), so that the rest of Holdfast sees a modern file.
+Parquet and Arrow have types that Spark lacks. Older encodings contain less information: Spark's own default for
+timestamps is INT96, which has no unit, zone or statistics, and Spark before 3.0 used another calendar. This module
+makes the same conversions as Spark's reader (`parquet.columns`), so that the rest of Holdfast sees a modern file.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class SparkFile:
 
     @property
     def schema(self) -> pa.Schema:
-        """Return the columns in Spark's types; a type that Spark does not know stays as it is."""
+        """Return the columns with Spark's types; a type that Spark does not know stays as it is."""
         fields = (self._changed(index, field) for index, field in enumerate(self._physical))
         found = pa.schema([spark_field(field) for field in fields])
         return recognized_schema(found, (self.metadata.metadata or {}).get(SPARK_SCHEMA_KEY))
@@ -99,7 +99,7 @@ class SparkFile:
         return batch_of(arrays, pa.schema(fields), batch.num_rows)
 
     def _prune(self, schema: pa.Schema, row_filter: RowFilter, groups: list[int]) -> list[int]:
-        """Return the row groups whose statistics do not rule out the filter."""
+        """Return the row groups whose statistics do not exclude that rows pass the filter."""
         for name in row_filter.columns:
             index = self._physical.get_field_index(name)
             # The filter uses the requested types and today's calendar; the statistics use the file's.
@@ -115,7 +115,7 @@ class SparkFile:
         return [group for group in groups if group in kept or self._may_hide_nan(group, names)]
 
     def _may_hide_nan(self, group: int, names: Collection[str]) -> bool:
-        """Check whether the statistics claim a single value for a column: they ignore NaN, so it may occur as well."""
+        """Check whether statistics claim a single value for a column, which may still contain NaN: they ignore NaN."""
         columns = self.metadata.row_group(group)
         for column in (columns.column(index) for index in range(columns.num_columns if names else 0)):
             found = column.statistics if column.path_in_schema in names else None

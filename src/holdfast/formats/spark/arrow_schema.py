@@ -17,8 +17,8 @@ __all__ = ["arrow_schema_of"]
 def arrow_schema_of(text: str) -> pa.Schema:
     """Parse the output of `StructType.json` into an Arrow schema.
 
-    Guarantee: the types are those in which PySpark passes the columns to Python, timestamps in UTC, ``char`` and
-    ``varchar`` as strings, times in microseconds. Details that only Spark knows are attached as by `describe`.
+    Guarantee: the types are those in which PySpark passes the columns to Python: timestamps are in UTC, ``char`` and
+    ``varchar`` are strings, and times are in microseconds. `describe` attaches the details that Arrow cannot express.
 
     Raises:
         CorruptDataError: the text is not the JSON of a struct.

@@ -1,6 +1,6 @@
 """Parse types and schemas in the syntax of Spark SQL (``id bigint, tags array<string>``) into Arrow, without Spark.
 
-Accepts what `StructType.fromDDL` accepts. Every column is nullable, as where Spark reads files: ``NOT NULL`` and
+Accepts what `StructType.fromDDL` accepts. Every column is nullable, as when Spark reads files: ``NOT NULL`` and
 ``COMMENT '…'`` are accepted and ignored.
 """
 
@@ -87,7 +87,7 @@ class _Parser:
         return at < len(self._tokens) and self._tokens[at].lower() == word
 
     def _take_if(self, *words: str) -> bool:
-        """Consume all of these words if they come next, else none."""
+        """Consume these words if all of them come next; otherwise consume nothing."""
         if all(self.peek_is(word, ahead) for ahead, word in enumerate(words)):
             self._next += len(words)
             return True
@@ -119,7 +119,7 @@ class _Parser:
 
     # --- rules --------------------------------------------------------------------------------------------------------
     def take_fields(self, end: str) -> list[pa.Field]:
-        """Parse ``name [:] type [not null] [comment '…'], …`` up to `end`, exclusive; empty means the last token."""
+        """Parse ``name [:] type [not null] [comment '…'], …`` up to `end`, or to the text's end if `end` is empty."""
         fields: list[pa.Field] = []
         while not (self.peek_is(end) if end else self._next >= len(self._tokens)):
             if fields:

@@ -1,7 +1,8 @@
 """Write an Arrow schema as Spark's schema JSON, and apply such JSON to the columns of a file.
 
 The types are those of the Arrow columns. Details that Arrow cannot express (`holdfast.formats.columns.spark_fields`)
-come from Spark's own JSON of the column, provided that it describes the same type: it may predate a cast.
+come from Spark's own JSON of the column, provided that this JSON describes the same type: the column may have been cast
+since.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ def _known_fields(spark_json: bytes | str | None) -> Iterator[tuple[str, Mapping
         fields = json.loads(spark_json)["fields"]
         yield from ((str(field["name"]), field) for field in fields if "type" in field)
     except (ValueError, TypeError, KeyError):
-        return  # not Spark's JSON, because any writer may use the key: the file's own types apply
+        return  # not Spark's JSON: any writer may use the key, so the file's own types apply
 
 
 def _recognized(field: pa.Field, spark: Mapping[str, Any]) -> pa.Field:

@@ -36,7 +36,7 @@ class TextOptions(FormatOptions):
     """Options of text files.
 
     Attributes:
-        codec: the pyarrow codec of the whole file, empty for none (Spark's default).
+        codec: the pyarrow codec of the whole file; empty for none (Spark's default).
     """
 
     codec: str = ""

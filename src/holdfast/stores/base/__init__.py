@@ -1,11 +1,12 @@
 """Define what a commit protocol needs from an object store, and no more.
 
 A store is one bucket (or one directory tree). Keys are ``/``-separated UTF-8 strings without a leading slash.
-Each method is one call to the store: one point at which a process can die, a reply can be lost, a test can intervene.
-The functions `iter_objects` and `iter_uploads` loop over pages and check what a faulty server could get wrong.
+Each method is one call to the store: a point at which a process can die, a reply can be lost, or a test can intervene.
+The functions `iter_objects` and `iter_uploads` loop over pages, and detect a faulty server whose listing would never
+end.
 
-Errors that any method may raise besides its own: `AccessDeniedError`, `UnavailableError` (nothing happened),
-`OutcomeUnknownError` (a write may have happened), `NotFoundError` (also: the bucket is missing).
+Besides the errors in its own docstring, any method may raise `AccessDeniedError`, `UnavailableError` (nothing
+happened), `OutcomeUnknownError` (a write may have happened) and `NotFoundError` (the bucket is missing).
 
 Worked composition::
 

@@ -1,4 +1,4 @@
-"""Check arguments of store calls, iterate over pages, and view a store by its capabilities."""
+"""Check arguments of store calls, iterate over pages, and cast a store to the protocols that it implements."""
 
 from __future__ import annotations
 
@@ -52,14 +52,15 @@ def rename(store: ObjectStore) -> RenameStore:
 
 
 def replaced(key: str) -> PreconditionError:
-    """Return the error for a read that finds another object than the one it asked for."""
+    """Return the error for a read whose object was replaced after the caller had seen its etag."""
     return PreconditionError("the object was replaced while it was read: list again and start over", key=key)
 
 
 def is_marker(info: ObjectInfo) -> bool:
-    """Check whether an object only marks a directory, as S3 consoles, s3fs, S3A (``x/``) and s3n create them.
+    """Check whether an object is an empty directory marker, as S3 consoles, s3fs, S3A and s3n create them.
 
-    A marker is never data. An object with such a name that is not empty is no marker.
+    Markers are named ``x/``, or ``x_$folder$`` if s3n created them. An object with such a name that is not empty is not
+    a marker, but data.
     """
     return info.size_bytes == 0 and info.key.endswith(_MARKERS)
 
@@ -73,7 +74,7 @@ def iter_objects(
     """Yield every object whose key starts with `prefix`, in the order that `ObjectStore.list_page` describes.
 
     Args:
-        markers: yield directory markers as well: for callers that delete a directory or display a store's content.
+        markers: also yield directory markers, for callers that delete a directory or display a store's content.
 
     Raises:
         CorruptDataError: the server returned the same token twice, so the listing would never end.
@@ -94,11 +95,12 @@ def iter_objects(
 def iter_uploads(store: MultipartStore, prefix: str) -> Iterator[UploadInfo]:
     """Yield every pending upload below `prefix`.
 
-    Filters the server's pages, because servers also return neighbors (``t1`` for ``t1/``). Markers need not be ordered
-    (the pages of SeaweedFS are unsorted), but none may repeat, or the listing would never end.
+    Filters the server's pages, because some servers also return neighbors (``t1`` for ``t1/``). The markers between
+    pages need not be in order (the pages of SeaweedFS are unsorted), but if one occurred twice, the listing would never
+    end.
 
     Args:
-        prefix: a directory: ends in ``/`` or is empty, so that ``dataset1`` never matches ``dataset10``.
+        prefix: a directory; must end in ``/`` or be empty, so that ``dataset1`` never matches ``dataset10``.
 
     Raises:
         InvalidRequestError: the prefix does not end in ``/``.
@@ -125,7 +127,8 @@ def iter_uploads_of(store: MultipartStore, key: str) -> Iterator[UploadInfo]:
 def _upload_pages(store: MultipartStore, prefix: str) -> Iterator[UploadInfo]:
     marker: tuple[str, str] | None = None
     seen: set[tuple[str, str]] = set()
-    # Uploads of the marker's key on the page before: a store may begin the next page with all uploads of that key.
+    # The uploads of the marker's key on the previous page: a store may begin the next page with all uploads of that
+    # key.
     shown: set[tuple[str, str]] = set()
     while True:
         page = store.list_uploads_page(prefix, marker)
@@ -148,9 +151,9 @@ def check_key(key: str, max_bytes: int = 1024) -> None:
         InvalidRequestError: states the reason.
     """
     if not key or key.startswith("/"):
-        raise InvalidRequestError("a key is not empty and does not start with '/': change it", key=key)
+        raise InvalidRequestError("a key must not be empty or start with '/': change it", key=key)
     if "\0" in key:
-        raise InvalidRequestError("a key contains no NUL character: remove it", key=key)
+        raise InvalidRequestError("a key must not contain a NUL character: remove it", key=key)
     try:
         size_bytes = len(key.encode())
     except UnicodeEncodeError as error:
@@ -160,7 +163,7 @@ def check_key(key: str, max_bytes: int = 1024) -> None:
 
 
 def check_move(source: str, target: str) -> None:
-    """Reject a source and a target that `RenameStore.rename_dir` could not accept in any store.
+    """Reject a source or a target that no store's `RenameStore.rename_dir` could accept.
 
     Raises:
         InvalidRequestError: states the reason.
@@ -168,7 +171,7 @@ def check_move(source: str, target: str) -> None:
     for key in (source, target):
         check_key(key)
         if key.endswith("/"):
-            raise InvalidRequestError("a directory is named without a trailing slash: remove it", key=key)
+            raise InvalidRequestError("the key of a directory must not end in a slash: remove it", key=key)
     if f"{target}/".startswith(f"{source}/"):
         raise InvalidRequestError(
             "a directory cannot be moved into itself: choose another target", source=source, target=target
@@ -179,14 +182,14 @@ def check_delete(keys: Sequence[str]) -> None:
     """Reject more keys than `ObjectStore.delete_many` accepts in one call.
 
     Raises:
-        InvalidRequestError: there are more.
+        InvalidRequestError: there are more than `MAX_KEYS_PER_DELETE`.
     """
     if len(keys) > MAX_KEYS_PER_DELETE:
         raise InvalidRequestError(f"at most {MAX_KEYS_PER_DELETE} keys in one call: use batched_keys", keys=len(keys))
 
 
 def check_parts(key: str, parts: Sequence[Part]) -> None:
-    """Reject a list of parts that `MultipartStore.complete_upload` could not accept for any upload.
+    """Reject a list of parts that `MultipartStore.complete_upload` would not accept for any upload.
 
     Raises:
         InvalidRequestError: there are none, or they are not numbered from 1 without gaps.
@@ -196,7 +199,7 @@ def check_parts(key: str, parts: Sequence[Part]) -> None:
 
 
 def batched_keys(keys: Iterable[str], size: int = MAX_KEYS_PER_DELETE) -> Iterator[list[str]]:
-    """Split keys into lists of at most `size`, as `ObjectStore.delete_many` accepts them."""
+    """Split keys into lists that are short enough for `ObjectStore.delete_many`."""
     batch: list[str] = []
     for key in keys:
         batch.append(key)

@@ -50,7 +50,7 @@ class ObjectStore(Protocol):
 
         Raises:
             PreconditionError: the condition of `mode` does not hold. The existing object may be the caller's own, from
-                an earlier put whose reply was lost: read it.
+                an earlier put whose reply was lost: read the object to find out.
             UnsupportedError: the store rejects conditional writes.
             StorageFullError: the store has no space left.
         """
@@ -59,12 +59,13 @@ class ObjectStore(Protocol):
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
         """Read an object, or `length` bytes of it from `start`.
 
-        Returns fewer bytes at the end of the object.
+        Returns fewer bytes if the object ends before that.
 
         Args:
             length: None reads to the end of the object.
-            etag: of the expected object, as `head` and listings return it; empty accepts any. A caller that reads an
-                object in several ranges passes it, so that all ranges come from the same object.
+            etag: the etag of the expected object, as `head` and listings return it; empty accepts any object. A caller
+                that reads an object in several ranges passes the etag, so that all ranges come from the same version of
+                the object.
 
         Raises:
             NotFoundError: no such object.
@@ -90,9 +91,11 @@ class ObjectStore(Protocol):
 
         Args:
             prefix: the beginning of a key; need not end at a slash.
-            start_after: return only keys greater than this. Because of the order above, use it within one directory.
+            start_after: return only keys greater than this. Because of the order above, use this argument only within
+                one directory.
             max_keys: the page size; S3 returns at most 1000.
-            token: continues a listing of the same prefix and `start_after` after its last page.
+            token: the `next_token` of the previous page of this listing; None requests the first page. `prefix` and
+                `start_after` must be the same for all pages.
         """
         ...
 
@@ -121,7 +124,7 @@ class MultipartStore(ObjectStore, Protocol):
         ...
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
-        """Upload part `number`, counted from 1. Uploading a number again replaces the part.
+        """Upload part `number`, counted from 1. Uploading the same number again replaces the part.
 
         Raises:
             NotFoundError: no such upload.
@@ -153,7 +156,7 @@ class WritableFile(Protocol):
     """A new file that is written from start to end and stays invisible until it is closed."""
 
     def write(self, data: bytes | memoryview, /) -> int:
-        """Append bytes and return how many."""
+        """Append bytes and return their number."""
         ...
 
     def close(self) -> ObjectInfo:
@@ -161,7 +164,7 @@ class WritableFile(Protocol):
         ...
 
     def discard(self) -> None:
-        """Delete what was written. Safe after `close` failed; a no-op after it succeeded."""
+        """Delete the unfinished file. Safe after `close` failed; a no-op after `close` succeeded."""
         ...
 
 
@@ -190,7 +193,8 @@ class RenameStore(ObjectStore, Protocol):
     def check_targets(self, targets: Sequence[str]) -> None:
         """Check whether a `rename` to each of these keys would be accepted now, if its source existed.
 
-        For callers whose later renames must not fail. Creates nothing, and cannot predict what others do meanwhile.
+        For callers whose later renames must not fail. Creates nothing, and cannot predict what other processes do
+        before these renames.
 
         Raises:
             InvalidRequestError: a target is a directory, is below a file, or cannot be a key.
@@ -201,9 +205,10 @@ class RenameStore(ObjectStore, Protocol):
     def rename_dir(self, source: str, target: str) -> None:
         """Move everything below the directory `source` to `target`, if ``capabilities.rename_dir``.
 
-        Guarantee: one step; a reader sees everything at the old place or everything at the new one. Durable when it
-        returns. Unfinished data below `source` moves as well: pending uploads continue under their new key; a file or
-        an object that is being written at that moment is not published, and its writer gets `NotFoundError`.
+        Guarantee: the move is one step: a reader sees everything below `source` or everything below `target`. It is
+        durable when the call returns. Unfinished data below `source` moves as well: pending uploads continue under
+        their new key; a file or an object that is being written at that moment is not published, and its writer gets
+        `NotFoundError`.
 
         Args:
             source: key of a directory, without a trailing slash.
@@ -211,24 +216,24 @@ class RenameStore(ObjectStore, Protocol):
                 be free: neither a file nor a directory that contains anything, including unfinished files.
 
         Raises:
-            UnsupportedError: the store cannot do it in one step; rename file by file.
+            UnsupportedError: the store cannot rename a directory in one step; rename file by file.
             NotFoundError: nothing is below `source`. It may have been renamed before: list the target.
             PreconditionError: `target` exists. Nothing happened.
             InvalidRequestError: `target` is `source`, or is below it or below a file. Nothing happened.
 
-        Crash: it happened or it did not; empty parent directories of the target may have been created.
+        Crash: the directory was moved or was not; empty parent directories of the target may have been created.
         """
         ...
 
 
 class CopyStore(ObjectStore, Protocol):
-    """A store that copies objects itself: the substitute for rename on a store without it."""
+    """A store that can copy an object to another key: the substitute for rename where rename is not supported."""
 
     def copy(self, source: ObjectInfo, target: str) -> None:
         """Copy an object and its metadata, and replace the target atomically.
 
         Args:
-            source: as a listing returns it.
+            source: the object, as a listing returned it.
 
         Raises:
             NotFoundError: no object at the source's key.

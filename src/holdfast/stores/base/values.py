@@ -33,12 +33,12 @@ class Overwrite:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Write only if no object has this key, or raise `PreconditionError`."""
+    """Write only if no object has this key; otherwise, raise `PreconditionError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Replace only the object with this etag, or raise `PreconditionError`, even if there is no object."""
+    """Replace the object if it has this etag; if it has another one or does not exist, raise `PreconditionError`."""
 
     etag: str
 
@@ -85,11 +85,11 @@ class Capabilities:
         rename_dir: whether the store is a `RenameStore` whose `rename_dir` is one atomic step. False where a directory
             would be renamed file by file (GCS: papers 000 and 002), or not at all.
         consistent_listing: whether a listing contains every object that was written before it began, and none that was
-            deleted before. True of S3 since December 2020; committers that find their work by listing need it.
+            deleted before. True of S3 since December 2020; required by committers that find their files by listing.
         lists_uploads: whether pending uploads are listed by directory, as `iter_uploads` requests them. MinIO lists
             them by whole keys only: `stores.probe.find_upload_listing` finds out.
         server: identifies the server and the bucket, so that handles in the same process can share probe results; empty
-            if the handle shares its data with no other.
+            if no other handle can reach the same data.
     """
 
     conditional_put: Support = Support.UNKNOWN
@@ -128,8 +128,8 @@ class Part:
     """An uploaded part, as `complete_upload` needs it.
 
     Attributes:
-        checksum_algorithm, checksum: as S3 spells them; S3 requires them if the upload was created with checksums, as
-            other tools may do. Holdfast's own uploads have none.
+        checksum_algorithm, checksum: as S3 spells them; S3 requires them if the upload was created with checksums,
+            which some other tools do. Holdfast's own uploads have none.
     """
 
     number: int

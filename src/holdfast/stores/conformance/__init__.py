@@ -1,4 +1,4 @@
-"""Check that a store, wrapped or not, keeps the promises of its protocols. For Holdfast's tests and for other packages.
+"""Check that a store keeps the promises of its protocols. Used by Holdfast's tests and by packages that add a store.
 
 Worked composition, without a test framework::
 
@@ -6,8 +6,8 @@ Worked composition, without a test framework::
     print(report)
     assert report.passed
 
-Declare how a server is known to differ: ``deviations={"check_small_part": "accepts parts of any size"}``. A check with
-a declared deviation still runs, and fails the run if it passes, so that declarations stay up to date.
+Declare a server's known deviations: ``deviations={"check_small_part": "accepts parts of any size"}``. A check with a
+declared deviation still runs; if it passes, the run fails, so that declarations stay up to date.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def checks_for(capabilities: Capabilities) -> list[Check]:
         left_out |= {
             "check_object_beside_directory",
             "check_directory_markers",
-        }  # there a key is either a file or a directory
+        }  # in such stores a key is either a file or a directory
     if capabilities.rename_dir:
         left_out.add("check_rename_dir_unsupported")
     if limits is None:

@@ -55,7 +55,7 @@ def check_rename_dir_target_exists(subject: Subject) -> None:
 
 
 def check_rename_dir_missing(subject: Subject) -> None:
-    """Check that a source with nothing below it is rejected: a missing name, a file, a part of a name."""
+    """Check that a source with nothing below it is rejected: a missing name, a file, or the beginning of a name."""
     subject.write("file", "directory/a", "gone/a")
     subject.store.delete(subject.key("gone/a"))
     for source in ("missing", "file", "file/a", "direct", "directory/a", "gone"):
@@ -98,7 +98,7 @@ def check_rename_dir_after_delete(subject: Subject) -> None:
 
 
 def check_rename_dir_race_for_source(subject: Subject) -> None:
-    """Check that of several concurrent renames of one directory exactly one succeeds and moves all of it."""
+    """Check that exactly one of several concurrent renames of a directory succeeds, and moves everything in it."""
     names = [f"{n}/{n}" for n in range(20)]
     subject.write(*(f"source/{name}" for name in names))
 
@@ -116,7 +116,7 @@ def check_rename_dir_race_for_source(subject: Subject) -> None:
 
 
 def check_rename_dir_race_for_target(subject: Subject) -> None:
-    """Check that of several directories renamed to one target exactly one succeeds; the others stay complete."""
+    """Check that exactly one of several concurrent renames to one target succeeds; the other sources stay complete."""
     sources = [f"attempt-{racer}" for racer in range(_RACERS)]
     subject.write(*(f"{source}/{name}" for source in sources for name in ("a", "b/c")))
 
@@ -137,7 +137,7 @@ def check_rename_dir_race_for_target(subject: Subject) -> None:
 
 
 def check_rename_dir_under_writer(subject: Subject) -> None:
-    """Check that a file that is open while its directory moves is not published, and that its writer gets an error."""
+    """Check that a file is not published if its directory moved while it was open; its writer gets an error."""
     subject.write("source/a")
     file = subject.files.open_write(subject.key("source/sub/open"))
     file.write(b"1")

@@ -1,4 +1,4 @@
-"""Check unusual keys, which Spark users write in destinations and partition values."""
+"""Check unusual keys, which occur in the destinations and partition values of Spark users."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ODD_KEYS = {
     "dot-segment": "a/./b",
     "long": "/".join(["x" * 150] * 4) + "/part-" + "y" * 150,
 }
-"""Maps the name of each peculiarity to a key that has it."""
+"""Maps the name of each peculiarity to a key with that peculiarity."""
 
 
 def _key_check(relative: str) -> Callable[[Subject], None]:

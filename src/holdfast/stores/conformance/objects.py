@@ -84,7 +84,7 @@ def check_missing_object(subject: Subject) -> None:
 
 
 def check_ranges(subject: Subject) -> None:
-    """Check that a range returns its bytes, and no error beyond the end of the object."""
+    """Check that a range returns its bytes, and that a range beyond the end of the object is not an error."""
     key = subject.key("object")
     subject.store.put(key, b"0123456789")
     for start, length, expected in (
@@ -102,7 +102,7 @@ def check_ranges(subject: Subject) -> None:
 
 
 def check_get_of_one_object(subject: Subject) -> None:
-    """Check that reads accept the etag of put, head and listings, and never return an object with another one."""
+    """Check that reads accept an etag from put, head or a listing, and never return an object with a different etag."""
     key = subject.key("object")
     put = subject.store.put(key, b"a" * 10)
     [listed] = subject.other.list_page(key).objects
@@ -170,7 +170,7 @@ def check_list_start_after(subject: Subject) -> None:
 
 
 def check_directory_markers(subject: Subject) -> None:
-    """Check that an empty object whose key ends in a slash does not count as output and can be deleted by itself."""
+    """Check that an empty object whose key ends in a slash does not count as output and can be deleted separately."""
     subject.store.put(subject.key("d/"), b"")
     subject.store.put(subject.key("d/e/"), b"")
     subject.store.put(subject.key("d/a"), b"1")
@@ -182,7 +182,7 @@ def check_directory_markers(subject: Subject) -> None:
 
 
 def check_list_prefix(subject: Subject) -> None:
-    """Check that a prefix is a string, and a directory only if it ends in a slash."""
+    """Check that a listing's prefix matches part of a name as well, unless the prefix ends in a slash."""
     for name in ("dataset1/a", "dataset10/a", "dataset1-old/a", "dataset", "other"):
         subject.store.put(subject.key(name), b"1")
     equal(subject.listed("dataset1/"), ["dataset1/a"], "below dataset1/")

@@ -1,7 +1,7 @@
 """Check conditional puts under many concurrent writers.
 
 A store may honor each single condition and still let two writers win. Adobe S3Mock does: it first checks whether the
-key is free, and then writes. In 40 rounds of 8 drivers, two of them won 12 times.
+key is free, and then writes. In 12 of 40 rounds with 8 drivers each, two drivers won.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _race(subject: Subject, key: str, put: Callable[[int, ObjectStore], object],
 
 
 def check_create_race(subject: Subject) -> None:
-    """Check that of several concurrent creates of one key exactly one succeeds, and its content is there."""
+    """Check that exactly one of several concurrent creates of a key succeeds, and that the object has its content."""
     for attempt in range(subject.rounds):
         key = subject.key(f"race-{attempt}")
 
@@ -55,7 +55,7 @@ def check_create_race(subject: Subject) -> None:
 
 
 def check_create_delete_race(subject: Subject) -> None:
-    """Check the same for a key whose object was deleted just before."""
+    """Check that exactly one of several concurrent creates succeeds, even right after the key's object was deleted."""
     key = subject.key("again")
     for _ in range(subject.rounds):
         subject.store.put(key, b"old")
@@ -64,7 +64,7 @@ def check_create_delete_race(subject: Subject) -> None:
 
 
 def check_update_race(subject: Subject) -> None:
-    """Check that of several concurrent updates of one object exactly one succeeds, and its content is there."""
+    """Check that exactly one of several concurrent updates of a key succeeds, and that the object has its content."""
     key = subject.key("object")
     for attempt in range(subject.rounds):
         etag = subject.store.put(key, b"start %d" % attempt).etag

@@ -98,7 +98,7 @@ def check_rename_twice(subject: Subject) -> None:
 
 
 def _writes_to(subject: Subject, relative: str) -> dict[str, Callable[[], object]]:
-    """Return every call that would create a file at a key, by name. Requires an object 'spare'."""
+    """Return all calls that would create a file at a key, each under its name. Requires an object 'spare'."""
     key, store, capabilities = subject.key(relative), subject.store, subject.store.capabilities
     calls: dict[str, Callable[[], object]] = {
         "put": lambda: store.put(key, b"1"),
@@ -129,7 +129,7 @@ def check_path_that_is_a_file(subject: Subject) -> None:
 
 
 def check_path_that_is_a_directory(subject: Subject) -> None:
-    """Check that no call replaces a directory by a file, not even by renaming the only file in it."""
+    """Check that no call replaces a directory with a file, not even by renaming the only file in it."""
     subject.write("dir/sub/a", "spare")
     for relative in ("dir", "dir/sub"):
         for name, call in _writes_to(subject, relative).items():
@@ -160,7 +160,7 @@ def check_free_targets(subject: Subject) -> None:
 
 
 def check_rename_race(subject: Subject) -> None:
-    """Check that of several concurrent renames of one file exactly one succeeds."""
+    """Check that exactly one of several concurrent renames of a file succeeds."""
     subject.store.put(subject.key("a"), b"1")
 
     def race(racer: int) -> str | None:

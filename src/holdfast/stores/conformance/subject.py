@@ -1,4 +1,4 @@
-"""Provide a check with the store under test, and with assertions."""
+"""Provide checks with the store under test and with assertions."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Subject:
 
         Args:
             contents: maps a relative key to the relative key at which its content was written.
-            what: when this should be the case, for errors.
+            what: for errors, when the keys are checked, such as "after the rename".
         """
         equal(self.listed(), sorted(contents), f"listing {what}")
         for relative, written in contents.items():
@@ -87,7 +87,7 @@ class Subject:
         return sorted(info.key[len(self.prefix) + 1 :] for info in infos)
 
     def part_bytes(self, letter: bytes = b"p") -> bytes:
-        """Return the smallest body of a part that is not the last."""
+        """Return the smallest body that a part other than the last may have."""
         limits = self.store.capabilities.multipart
         return letter * (limits.min_part_size_bytes if limits else 1)
 

@@ -14,7 +14,7 @@ __all__ = ["TOPICS", "Finding", "Topic", "Weight", "findings", "without_topic"]
 
 
 class Weight(enum.Enum):
-    """What depends on the checks of a topic."""
+    """The committers that require the checks of a topic."""
 
     DATA = "required by every committer"
     DECISION = "required by the decision of two_phase"
@@ -29,9 +29,9 @@ class Topic:
 
     Attributes:
         name: a few words for the report.
-        weight: what depends on it.
+        weight: the committers that require the topic's checks.
         checks: names of checks; a name that ends in ``:`` stands for all checks with this prefix.
-        otherwise: what happens if one of them fails.
+        otherwise: what happens if one of the checks fails.
     """
 
     name: str
@@ -119,7 +119,7 @@ TOPICS = (
     ),
     Topic("small parts", Weight.LIMIT, ("check_small_part",), "it accepts parts that S3 would reject"),
 )
-"""Every check belongs to exactly one of them."""
+"""Every check belongs to exactly one topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Finding:
 
 
 def findings(results: Mapping[str, Exception | None]) -> list[Finding]:
-    """Group the results of a run by topic; omit topics without a check."""
+    """Group the results of a run by topic; omit topics of which no check ran."""
     found = []
     for topic in TOPICS:
         of_topic = {name: error for name, error in results.items() if topic.covers(name)}

@@ -28,10 +28,10 @@ _ROUNDS = 5  # data of calls that were still running appears in a later round
 
 
 class Traces:
-    """An interceptor that records the keys and uploads that exist. Threads and handles may share it.
+    """An interceptor that records which keys and uploads exist. Threads and handles may share it.
 
     It records uploads for servers that do not list them, and keys for servers that list some of them incorrectly:
-    versitygw replaces control characters by U+FFFD, so that a key from its listing names no object.
+    versitygw replaces control characters with U+FFFD, so that a key from its listing may not be the key of any object.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Traces:
         except BaseException:
             if call.operation is Operation.CREATE_UPLOAD:
                 with self._lock:
-                    self._unanswered.add(call.key)  # it may exist nevertheless, and its id is unknown
+                    self._unanswered.add(call.key)  # the upload may exist, and its id is unknown
             raise
         with self._lock:
             if call.operation is Operation.CREATE_UPLOAD:
@@ -99,7 +99,7 @@ class Traces:
         return sorted(known)
 
     def _unlisted(self, store: ObjectStore, prefix: str) -> list[str]:
-        """Return the keys where an upload may exist although the server neither returned its id nor lists it."""
+        """Return the keys that may have an upload whose id the server has not returned and which it does not list."""
         with self._lock:
             unanswered = sorted(key for key in self._unanswered if key.startswith(prefix))
         return [key for key in unanswered if _listed(iter_uploads_of(multipart(store), key)) is None]

@@ -42,7 +42,7 @@ def _pending(store: MultipartStore, directory: str) -> list[tuple[str, str]]:
 
 
 def _pending_of(store: MultipartStore, key: str) -> list[tuple[str, str]]:
-    """List by whole key, as every server with listings of uploads can; listing by directory is checked separately."""
+    """List by whole key, which every server that lists uploads supports; listing by directory is checked separately."""
     return sorted((upload.key, upload.upload_id) for upload in iter_uploads_of(store, key))
 
 
@@ -197,7 +197,7 @@ def check_complete_after_delete(subject: Subject) -> None:
 
 
 def check_complete_race(subject: Subject) -> None:
-    """Check that concurrent completions of one upload publish it whole, and succeed or find no such upload."""
+    """Check that concurrent completions of one upload publish it whole; each succeeds or raises `NotFoundError`."""
     upload_id, parts = subject.uploaded("object", b"rows")
     list(ThreadRunner(8).map(lambda _: _complete_again(subject, upload_id, parts), range(8)))
     equal(subject.store.get(subject.key("object")), b"rows", "content")
@@ -274,7 +274,7 @@ def check_list_many_uploads(subject: Subject) -> None:
 
 
 def check_upload_age(subject: Subject) -> None:
-    """Check that a listing returns when an upload was created: cleaning up by age needs it."""
+    """Check that a listing returns when an upload was created, which cleaning up by age requires."""
     subject.uploads.create_upload(subject.key("object"))
     [upload] = iter_uploads_of(subject.uploads, subject.key("object"))
     equal(upload.initiated_at_s > 1_000_000_000, True, "the listing has the time")

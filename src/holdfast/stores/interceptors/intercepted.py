@@ -77,11 +77,11 @@ class StoreCall:
         key: the key; the prefix of a listing; the source of a rename or copy; the directory that `rename_dir` moves;
             the first key of `delete_many` and `check_targets`.
         size_bytes: bytes that the caller sends; for a copy, bytes that the store copies.
-        mode: of a put, else None.
-        target: of a copy or of the rename of a file or directory, else empty.
-        keys: of `delete_many` and `check_targets`, else empty.
-        upload_id: of a call on an upload, else empty.
-        number: of a part, else 0.
+        mode: the mode of a put, else None.
+        target: the target of a copy, `rename` or `rename_dir`, else empty.
+        keys: the keys of `delete_many` and `check_targets`, else empty.
+        upload_id: the id of the upload that the call uses, else empty.
+        number: the number of the part, else 0.
     """
 
     operation: Operation
@@ -95,7 +95,7 @@ class StoreCall:
 
 
 class Interceptor(Protocol):
-    """Called in place of the store: calls `proceed` at most once and returns its result, or raises an error."""
+    """A function called in place of the store; it calls `proceed` at most once and returns its result, or raises."""
 
     def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T: ...
 
@@ -107,7 +107,7 @@ class InterceptedStore:
 
     Args:
         inner: the wrapped store.
-        interceptor: called before each call, in the thread that makes it.
+        interceptor: called for each call to the store, in the caller's thread.
     """
 
     def __init__(self, inner: ObjectStore, interceptor: Interceptor) -> None:

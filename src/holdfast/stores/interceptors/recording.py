@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Recorder:
-    """An interceptor that records every call in the order in which they started, failed ones too. Thread-safe.
+    """An interceptor that records all calls, including failed ones, in the order in which they start. Thread-safe.
 
     Attributes:
         calls: the calls so far.

@@ -72,7 +72,7 @@ def open_source(path: str, key: str) -> int:
         except FileNotFoundError:
             still_there = False
         if not still_there:
-            raise NotFoundError("nothing is there: it may have been renamed before", key=key)
+            raise NotFoundError("nothing exists at the source: it may have been renamed before", key=key)
     except BaseException:
         os.close(descriptor)
         raise
@@ -93,6 +93,6 @@ def append(source: int, target: int) -> None:
     except (AttributeError, OSError) as error:
         if isinstance(error, OSError) and error.errno not in _COPY_RANGE_REFUSED:
             raise
-    # Some file systems report the end of the file too early (for example those with made-up sizes), so read on.
+    # Some file systems report the end of the file too early (such as those with made-up sizes), so continue reading.
     with open(source, "rb", closefd=False) as content, open(target, "wb", closefd=False) as file:
         shutil.copyfileobj(content, file, _BUFFER_BYTES)

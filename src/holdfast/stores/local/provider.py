@@ -15,7 +15,7 @@ __all__ = ["LOCAL", "absolute_path", "locate_path"]
 
 
 def absolute_path(path: str) -> str:
-    """Return a path as an absolute one; ``~`` is the user's home directory.
+    """Make a path absolute; ``~`` at its beginning is the user's home directory.
 
     Raises:
         InvalidRequestError: the path is relative and the working directory was deleted.
@@ -29,13 +29,13 @@ def absolute_path(path: str) -> str:
 
 
 def locate_path(path: str) -> Location:
-    """Return the location of a path of this machine, absolute or relative.
+    """Return the location of an absolute or relative path on this machine.
 
     Guarantee: symbolic links are resolved, so that a directory has one name, and its parents are the parents of the
     directory itself rather than of a link to it.
 
     Raises:
-        InvalidRequestError: it cannot be a path, or is a link to a path that does not exist.
+        InvalidRequestError: `path` cannot be a path, or is a link to a path that does not exist.
     """
     if not path:
         raise InvalidRequestError("this cannot be a path, since it is empty: write file:///path")

@@ -1,6 +1,6 @@
 """Store objects in a directory of a local (or mounted POSIX) file system.
 
-Renames are those of the file system; multipart uploads are hidden files.
+Renames use the file system's own rename; a multipart upload is a hidden directory of parts.
 
 Worked composition::
 
@@ -11,7 +11,7 @@ Worked composition::
     store.rename("t/_attempt/a", "t/a")         # durable again when this returns
 
 Published files and directories are ordinary ones that any program can read. Names of unfinished files start with
-``.holdfast-``; `LocalStore.list_uploads_page` lists them, even after the writer died.
+``.holdfast-``; `LocalStore.list_uploads_page` lists them, even if the writer has died.
 """
 
 from __future__ import annotations
@@ -64,9 +64,11 @@ class LocalStore:
 
     Args:
         root: the directory; the first write creates it.
-        keep: key of a directory that is never deleted when it becomes empty, nor are its parents (the root never is).
-        durable: False leaves the time of writing to the operating system: safe if processes die, not if power fails.
-        ids: names hidden files and uploads.
+        keep: key of a directory that is not deleted when it becomes empty, and neither are its parents. The root is
+            never deleted.
+        durable: False lets the operating system decide when data reaches the disk: safe if processes die, but not if
+            the power fails.
+        ids: supplies the names of hidden files and the ids of uploads.
     """
 
     def __init__(self, root: str, *, keep: str = "", durable: bool = True, ids: Ids | None = None) -> None:
@@ -261,9 +263,9 @@ class LocalStore:
             self._tree.prune(os.path.dirname(path))
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
-        """List all pending uploads and the unfinished files of `put` and `open_write`, of live and dead writers.
+        """List all pending uploads and unfinished files (of `put` and `open_write`), including those of dead writers.
 
-        `abort_upload` deletes an unfinished file like an upload; another process cannot complete it.
+        `abort_upload` deletes an unfinished file like an upload; another process cannot complete an unfinished file.
         """
         with os_errors(prefix):
             return UploadPage(list(walk_pending(self._tree.root, prefix)), None)
@@ -340,7 +342,7 @@ def _no_upload(key: str, upload_id: str) -> NotFoundError:
 
 @contextlib.contextmanager
 def _reading(key: str) -> Iterator[None]:
-    """Report a missing object where a read finds a directory, or a file in place of a directory."""
+    """Raise `NotFoundError` if a read finds a directory at the key, or a file in place of one of its directories."""
     with os_errors(key):
         try:
             yield

@@ -1,7 +1,8 @@
 """Implement the durable file operations of `LocalStore`: hidden files, publishing, creating and pruning directories.
 
 Unfinished data is in a hidden entry beside its target, ``.holdfast-<kind>-<token>.<name>``. Publishing is therefore a
-rename within one directory. Data that a dead process left can be found by listing, and its name tells its target.
+rename within one directory. Data that a dead process left can be found by listing, and its name contains the name of
+its target.
 """
 
 from __future__ import annotations
@@ -54,14 +55,15 @@ def parse_hidden(entry_name: str) -> tuple[str, str] | None:
 
 
 def etag_of(status: os.stat_result) -> str:
-    """Return an etag that changes whenever a file is published: from its time, inode and size."""
+    """Return an etag made from a file's time, inode and size, which changes whenever the file is published."""
     return f"{status.st_mtime_ns:x}-{status.st_ino:x}-{status.st_size:x}"
 
 
 def is_same_file(etag: str, status: os.stat_result) -> bool:
-    """Check whether an etag belongs to a file, by time and size.
+    """Check whether an etag belongs to a file, by comparing the time and the size.
 
-    Ignores the inode: a mounted object store assigns other inode numbers on each machine, and changes them over time.
+    Ignores the inode: a mounted object store assigns different inode numbers on each machine, and changes them over
+    time.
     """
     return etag.split("-")[::2] == etag_of(status).split("-")[::2]
 
@@ -105,7 +107,7 @@ class LocalTree:
 
     Attributes:
         root: absolute path of the directory.
-        keep: key of a directory that is never pruned, nor are its parents; empty for the root itself.
+        keep: key of a directory that is never pruned, and neither are its parents; empty for the root itself.
         durable: whether data and directory entries are synced to the disk.
     """
 
@@ -128,7 +130,7 @@ class LocalTree:
         return path
 
     def directory_path(self, key: str) -> str:
-        """Return the path of a directory's key. Its last segment may be longer, as it needs no hidden entry.
+        """Return the path of a directory's key. Its last segment may be longer than a file's.
 
         Raises:
             InvalidRequestError: see `path`.
@@ -137,7 +139,7 @@ class LocalTree:
         for name in key.split("/"):
             if name in ("", ".", ".."):
                 raise InvalidRequestError(
-                    "a key on a file system has no empty, '.' or '..' segment: change it", key=key
+                    "a key on a file system must not have an empty, '.' or '..' segment: change it", key=key
                 )
             if len(name.encode()) > _MAX_NAME_BYTES:
                 raise InvalidRequestError("a segment of the key is longer than 255 bytes: shorten it", key=key)
@@ -168,15 +170,16 @@ class LocalTree:
                 self._sync_path(parent)
                 self._note_on_disk(path)
             except FileNotFoundError:
-                continue  # it, or its parent, was empty and another process pruned it in between
+                continue  # another process pruned the empty directory, or its parent, in between
             return
         raise UnavailableError("other processes delete the directory as fast as it is created: repeat later", path=path)
 
     def _rely_on(self, directory: str) -> None:
-        """Sync the entries that lead to a directory, if another process may have created it just now.
+        """Sync the directory entries on the path to a directory, if another process may have just created it.
 
-        If that process died, or the power failed, between creating the directory and syncing it, files that others have
-        acknowledged in it would be lost. Requires: the directory has an entry, so that nobody prunes it meanwhile.
+        If that process had died between creating the directory and syncing it, a power failure could lose files in it
+        that other processes have acknowledged. Requires: the directory is not empty, so that no process prunes it
+        meanwhile.
         """
         device = os.stat(directory).st_dev
         while self.durable and directory != "/":
@@ -295,10 +298,10 @@ class LocalTree:
             self._move_by_copy(source, target)
 
     def _move_by_copy(self, source: str, target: str) -> None:
-        """Move a file to another file system. A process that moves the same file waits, and then finds it gone.
+        """Move a file to another file system. A second process that moves the same file waits, and then finds no file.
 
-        Crash: the file is at one place or at both; a hidden file beside the target may remain, and the next attempt
-        deletes it.
+        Crash: the file is at the source, at the target, or at both; a hidden file beside the target may remain, and the
+        next attempt deletes it.
         """
         from_path, to_path = self.path(source), self.path(target)
         content = open_source(from_path, source)
@@ -408,7 +411,7 @@ class LocalTree:
     def remove(self, key: str) -> None:
         """Delete a key's file and the directories that become empty; do nothing if it does not exist.
 
-        Below a link that points out of the tree, deletes the file that listings show. Of a file that is itself a link,
+        Also deletes a file that listings show below a link that points out of the tree. If the file itself is a link,
         deletes only the link.
 
         Raises:
@@ -430,16 +433,16 @@ class LocalTree:
         self.prune(os.path.dirname(path))
 
     def _is_outside(self, directory: str) -> bool:
-        """Check whether a symbolic link in the path of `directory` points out of the tree, or out of its kept part."""
+        """Check whether a symbolic link in a directory's path points out of the tree, or out of the kept directory."""
         key = os.path.relpath(directory, self.root)
         boundary = os.path.join(self.root, self.keep) if f"{key}/".startswith(f"{self.keep}/") else self.root
         real, real_boundary = os.path.realpath(directory), os.path.realpath(boundary)
         return os.path.commonpath([real, real_boundary]) != real_boundary
 
     def prune(self, directory: str) -> None:
-        """Delete a directory and its parents while they are empty, except the kept ones.
+        """Delete a directory and its parents as long as they are empty, except the kept directory and its parents.
 
-        Keeps symbolic links and what they point to.
+        Deletes neither symbolic links nor the directories that they point to.
         """
         kept = os.path.join(self.root, self.keep).rstrip("/") + "/"
         while directory.startswith(kept):
@@ -448,7 +451,7 @@ class LocalTree:
             except FileNotFoundError:
                 pass  # another process pruned it, and may have died here: continue with the parent
             except OSError:
-                return  # not empty, a mount point, or not permitted: it does no harm
+                return  # not empty, a mount point, or not permitted: a remaining directory does no harm
             directory = os.path.dirname(directory)
 
 
@@ -474,7 +477,7 @@ def _lock(descriptor: int, path: str) -> None:
 
 
 def _refuse_place(path: str) -> None:
-    """Raise `OSError` if the directory of a path cannot be created or used. Others may create and prune it."""
+    """Raise `OSError` if the directory of a path cannot be created or used, even while others create and prune it."""
     problem: OSError | None = None
     for _ in range(_RACE_RETRIES):
         directory = os.path.dirname(path)
@@ -504,7 +507,7 @@ def _problem_with(directory: str, path: str) -> OSError | None:
 
 
 def _is_anothers(directory: str, path: str) -> bool:
-    """Check whether a file of another user is in a directory like /tmp, where only its owner may replace it."""
+    """Check whether a file is another user's and in a directory like /tmp, where only owners may replace files."""
     status = os.stat(directory)
     if not status.st_mode & stat.S_ISVTX or os.geteuid() in (0, status.st_uid):
         return False

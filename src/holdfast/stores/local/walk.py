@@ -59,7 +59,7 @@ class Listings:
         following = next(walk, None)
         if following is None:
             return ObjectPage(found, None)
-        # The number distinguishes this listing from an older one at the same key, whose names are older.
+        # The number distinguishes this listing from an earlier one at the same key, which read older names.
         token = f"{next(self._numbers)}/{found[-1].key}"
         if not goes_on:
             return ObjectPage(found, token)
@@ -80,7 +80,7 @@ def _walk(root: str, directory: str, prefix: str, start_after: str) -> Iterator[
     while below:
         base, linked, links, names = below[-1]
         for name in names:
-            key = base + name  # a directory's name ends in '/', which puts 'a-b' before 'a/b' as key order wants it
+            key = base + name  # a directory's name ends in '/', which puts 'a-b' before 'a/b' as key order requires
             if not name.endswith("/"):
                 if key > start_after and key.startswith(prefix) and (info := _described(root, key)) is not None:
                     yield info
@@ -105,8 +105,8 @@ def _opened(root: str, base: str, *, linked: bool) -> tuple[str, bool, Set[str],
 def _entries(path: str) -> tuple[list[str], Set[str]]:
     """Return the sorted names in a directory, and those that are links to directories.
 
-    Returns nothing if it is a file or was deleted. Names of directories end in ``/``. Nothing else is kept of an entry,
-    because a directory may have a million.
+    Returns nothing if it is a file or was deleted. Names of directories end in ``/``. Stores nothing else about an
+    entry, because a directory may have a million entries.
     """
     try:
         scan = os.scandir(path)
@@ -154,7 +154,7 @@ def _described(root: str, key: str) -> ObjectInfo | None:
 
 
 def walk_pending(root: str, prefix: str) -> Iterator[UploadInfo]:
-    """Yield uploads and unfinished files below `prefix`, including those of dead processes, in no order."""
+    """Yield uploads and unfinished files below `prefix`, including those of dead processes, in no particular order."""
     directory = prefix.rpartition("/")[0]
     for path, directories, files in os.walk(os.path.join(root, directory), followlinks=True):
         base = os.path.relpath(path, root)

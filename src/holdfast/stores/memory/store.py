@@ -1,4 +1,4 @@
-"""Store objects in memory, by the rules of S3: the reference implementation of the protocols.
+"""Store objects in memory, with the behavior of S3: the reference implementation of the protocols.
 
 Worked composition::
 
@@ -43,7 +43,7 @@ from holdfast.stores.base import (
 __all__ = ["MemoryFile", "MemoryImage", "MemoryStore"]
 
 _UPLOADS_PER_PAGE = 1000
-"""As S3 does."""
+"""The page size of S3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,9 @@ def _digest(data: bytes) -> str:
 
 
 class MemoryStore:
-    """A `MultipartStore` and, on request, `CopyStore` and `RenameStore` in this process's memory.
+    """A store in this process's memory that can be a `MultipartStore`, a `CopyStore` and a `RenameStore`.
 
-    With `rename`, a key is either a file or a directory, as in file systems; otherwise keys are flat.
+    With `rename`, a key is either a file or a directory, as in file systems; without it, keys are flat.
 
     Guarantee: every call is atomic and threads may share a store. The same calls with the same `ids` and `clock` lead
     to the same state. Etags are digests of the content, as on S3: equal bytes have equal etags.
@@ -95,9 +95,9 @@ class MemoryStore:
         rename_dir: whether it renames directories in one step; None means the same as `rename`. False with `rename`
             simulates a store such as GCS, where a directory would be renamed file by file.
         copy: whether the store is also a `CopyStore`.
-        consistent_listing: the value of the capability; listings are always complete.
-        clock: dates objects and uploads.
-        ids: names uploads.
+        consistent_listing: the value of the capability; the listings themselves are always complete.
+        clock: supplies the times of objects and uploads.
+        ids: supplies the ids of uploads.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 - `options`, `provider`: how to reach S3, and the provider of ``s3://`` URLs; neither imports boto3
 - `store`: `S3Store`
 - `client`: one botocore client per process, and which requests are retried
-- `uploads`, `direct`, `signing`: the three requests that every file costs, sent without botocore's overhead
+- `uploads`, `direct`, `signing`: send the three requests that every file needs, without botocore's overhead
 - `listings`: parses pages of listings
 - `errors`: what an error response, or a lost one, means for the caller
 - `tls`: diagnoses TLS mistakes

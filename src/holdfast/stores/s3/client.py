@@ -1,8 +1,9 @@
 """Send requests through one botocore client per process, and decide which of them to retry.
 
-botocore (the core of boto3) has retries of its own, which are off here. It also retries a request whose reply was lost.
-Then a conditional put fails because its first attempt succeeded, and a completion reports that there is no such upload.
-This module retries a request only if nothing happened, or if repeating it is harmless.
+The retries of botocore (the core of boto3) are turned off here, because botocore also retries a request whose reply was
+lost. The second attempt of a conditional put then fails because the first one succeeded, and the second attempt of a
+completion reports that there is no such upload. This module retries a request only if nothing happened, or if repeating
+it is harmless.
 """
 
 from __future__ import annotations
@@ -63,10 +64,10 @@ os.register_at_fork(after_in_child=_renew_build_lock)
 
 
 def _drop_needless_expect(params: dict[str, Any], **_: object) -> None:
-    """Remove the Expect header of small requests, which saves a round trip.
+    """Remove the Expect header from small requests, to save a round trip.
 
-    Large requests keep it: a server that rejects a request in the middle of its body closes the connection, and its
-    response is lost.
+    Large requests keep the header: without it, a server that rejects a request in the middle of its body closes the
+    connection, and its response is lost.
     """
     if "Expect" in params["headers"] and (determine_content_length(params["body"]) or 0) < _EXPECT_FROM_BYTES:
         del params["headers"]["Expect"]
@@ -93,7 +94,7 @@ class S3Connection:
         self.options = options
         self._clock = clock
         self._ids = ids
-        self.retries = 0  # a statistic for people, so a race between threads may lose one
+        self.retries = 0  # a statistic for people, so losing a count in a race between threads is harmless
         self._endpoint: str | None = options.endpoint_url
         self._scheme_is_right = False  # False also means unknown
         self._clients: dict[int, Client] = {}  # by process: a child must neither use nor close what its parent opened
@@ -108,9 +109,9 @@ class S3Connection:
             client.close()
 
     def endpoint(self) -> str:
-        """Return the URL of a server that is not AWS, from the options, the environment or the profile.
+        """Return the URL of the server, from the options, the environment or the profile; empty for AWS.
 
-        Returns an empty string for AWS. Makes no request, and reads no credentials.
+        Makes no request, and reads no credentials.
         """
         if self._endpoint is None:
             session = botocore.session.Session()
@@ -145,7 +146,7 @@ class S3Connection:
             read_timeout=options.read_timeout_s,
             max_pool_connections=options.max_connections,
             retries={"total_max_attempts": 1, "mode": "standard"},
-            user_agent="holdfast",  # otherwise built anew for every request: 5 % of its CPU time
+            user_agent="holdfast",  # the default is built anew for every request: 5 % of its CPU time
             parameter_validation=False,  # the arguments are known to be valid: another 5 %
             s3={"addressing_style": options.addressing_style},
             request_checksum_calculation="when_required",  # older and compatible servers lack the new ones
@@ -175,8 +176,8 @@ class S3Connection:
         """Send a request, and retry it while that is safe.
 
         Args:
-            operation: S3's name for it, for errors.
-            key: of the object, for errors.
+            operation: S3's name for the request, for errors.
+            key: the object's key, for errors.
             effect: whether a lost reply leaves the outcome unknown.
             send: sends the request once.
             repeatable: whether to retry after a lost reply.
@@ -187,7 +188,7 @@ class S3Connection:
             try:
                 return self._sent(request, send)
             except StorageFullError:
-                raise  # a few seconds later there will be no more space
+                raise  # waiting a few seconds would not free any space
             except (UnavailableError, OutcomeUnknownError) as error:
                 elapsed_s = self._clock.elapsed_s() - started_s
                 unanswered_too_long = status_of(error.__cause__) == 0 and elapsed_s > _UNREACHABLE_AFTER_S
@@ -210,7 +211,7 @@ class S3Connection:
         return answer
 
     def _mistake(self, error: Exception, endpoint: str) -> HoldfastError | None:
-        """Return the error for a mistake in certificates or the URL scheme, which no retry fixes; None if neither."""
+        """Return the error for a mistake in certificates or the URL scheme, which retries cannot fix; else None."""
         if isinstance(error, ClientError) and not code_of(error).isdigit():
             self._scheme_is_right = True  # the error code is one of S3's own: the scheme is right
         mistake = tls_mistake(error, endpoint, self.options.ca_bundle, scheme_is_right=self._scheme_is_right)

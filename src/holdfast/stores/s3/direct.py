@@ -1,10 +1,10 @@
 """Send requests directly over the connections of botocore's client, without its overhead.
 
 botocore looks up models, rules and hooks for each request. This takes a millisecond of CPU under the interpreter's lock
-and limits a process to about 700 requests per second, regardless of the number of threads. This module builds and signs
-requests that differ only in their key and body, in a fifth of that time. Credentials, TLS, timeouts and connection
-pools are the client's. Through a proxy, without credentials, and if botocore's internals change one day, botocore's own
-signer and session send the same request. docs/decisions/0035.
+and limits a process to about 700 requests per second, regardless of the number of threads. This module needs a fifth of
+that time, because its requests differ only in their key and body. Credentials, TLS, timeouts and connection pools come
+from the client. If there is a proxy, if there are no credentials, or if botocore's internals have changed, botocore's
+own signer and session send the same request. docs/decisions/0035.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Answer:
         return self.status in (301, 307) or self.text("Code") in _ELSEWHERE
 
     def refusal(self, operation: str) -> ClientError:
-        """Return the error that botocore's own call would raise; an unexpected response counts as a server error."""
+        """Return the same error as botocore's own call; an unexpected response counts as a server error."""
         succeeded = self.status < 300
         code = self.text("Code") or ("" if succeeded else str(self.status))
         metadata = {"HTTPStatusCode": 500 if succeeded else self.status, "RequestId": self.text("RequestId")}
@@ -75,13 +75,13 @@ def _local(tag: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """Where requests for a bucket are sent.
+    """The address to which requests for a bucket are sent.
 
     Attributes:
-        address: the part of the bucket's URLs before the key, by botocore's own rules.
+        address: the part of the bucket's URLs before the key, as botocore builds it.
         host: value of the Host header.
-        path: of `address`.
-        region: for signatures.
+        path: the path in `address`.
+        region: the region for signatures.
         pool: the client's connection pool (urllib3's); None to use botocore's session.
         read_timeout_s: how long a response may take.
     """
@@ -94,7 +94,7 @@ class _Route:
     read_timeout_s: float | None
 
 
-# A cache, by client and bucket; None for buckets whose requests botocore sends.
+# A cache, by client and bucket; None for a bucket whose requests botocore itself must send.
 _routes: weakref.WeakKeyDictionary[Any, dict[str, _Route | None]] = weakref.WeakKeyDictionary()
 
 
@@ -108,11 +108,12 @@ def exchange(
         headers: names in lower case, values in ASCII.
 
     Returns:
-        The response. None if nothing happened and the caller must use botocore's own call: the bucket is in another
-        region, to which botocore redirects, or of a type with signatures of its own. This is remembered.
+        The response. None if nothing happened and the caller must use botocore's own call. This is the case if the
+        bucket is in another region, because botocore follows the redirect, or if the bucket is of a type with different
+        signatures. The result is remembered for the bucket.
 
     Raises:
-        BotoCoreError: as botocore's own session would raise: the request or its response was lost.
+        BotoCoreError: the request or its response was lost; botocore's own session would raise the same error.
     """
     known = _routes.setdefault(client, {})
     if bucket not in known:
@@ -151,7 +152,7 @@ def _answer(
 
 
 def _route(client: Any, bucket: str) -> _Route | None:
-    """Return where the client itself sends requests for the bucket; None if this version of botocore does not tell.
+    """Return where the client itself sends requests for the bucket; None if botocore does not reveal it.
 
     Presigned URLs are no substitute: they use Amazon's global endpoint, regardless of the region.
     """
@@ -214,7 +215,7 @@ def _sent(route: _Route, method: str, target: str, headers: Mapping[str, str], b
 def _sent_along(
     route: _Route, connection: Any, method: str, target: str, headers: Mapping[str, str], body: bytes
 ) -> Answer:
-    """Send a request over an open connection, without urllib3's overhead, which costs as much as everything else."""
+    """Send a request over an open connection without urllib3, whose overhead would double the time."""
     fields = {**headers, "content-length": str(len(body))}
     head = "\r\n".join([f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())])
     try:
@@ -250,7 +251,7 @@ _AS_BOTOCORE = (  # how its own session converts urllib3's errors, in the same o
 
 
 def _as_botocore_says(error: Exception, url: str) -> Exception:
-    """Convert an error as botocore's own session does, so that one table of errors serves both."""
+    """Convert an error as botocore's own session does, so that one table of errors covers both."""
     for theirs, botocores in _AS_BOTOCORE:
         if isinstance(error, theirs):
             found: Exception = botocores(endpoint_url=url, error=error)

@@ -1,4 +1,4 @@
-"""Convert responses of S3, and lost ones, into errors that tell the caller what to do next."""
+"""Convert error responses and lost responses of S3 into errors that tell the caller what to do next."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["BULK_DELETE_REFUSED", "Effect", "Request", "code_of", "status_of", "
 
 
 class Effect(enum.Enum):
-    """What a request changes if the server executes it. Decides what a lost reply means."""
+    """The change that a request makes if the server executes it. Decides what a lost reply means."""
 
     NONE = "reads, or changes only what no reader sees and what may be repeated"
     VISIBLE = "changes what readers see"
@@ -50,7 +50,7 @@ _UNSUPPORTED = frozenset(("NotImplemented", "MethodNotAllowed", "501", "405"))
 BULK_DELETE_REFUSED = frozenset(
     ("MissingContentMD5", "InvalidRequest", "InvalidDigest", "MalformedXML", "MissingRequestBodyError", *_UNSUPPORTED)
 )
-"""Error codes of servers that do not support bulk deletes, or not in this form."""
+"""Error codes of servers that do not support bulk deletes, or do not support this form of them."""
 
 _NO_CREDENTIALS = (
     boto.NoCredentialsError,
@@ -84,7 +84,7 @@ class Request:
     """A request, as errors describe it.
 
     Attributes:
-        operation: S3's name for it, e.g. ``PutObject``.
+        operation: S3's name for the request, e.g. ``PutObject``.
         key: the key, or the prefix of a listing.
         effect: whether a lost reply leaves the outcome unknown.
     """
@@ -105,7 +105,7 @@ class Request:
 def translated(error: Exception, endpoint: str, request: Request) -> HoldfastError:
     """Return the error that tells the caller what to do next.
 
-    Never contains a credential: of the response, it shows only the code and the request id.
+    The error never contains a credential: it shows only the code and the request id of the response.
     """
     if isinstance(error, ClientError):
         return _answered(error, request)

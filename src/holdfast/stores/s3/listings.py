@@ -41,7 +41,7 @@ def etag_in(answer: Mapping[str, Any]) -> str:
 
 
 def modified_in(answer: Mapping[str, Any]) -> float:
-    """Return when an object was written, in seconds since the epoch; 0 if the response does not tell."""
+    """Return when an object was written, in seconds since the epoch; 0 if the response does not contain it."""
     found = answer.get("LastModified")
     return float(found.timestamp()) if isinstance(found, datetime) else 0.0
 
@@ -68,7 +68,7 @@ def object_page(page: Mapping[str, Any], prefix: str) -> ObjectPage:
 def is_exact(page: Mapping[str, Any]) -> bool:
     """Check whether XML preserved every key of a page of ListMultipartUploads.
 
-    Servers written in Go replace characters that XML cannot represent by U+FFFD.
+    Servers written in Go replace characters that XML cannot represent with U+FFFD.
     """
     return not any(_LOST in key for key in (page.get("NextKeyMarker", ""), *_keys(page)))
 
@@ -76,11 +76,12 @@ def is_exact(page: Mapping[str, Any]) -> bool:
 def decoded(page: Mapping[str, Any], plain: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Decode the keys of a page of ListMultipartUploads that was requested in URL encoding.
 
-    The first request asks for no encoding: SeaweedFS claims to encode keys but does not, so that decoding would turn
-    "+" into a space.
+    A page is first requested without encoding, because SeaweedFS claims to encode keys but does not, so that decoding
+    them would turn "+" into a space.
 
     Args:
-        plain: the same page without the encoding; its keys are used where XML preserved them. None if it was not XML.
+        plain: the same page, requested without encoding; its keys are used where XML preserved them. None if the page
+            was not XML.
     """
     key_in = unquote_plus if page.get("EncodingType") == "url" else str
     whole = {entry["UploadId"]: entry["Key"] for entry in (plain or {}).get("Uploads", ()) if _LOST not in entry["Key"]}
@@ -134,6 +135,7 @@ def least_expiry_days(rules: Sequence[Mapping[str, Any]], prefix: str) -> float 
 def is_marker_refused(error: ClientError) -> bool:
     """Check whether a server rejects its own marker, as versitygw does beyond 1,000 pending uploads.
 
-    It takes the keys after the marker's key, and then searches them for the marker's upload.
+    versitygw selects the keys after the marker's key, and then searches these keys for the marker's upload, which is
+    not among them.
     """
     return code_of(error) == "InvalidArgument"

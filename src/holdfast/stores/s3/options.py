@@ -15,17 +15,19 @@ class S3Options(StoreOptions):
     """How to reach S3. Without keys, boto3 finds credentials itself: environment, profile, instance role.
 
     Attributes:
-        endpoint_url: of a server that is not AWS; None for AWS, or for AWS_ENDPOINT_URL if it is set.
+        endpoint_url: URL of a server other than AWS; None for the URL in AWS_ENDPOINT_URL or the profile, or, if
+            neither has one, for AWS.
         region: None for boto3's choice.
-        access_key: needs `secret_key`. Never shown, like `secret_key` and `session_token`.
-        secret_key: needs `access_key`.
-        session_token: of temporary credentials.
+        access_key: requires `secret_key`. Neither of them nor `session_token` is ever shown.
+        secret_key: requires `access_key`.
+        session_token: the token of temporary credentials.
         ca_bundle: path of a PEM file with the certificates of trusted authorities. Read on every machine that uses the
             store. None for AWS_CA_BUNDLE, the profile's ``ca_bundle``, or botocore's own file.
-        addressing_style: ``auto``, ``path`` or ``virtual``: where in the URL the bucket name is.
+        addressing_style: ``auto``, ``path`` or ``virtual``: where in the URL the bucket name appears.
         connect_timeout_s: seconds to wait for a connection; a reachable server needs far less.
         read_timeout_s: seconds to wait for data from the server; large copies and completions respond slowly.
-        max_attempts: attempts of a retryable request; six wait about 6 s in total, enough for a short SlowDown.
+        max_attempts: number of attempts of a retryable request; between six attempts, the waits add up to about 6 s,
+            enough for a short SlowDown.
         max_connections: connections of one process; at least the number of threads that use the store.
     """
 

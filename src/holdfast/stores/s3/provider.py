@@ -1,4 +1,4 @@
-"""Provide the stores of ``s3://``, ``s3a://`` and ``s3n://`` URLs. Imports boto3 only to open one."""
+"""Provide the stores of ``s3://``, ``s3a://`` and ``s3n://`` URLs. Imports boto3 only when a store is opened."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _FAIL_FAST = {
 
 
 def _fail_fast(bucket: str) -> Mapping[str, str]:
-    # The settings of the bucket: they win over those of all buckets.
+    # Settings for this bucket, because they take precedence over those for all buckets.
     return {f"fs.s3a.bucket.{bucket}.{name}": value for name, value in _FAIL_FAST.items()}
 
 

@@ -18,7 +18,7 @@ _ALGORITHM = "AWS4-HMAC-SHA256"
 
 
 class Signer(NamedTuple):
-    """The credentials and the region of signatures. Its `repr` shows no secret."""
+    """The credentials and the region for signing requests. Its `repr` shows no secret."""
 
     access_key: str
     secret_key: str

@@ -91,7 +91,7 @@ class S3Store:
         return f"S3Store({self.bucket!r}, {self._connection.options!r})"
 
     @cached_property
-    def capabilities(self) -> Capabilities:  # once: it may read the profile
+    def capabilities(self) -> Capabilities:  # cached, because it may read the profile
         endpoint = self._connection.endpoint()
         return Capabilities(
             conditional_put=Support.UNKNOWN,
@@ -143,7 +143,7 @@ class S3Store:
         try:
             done = request(f'"{etag}"')
         except PreconditionError:
-            # radosgw 16 compares the quotes as well and rejects a correct etag. The first failure reveals it.
+            # radosgw 16 also compares the quotes and rejects a correct etag. The first rejected update reveals this.
             if self._quotes is Support.YES or not self._is_there(key, etag):
                 raise
             done = request(etag)
@@ -170,13 +170,14 @@ class S3Store:
             try:
                 answer = client.get_object(**arguments)
                 with contextlib.closing(answer["Body"]) as body:
-                    # Not by If-Match: comparing the response's etag is equivalent, and works on every server.
+                    # Instead of sending If-Match, compare the response's etag: this is equivalent, and works on every
+                    # server.
                     self._refuse_replaced(key, etag, etag_in(answer))
                     return _whole(body)
             except ClientError as error:
                 if status_of(error) != 416:
                     raise
-            # The range starts at or after the end of some object.
+            # The range starts at or after the end of the object, which may have been replaced.
             if etag:
                 self._refuse_replaced(key, etag, etag_in(client.head_object(Bucket=self.bucket, Key=key)))
             return b""
@@ -336,7 +337,7 @@ class S3Store:
         return self._connection.request("CompleteMultipartUpload", key, Effect.VISIBLE, send, repeatable=False)
 
     def _settle(self, client: Client, key: str, upload_id: str, cause: ClientError) -> bool:
-        """Check after a 5xx response whether the upload still exists, so that nothing happened; False if unknown.
+        """Check after a 5xx response whether the upload still exists: then nothing happened. False if unknown.
 
         Some servers respond with 500 if the upload does not exist (radosgw 16.2, moto): retries would never end.
 
@@ -372,7 +373,7 @@ class S3Store:
         return self._uploads_from(prefix, marker[0]) if page is None else page
 
     def _uploads_from(self, prefix: str, key: str) -> UploadPage:
-        """Return all uploads of a key and those after it. `iter_uploads` omits those that it has already returned."""
+        """Return all uploads of a key and of later keys. `iter_uploads` omits those that it has already returned."""
         of_key, rest = self._uploads(key), self._uploads(prefix, KeyMarker=key)
         assert of_key is not None, "only an upload id marker can be rejected"
         assert rest is not None, "only an upload id marker can be rejected"

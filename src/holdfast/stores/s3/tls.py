@@ -1,8 +1,8 @@
 """Diagnose TLS mistakes: distinguish them from network failures, because no retry fixes them.
 
-botocore raises the same `SSLError` for all of them, and also for a connection that broke in the middle of a response:
-only its causes tell which it is.
-Source: OpenSSL's reasons and verify codes (openssl-verification-options(1)), as the module `ssl` reports them.
+botocore raises the same `SSLError` for all TLS mistakes and for a connection that broke in the middle of a response:
+only the causes of the error distinguish them. Source: OpenSSL's reasons and verify codes
+(openssl-verification-options(1)), as the module `ssl` reports them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def refuse_bundle(ca_bundle: str) -> None:
     """Reject a CA bundle that this machine cannot open.
 
     Raises:
-        InvalidRequestError: name another file.
+        InvalidRequestError: the file cannot be opened.
     """
     try:
         with open(ca_bundle, "rb"):
@@ -134,6 +134,6 @@ def speaks_tls(endpoint: str) -> bool:
     with contextlib.suppress(OSError, ValueError):
         with socket.create_connection((parts.hostname, parts.port or 80), timeout=_PROBE_S) as connection:
             connection.sendall(hello.read())
-            connection.shutdown(socket.SHUT_WR)  # so that a server that waits for the rest of a request gives up
+            connection.shutdown(socket.SHUT_WR)  # so that a server that is waiting for the rest of a request gives up
             return connection.recv(1) in _TLS_RECORDS
     return False

@@ -25,7 +25,7 @@ def create_upload(client: Any, bucket: str, key: str, metadata: Mapping[str, str
     """Create an upload and return its id.
 
     Raises:
-        ClientError: as botocore's own call would raise.
+        ClientError: the server rejected the request; the same error as from botocore's own call.
         BotoCoreError: the request or its response was lost.
     """
     if all(_PLAIN.fullmatch(text) for pair in metadata.items() for text in pair):
@@ -46,7 +46,7 @@ def upload_part(client: Any, bucket: str, key: str, upload_id: str, number: int,
     the transfer.
 
     Raises:
-        ClientError: as botocore's own call would raise.
+        ClientError: the server rejected the request; the same error as from botocore's own call.
         BotoCoreError: the request or its response was lost.
     """
     if len(data) < _SMALL_BYTES:
@@ -64,7 +64,7 @@ def complete_upload(client: Any, bucket: str, key: str, upload_id: str, parts: S
     """Complete an upload and return the object's etag, empty if the server returns none.
 
     Raises:
-        ClientError: as botocore's own call would raise.
+        ClientError: the server rejected the request; the same error as from botocore's own call.
         BotoCoreError: the request or its response was lost.
     """
     query = f"uploadId={percent_encode(upload_id)}"
