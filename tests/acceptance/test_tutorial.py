@@ -38,10 +38,13 @@ def _assert_shown(shown: str, printed: str) -> None:
 
 def test_the_tutorial_runs_as_it_stands(tmp_path: Path) -> None:
     bin_dir = Path(sys.executable).parent
+    hidden = tmp_path / "not installed"  # the install command of the page brings no pandas
+    hidden.mkdir()
+    (hidden / "pandas.py").write_text("raise ImportError('not installed by the tutorial')")
     environment = {
         **os.environ,
         "PATH": f"{bin_dir}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT / "src"),
+        "PYTHONPATH": f"{hidden}:{ROOT / 'src'}",
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "COLUMNS": "200",
