@@ -1,4 +1,4 @@
-"""Everything that a Spark job produces is held until the job commits, and then all of it is there, exactly once.
+"""Hold back everything that a Spark job produces until the job commits; then all of it becomes visible, exactly once.
 
 Importing this package is light: PySpark, pyarrow and boto3 are loaded by the first call that needs them.
 """

@@ -152,7 +152,7 @@ def test_killed_before_its_job_commit(
     found = json.loads(holdfast("uploads", "list", ctx.url, "--json").stdout)["uploads"]
     assert len(found) == TASKS * FILES + 1
     assert {(one["job"], one["committer"], one["state"]) for one in found} == {(UUID, "hadoop-magic", "Hadoop's")}
-    assert f"job {UUID} of Hadoop" in holdfast("verify", ctx.url).output
+    assert f"Hadoop job {UUID} (hadoop-magic) is unfinished" in holdfast("verify", ctx.url).output
     arguments = ("recover", ctx.url, "--older-than", "0s", "--foreign", "commit")
     result = holdfast(*arguments)
     assert result.exit_code == 1 and "the number of its tasks is not recorded" in result.stdout and visible(ctx) == {}

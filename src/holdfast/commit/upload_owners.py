@@ -18,7 +18,6 @@ from holdfast.commit.registry import COMMITTERS
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast.commit.two_phase.live_jobs import LiveJobs
 from holdfast.commit.two_phase.pending_uploads import NOTES, find_listing, find_uploads
-from holdfast.commit.unsafe.emr import EMR
 from holdfast.errors import CorruptDataError, UnsupportedError
 from holdfast.stores.base import UploadInfo
 
@@ -118,7 +117,7 @@ class _Owners:
         leftover = self._leftovers.get(job)
         # A job of `emr` leaves nothing but uploads. A live job of another committer may look the same before its first
         # task commit, so the two cannot be distinguished.
-        if leftover is None or leftover.committer == EMR.name:
+        if leftover is None or COMMITTERS[leftover.committer].adopts_uploads:
             return "", UploadState.UNKNOWN
         return leftover.committer, UploadState.OVER if leftover.action is Action.CLEAN else UploadState.UNFINISHED
 

@@ -136,19 +136,17 @@ def _remove_directories(paths: Sequence[Path]) -> None:
 
 def _missing_directories(ctx: CommitContext) -> list[Path] | None:
     """List the directories that the first write will create, deepest first; None if the store has no directories."""
-    from holdfast.stores.local.store import LocalStore
-
-    if not isinstance(ctx.store, LocalStore):
+    if not ctx.url.startswith("file:"):
         return None
     target = Path(f"/{ctx.prefix}")
     return [path for path in (target, *target.parents) if not path.exists()]
 
 
 def _expiry(ctx: CommitContext) -> str:
-    """Describe when the bucket's lifecycle rules abort a pending upload; empty if that is unknown."""
-    from holdfast.stores.s3.store import S3Store
+    """Describe when the server aborts a pending upload; empty if that is unknown."""
+    from holdfast.stores.base import ExpiringUploads
 
-    if not isinstance(ctx.store, S3Store):
+    if not isinstance(ctx.store, ExpiringUploads):
         return "never"
     try:
         days = ctx.store.upload_expiry_days(ctx.prefix)

@@ -36,6 +36,7 @@ from holdfast.stores.base.functions import (
 )
 from holdfast.stores.base.protocols import (
     CopyStore,
+    ExpiringUploads,
     MultipartStore,
     ObjectStore,
     RenameStore,
@@ -61,6 +62,7 @@ __all__ = [
     "Capabilities",
     "CopyStore",
     "Create",
+    "ExpiringUploads",
     "MultipartLimits",
     "MultipartStore",
     "ObjectInfo",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from holdfast.stores.base.values import (
     Capabilities,
@@ -17,6 +17,7 @@ from holdfast.stores.base.values import (
 
 __all__ = [
     "CopyStore",
+    "ExpiringUploads",
     "MultipartStore",
     "ObjectStore",
     "RenameStore",
@@ -149,6 +150,19 @@ class MultipartStore(ObjectStore, Protocol):
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
         """List pending uploads. Servers differ in what they return: use `iter_uploads`."""
+        ...
+
+
+@runtime_checkable
+class ExpiringUploads(Protocol):
+    """A store whose server may abort pending uploads by rules of its own."""
+
+    def upload_expiry_days(self, prefix: str) -> float | None:
+        """Return the age in days at which the server aborts a pending upload below `prefix`; None if it never does.
+
+        Raises:
+            HoldfastError: the rules cannot be read.
+        """
         ...
 
 
