@@ -44,10 +44,14 @@ class Input:
         return reader.load(self.path)
 
     def _defaults(self) -> dict[str, str]:
-        if self.format != "csv":
+        if self.format not in ("csv", "json"):
             return {}
-        # With a schema, Spark by default ignores the header: columns in another order would be swapped.
-        found = {"header": "true", "inferSchema": "true", "enforceSchema": "false"}
+        found = {"mode": "FAILFAST"}  # by default, Spark turns what it cannot parse into nulls
+        if self.format == "json":
+            return found
+        # With a schema, Spark by default ignores the header: columns in another order would be swapped. Its escape
+        # character is a backslash; other programs double quotes (RFC 4180).
+        found |= {"header": "true", "inferSchema": "true", "enforceSchema": "false", "escape": '"'}
         if "delimiter" not in map(str.lower, self.options):  # given both names, Spark uses sep
             found["sep"] = "\t" if ".tsv" in PurePosixPath(self.path).name.lower() else ","
         return found
