@@ -249,6 +249,6 @@ def test_keys_of_one_read_are_not_sparks(spark: Any, server: SeaweedServer) -> N
     holdfast.write(spark.range(3), url, **access)
     found = holdfast.read(spark, url, **access)
     assert (is_native(found), found.count()) == (False, 3)
-    with pytest.raises(UnsupportedError, match="are given to this read alone") as caught:
+    with pytest.raises(UnsupportedError, match="are given to this read only") as caught:
         holdfast.read(spark, url, reader="native", **access)
     assert SECRET not in str(caught.value)

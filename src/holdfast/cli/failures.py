@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from holdfast.errors import (
@@ -67,6 +68,12 @@ def _of_spark(error: Exception) -> HoldfastError:
     if condition == "PATH_NOT_FOUND":
         parameters: dict[str, str] = error.getMessageParameters() or {}  # type: ignore[attr-defined]  # has a condition
         return NotFoundError("the input does not exist: check its path", input=parameters.get("path"))
+    scheme = _NO_FILE_SYSTEM.search(str(error))
+    if scheme is not None:
+        other = (
+            "s3a://, and install Hadoop's S3A" if scheme[1] == "s3" else "a url that Hadoop knows, or install its jar"
+        )
+        return UnsupportedError(f"this Spark cannot read {scheme[1]}:// urls: give {other}")
     from holdfast.spark.failures import find_worker_problem
 
     return find_worker_problem(str(error)) or ConflictError(f"Spark failed, nothing was written: {_key_line(error)}")
@@ -75,6 +82,7 @@ def _of_spark(error: Exception) -> HoldfastError:
 _RAISED = re.compile(r"^[\w.]+(?:Error|Exception|Exit)\b.*", re.MULTILINE)
 _CALLED = re.compile(r"^An error occurred while calling .*\n: ")
 _CAUSE = re.compile(r"^Caused by: (.+)", re.MULTILINE)
+_NO_FILE_SYSTEM = re.compile(r'No FileSystem for scheme "?(\w+)')
 _MOST = 400
 """Maximum number of characters that are shown of another library's error."""
 
@@ -88,6 +96,11 @@ def _key_line(error: Exception) -> str:
     raised: list[str] = _RAISED.findall(text) if "Traceback (most recent call last)" in text else []
     if raised:
         return raised[-1].strip()[:_MOST]
-    first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)[:_MOST]
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
+    first = lines[0]
+    if first.endswith(":"):  # the explanation follows, up to the stack trace
+        more = itertools.takewhile(lambda line: not line.startswith(("at ", "Caused by")), lines[1:])
+        first = " ".join([first, *more])
+    first = first[:_MOST]
     causes: list[str] = _CAUSE.findall(text)
     return f"{first}, caused by {causes[-1].strip()[:_MOST]}" if causes else first

@@ -9,7 +9,7 @@ import click
 
 from holdfast.cli.arguments import Reach, on_store, reports
 from holdfast.cli.output import Output, milliseconds, size, when
-from holdfast.errors import HoldfastError, NotFoundError
+from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
 
 if TYPE_CHECKING:
     from holdfast.commit.statistics import Duration
@@ -34,7 +34,13 @@ def show(where: str, reach: Reach, out: Output) -> None:
     from holdfast.commit.success_file import parse_success
 
     key, data = _load(where, reach)
-    report = parse_success(key, data)
+    try:
+        report = parse_success(key, data)
+    except CorruptDataError as error:
+        raise CorruptDataError(
+            "this is no report of a job: give the url of a destination, of its _SUCCESS, or of a saved report",
+            path=where,
+        ) from error
     if not report:
         out.document({"report": None})
         out.say("an empty _SUCCESS: a job of a classic committer succeeded, without a report")

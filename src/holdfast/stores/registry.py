@@ -182,10 +182,11 @@ def parse_store_options(
             The message never contains a secret.
     """
     known = {fold_name(spec.name): spec.name for provider in providers for spec in provider.specs}
+    shown = [spec.name for provider in providers for spec in provider.specs if not spec.secret] or known.values()
     folded: dict[str, str] = {}
     for name, text in texts.items():
         if fold_name(name) not in known:
-            raise InvalidRequestError(f"unknown store option: {nearest(name, known.values())}", option=name)
+            raise InvalidRequestError(f"unknown store option: {nearest(name, shown)}", option=name)
         if folded.setdefault(fold_name(name), text) != text:
             raise InvalidRequestError("a store option is given twice with different values: leave one out", option=name)
     return take_store_options(providers, lambda spec: _parsed(spec, folded.get(fold_name(spec.name))))

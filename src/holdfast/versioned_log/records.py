@@ -87,7 +87,12 @@ class RecordStore:
                 last = error
                 unknown = unknown or isinstance(error, OutcomeUnknownError)
         kind = OutcomeUnknownError if unknown else UnavailableError
-        raise kind("a record could not be written: run the same command again", url=self.url, record=path) from last
+        raise kind(
+            "a record could not be written: run the same command again",
+            url=self.url,
+            record=path,
+            reason=str(last),
+        ) from last
 
     def _put_new(self, path: str, data: bytes) -> bool:
         """Write the record if it does not exist; return False if it does."""

@@ -243,6 +243,15 @@ def test_characters_that_the_locale_lacks_are_escaped(tmp_path: Path) -> None:
             "[X] Failed: Traceback (most recent call last):\n  File x\n    y\nValueError: the last line\n SQLSTATE: 1",
             "nothing was written: ValueError: the last line",
         ),
+        (
+            "java.lang.X: Number of columns is not equal to number of fields in the schema:\n Header length: 5\n\tat a.b",
+            "number of fields in the schema: Header length: 5",
+        ),
+        (
+            'x.UnsupportedFileSystemException: No FileSystem for scheme "s3"\n\tat a.b',
+            "this Spark cannot read s3:// urls: give s3a://, and install Hadoop's S3A",
+        ),
+        ("x.Y: No FileSystem for scheme gs", "this Spark cannot read gs:// urls: give a url that Hadoop knows"),
     ],
 )
 def test_stack_traces_of_spark_become_one_sentence(said: str, sentence: str) -> None:

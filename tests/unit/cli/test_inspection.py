@@ -241,7 +241,7 @@ def test_show_of_another_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "_SUCCESS").write_bytes(b"{}")
     result = run("show", str(tmp_path))
     assert result.exit_code == 1
-    assert "cannot be read" in result.stderr
+    assert "this is no report of a job: give the url" in result.stderr
 
 
 def test_read_of_a_missing_bucket_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,7 +133,11 @@ def load_manifests(ctx: CommitContext, job: JobRecord) -> LoadedJob:
         before = len(marks)
         marks.update(part.marks)
         if len(marks) != before + len(part.marks):
-            raise InvalidRequestError("two files of the job have the same target", job=job.job, task=part.task)
+            raise InvalidRequestError(
+                "two files of the job have the same target: put the partition's number into the names",
+                job=job.job,
+                task=part.task,
+            )
         names += part.names[: FILENAME_LIMIT - len(names)]
         statistics += part.statistics
         totals += part.totals

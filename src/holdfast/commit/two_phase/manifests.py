@@ -86,7 +86,10 @@ def prepare_job(ctx: CommitContext, job: JobRecord, commits: Sequence[TaskCommit
         seen: set[str] = set()
         for file in manifest.files:
             if file.path in seen or file.path in chosen:
-                raise InvalidRequestError("two files of the job have the same target", path=file.path)
+                raise InvalidRequestError(
+                    "two files of the job have the same target: put the partition's number into the names",
+                    path=file.path,
+                )
             seen.add(file.path)
             partitions.add(file.path.rpartition("/")[0])
             if file_owner(file.path) is None:

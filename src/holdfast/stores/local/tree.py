@@ -73,7 +73,9 @@ def _translated(error: OSError, key: str) -> HoldfastError:
     if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StorageFullError("the disk or the quota is full: free some space, then repeat", key=key)
     if code in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return AccessDeniedError("the file system does not allow it: check owner, mode and mount", key=key)
+        return AccessDeniedError(
+            "the file system does not allow it: check owner, mode and mount", key=key, path=error.filename
+        )
     if code == errno.ENOTDIR:
         return InvalidRequestError(
             "a file stands where a directory is needed: remove it, or write elsewhere", key=key, path=error.filename

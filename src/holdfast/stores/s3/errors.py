@@ -111,8 +111,8 @@ def translated(error: Exception, endpoint: str, request: Request) -> HoldfastErr
         return _answered(error, request)
     if isinstance(error, _NO_CREDENTIALS):
         return AccessDeniedError(
-            "no usable credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile of ~/.aws, or give "
-            "an access key as an option",
+            "no usable credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile of ~/.aws, or, in "
+            "Python and Spark, give an access key as an option",
             **request.named(error),
         )
     if isinstance(error, _BROKEN_OFF):
