@@ -244,7 +244,7 @@ def test_characters_that_the_locale_lacks_are_escaped(tmp_path: Path) -> None:
             "nothing was written: ValueError: the last line",
         ),
         (
-            "java.lang.X: Number of columns is not equal to number of fields in the schema:\n Header length: 5\n\tat a.b",
+            "x.Y: Number of columns is not equal to number of fields in the schema:\n Header length: 5\n\tat a.b",
             "number of fields in the schema: Header length: 5",
         ),
         (
