@@ -445,13 +445,16 @@ def test_uploads_of_a_job_in_a_destination_below_are_spared() -> None:
     assert world.leftovers("out put/") == []
 
 
+@pytest.mark.parametrize("quiet", [False, True])
 @pytest.mark.parametrize("publication", PUBLICATIONS)
-def test_contested_uploads_are_aborted_after_the_other_job_withdraws(publication: str) -> None:
+def test_contested_uploads_are_aborted_after_the_other_job_withdraws(publication: str, quiet: bool) -> None:
     """C9: the live attempt that protected the uploads fails and withdraws its announcements."""
     world = World(publication)
     dead, live = start(world.context()), start(world.context())
     killed = TWO_PHASE.setup_task(world.context(), dead, 0)  # it reports nothing and aborts nothing
     killed.open("tars/0.tar").write(b"many bytes")
+    if quiet:
+        world.clock.sleep(QUIET_S + 1)  # it counts as dead
     with contextlib.suppress(ValueError), TWO_PHASE.setup_task(world.context(), live, 0) as attempt:
         attempt.open("tars/0.tar").write(b"many bytes")
         TWO_PHASE.abort_job(world.context(), dead)
@@ -553,3 +556,20 @@ def test_a_name_is_a_file_or_a_directory(publication: str, paths: tuple[str, str
         with pytest.raises(InvalidRequestError, match="rename the file"):
             commit(mode, paths[1])
     settled(world, {paths[0]: paths[0].encode()})
+
+
+def test_uploads_of_chosen_names_beyond_the_limit_are_left_to_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
+    """C9: intent records stay while uploads that they name may be pending, even ones that no listing has shown yet."""
+    monkeypatch.setattr("holdfast.commit.two_phase.cleanup._LIMIT", 2)
+    world = World("upload")
+    for name in ("a", "b"):
+        world.store.create_upload(HOME + name)  # of other tools: they fill the part of the listing that is inspected
+    ctx = world.context()
+    job = start(ctx)
+    dead = TWO_PHASE.setup_task(ctx, job, 0)
+    dead.open("chosen").write(b"0123456789")
+    world.clock.sleep(QUIET_S + 1)  # the attempt counts as dead
+    TWO_PHASE.commit_job(ctx, job, [run_task(ctx, job, 0, "new")], 1)
+    assert world.pending() == [HOME + name for name in ("a", "b", "chosen")]
+    recover(world.context())
+    assert world.pending() == [HOME + name for name in ("a", "b")]

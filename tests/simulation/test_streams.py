@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.commit import TWO_PHASE, CommitContext, JobOutcome, JobRecord, SaveMode, StreamBatch, TaskCommit
+from holdfast.commit import TWO_PHASE, CommitContext, JobOutcome, JobRecord, SaveMode, StreamBatch, TaskCommit, recover
+from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch, settle_batch
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.stores.base import iter_objects
@@ -320,3 +321,18 @@ def test_another_checkpoint_is_refused_also_at_the_last_moment(publication: str)
     with contextlib.suppress(HoldfastError):
         TWO_PHASE.abort_job(world.context(), reports.job)
     assert_settled(world, expected("theirs"))
+
+
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_a_batch_without_data_does_not_trim_a_decision_that_is_stuck(publication: str) -> None:
+    """C9: settling rolls forward what it can; what fails again keeps its entry, however short the log."""
+    world = World(publication)
+    publishes = Operation.COMPLETE_UPLOAD if publication == "upload" else Operation.RENAME
+    broken = world.context(Fault(FaultMode.FAIL, publishes, times=FOR_EVER)).with_settings(log_retention_entries=1)
+    assert not run_job(broken, "stuck").finished
+    for _ in range(3):
+        TWO_PHASE.abort_job(broken, start(broken))
+    settle_batch(broken)
+    assert read_log(world.context()).unfinished == [1]
+    recover(world.context())
+    assert_settled(world, expected("stuck"))

@@ -11,7 +11,7 @@ from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, read_
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.stores.interceptors.faulty import SimulatedCrash, crash_at
-from tests.simulation.world import TASKS, World, expected, run_job, run_tasks, start
+from tests.simulation.world import PUBLICATIONS, TASKS, World, expected, run_job, run_tasks, start
 
 Table = Mapping[str, object] | None
 
@@ -117,3 +117,21 @@ def test_an_abort_that_is_not_done_keeps_no_reader_waiting() -> None:
         else:
             break
     assert undone, "an abort that was decided and not done was seen"
+
+
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_no_instant_is_settled_while_a_plain_listing_shows_files_of_two_jobs(publication: str) -> None:
+    """C4: the replaced files of a decision that is visible are still listed until they are deleted."""
+    mixed = 0
+    for nth in range(1, 500):
+        world = World(publication)
+        run_job(world.context(), "one")
+        try:
+            run_job(world.context(crash_at(nth, after=True)), "two", SaveMode.OVERWRITE)
+        except SimulatedCrash:
+            if world.contents() not in (expected("one"), expected("two")):
+                mixed += 1
+                assert not read_instant(world.context()).is_settled
+        else:
+            break
+    assert mixed > 3, "a listing in the middle of a commit was seen"

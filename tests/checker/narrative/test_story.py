@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.checker.committers.cluster import CLUSTER
 from holdfast.checker.committers.narration.places import short
 from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint
 from holdfast.checker.kernel.counterexample import Counterexample
@@ -253,3 +254,18 @@ def test_a_history_of_another_world_is_no_story(small: dict[str, dict[str, Found
     strange = replace(found.counterexample, choices=(*found.counterexample.choices, Choice("nobody")))
     with pytest.raises(InvalidRequestError, match="does not fit"):
         tell(found.world, strange, _TELLER)
+
+
+_TURNS = {"cancel", "lose", "take_for_dead", "take_over"}
+"""The calls after which another actor acts; a story that only counts them cannot be understood."""
+
+
+def test_what_the_driver_and_recovery_turn_to_is_always_told() -> None:
+    seen = set()
+    for seed in (2, 5, 12, 28):  # histories in which all of them come
+        for sentence in wander("direct", seed).story.sentences:
+            for call in sentence.calls:
+                if call.resource == CLUSTER and call.operation in _TURNS and call.fault is None:
+                    seen.add(call.operation)
+                    assert call.words in sentence.text, (call.words, sentence.text)
+    assert seen == _TURNS - {"lose"}, "every loss is a fault, and faults are told anyway"

@@ -41,11 +41,15 @@ def test_recover_describes_the_job_and_exits_1(ctx: CommitContext) -> None:
     assert "nothing to do" not in result.stdout and pending(ctx) == 2
 
 
-def test_a_job_that_may_be_running_is_left_alone_for_a_day(ctx: CommitContext) -> None:
+@pytest.mark.parametrize(("given", "shown"), [((), "1d"), (("--older-than", "2h"), "2h")])
+def test_a_job_that_may_be_running_is_left_alone_for_a_day(
+    ctx: CommitContext, given: tuple[str, ...], shown: str
+) -> None:
     for foreign in ((), ("--foreign", "abort"), ("--foreign", "commit")):
-        result = run("recover", ctx.url, *foreign)
+        result = run("recover", ctx.url, *foreign, *given)
         assert (result.exit_code, pending(ctx)) == (0, 2)
-        assert f"left alone: job {UUID}" in result.stdout and "something was written here in the last" in result.stdout
+        assert f"left alone: job {UUID}" in result.stdout
+        assert f"something was written here in the last {shown}" in result.stdout
 
 
 def test_recover_aborts_the_job(ctx: CommitContext) -> None:

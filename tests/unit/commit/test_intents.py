@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, TaskCommit, read_history, recover, verify
 from holdfast.commit.codec import decode_intents, encode_intents
 from holdfast.commit.ids import AttemptId, FileOwner, JobId
-from holdfast.commit.intents import QUIET_S, is_intents
+from holdfast.commit.intents import QUIET_S, find_announcers, is_intents
 from holdfast.commit.layout import intents, manifest
 from holdfast.commit.records import JobRecord
-from holdfast.errors import CorruptDataError, OutcomeUnknownError, UnavailableError
+from holdfast.errors import AccessDeniedError, CorruptDataError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment, ThreadRunner
+from holdfast.stores.base import iter_uploads
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
 from holdfast.stores.interceptors.recording import Recorder
 from tests.simulation.world import HOME, World, run_job, run_tasks, start
 
@@ -256,3 +259,29 @@ def test_recovery_counts_attempts_that_reported() -> None:
     assert len(world.pending()) == 70
     recover(world.context())
     assert world.pending() == [] and world.leftovers() == []
+
+
+T = TypeVar("T")
+
+
+def denying(world: World, folder: str) -> CommitContext:
+    """Return a context whose credentials may not list the job folders of one destination."""
+
+    def deny(call: StoreCall, proceed: Callable[[], T]) -> T:
+        if call.operation is Operation.LIST and call.key == f"{folder}_holdfast/jobs/":
+            raise AccessDeniedError("the policy forbids it", key=call.key)
+        return proceed()
+
+    return world.context(store=InterceptedStore(world.store, deny))
+
+
+def test_announcements_that_may_not_be_listed_are_not_taken_for_none() -> None:
+    """C7: only above the destination does a refusal say that no job writes here."""
+    world = World("upload")
+    job = start(world.context())
+    TWO_PHASE.setup_task(world.context(), job, 0).open("chosen").write(b"0123456789")
+    uploads = list(iter_uploads(world.store, ""))
+    for folder in ("", "out put/"):
+        assert find_announcers(denying(world, folder), uploads) == {f"{HOME}chosen": {job.job}}
+    with pytest.raises(AccessDeniedError):
+        find_announcers(denying(world, HOME), uploads)

@@ -10,6 +10,7 @@ from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, verif
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash
 from holdfast.stores.interceptors.intercepted import Operation
 from tests.simulation.world import HOME, TASKS, World, run_job, run_tasks, start
+from tests.unit.commit.test_upload_owners import write
 
 
 def first_file(world: World) -> str:
@@ -183,3 +184,14 @@ def test_a_problem_speaks_of_pending_uploads_only_while_there_are_any(operation:
     unfinished = [problem for problem in verify(world.context()).problems if "not finished" in problem]
     assert len(unfinished) == 1
     assert ("pending uploads for 2 h" in unfinished[0]) is pending
+
+
+def test_an_upload_that_a_live_job_has_announced_too_is_not_a_finished_jobs() -> None:
+    """Nobody can tell which of the two jobs started it: only after both have ended there is something to recover."""
+    world = World("upload")
+    jobs = [write(world.context()), write(world.context())]
+    for number, job in enumerate(jobs, start=1):
+        world.store.delete(f"{HOME}_holdfast/jobs/{job.job}/job.json")
+        report = verify(world.context())
+        said = [note for note in report.notes if "an upload of finished job" in note]
+        assert len(said) == (2 if number == 2 else 0) and report.pending_uploads == 2

@@ -317,3 +317,12 @@ def test_a_value_that_would_lose_digits_is_refused() -> None:
 
 def test_every_format_is_tried_here() -> None:
     assert {*FLAT, "text"} == set(FORMATS)
+
+
+@pytest.mark.parametrize("block_bytes", [1, 2, 3, 4])
+@pytest.mark.parametrize(("data", "lines"), [(b"a\r\nbc\r\n", ["a", "bc"]), (b"a\r\r\n\nb\r", ["a", "", "", "b"])])
+def test_a_line_end_that_two_blocks_share_is_one(
+    data: bytes, lines: list[str], block_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.formats.lines.blocks.BLOCK_BYTES", block_bytes)
+    assert read(get_format("text"), data, pa.schema([("value", pa.string())]))["value"].to_pylist() == lines

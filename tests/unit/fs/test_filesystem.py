@@ -355,3 +355,14 @@ def test_files_are_copied_and_moved(fs: MagicFileSystem, root: str) -> None:
     with pytest.raises(FileNotFoundError):
         fs.copy(f"{root}/none", f"{root}/c/none")
     assert not fs.exists(f"{root}/c/none")
+
+
+@pytest.mark.parametrize("scheme", ["file", "memory"])
+def test_parts_of_a_file_that_reach_beyond_it(scheme: str, tmp_path: Path) -> None:
+    """As Python slices: readers of footers ask for more bytes from the end than a small file has."""
+    fs, data = MagicFileSystem(), b"0123456789"
+    url = f"{scheme}://{tmp_path}/a" if scheme == "file" else "memory://tails/a"
+    fs.pipe_file(url, data)
+    for start in (None, 0, 3, 9, 10, 20, -1, -10, -11, -100):
+        for end in (None, 0, 3, 10, 20, -1, -10, -11, -100):
+            assert fs.cat_file(url, start, end) == data[start:end], (start, end)

@@ -17,13 +17,21 @@ import pytest
 
 pytest.importorskip("pyspark.sql")
 
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
 import holdfast
-from holdfast.commit import TWO_PHASE, TaskAttempt
+from holdfast.commit import TWO_PHASE, SaveMode, TaskAttempt
 from holdfast.errors import InvalidRequestError, UnavailableError, UnsupportedError
+from holdfast.options.job import parse_job_options
+from holdfast.spark.job import Job
 from holdfast.spark.task_files import Task, TaskFile
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from tests.simulation.world import PUBLICATIONS, World, start
+from tests.unit.spark.test_reader import commit_table
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own imports warn; the subject here is ours
 
@@ -251,3 +259,55 @@ def test_an_unknown_mode_is_refused(mode: str) -> None:
 def test_a_wrong_option_is_refused(options: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidRequestError, match=says):
         holdfast.job(Session(), "/data/x", **options)  # type: ignore[arg-type]  # never asked
+
+
+def enter(url: Path, committer: str, mode: SaveMode) -> None:
+    """Enter a job with a session of which nothing but an accumulator is used, and abort it at once."""
+    spark: Any = SimpleNamespace(
+        sparkContext=SimpleNamespace(accumulator=lambda value, _param: SimpleNamespace(value=value))
+    )
+    job = Job(spark, parse_job_options({"path": str(url), "committer": committer}), mode, False)
+    with pytest.raises(KeyError), job:
+        raise KeyError
+
+
+@pytest.mark.parametrize(
+    ("committer", "mode", "may_replace"),
+    [
+        ("two_phase", SaveMode.OVERWRITE, True),
+        ("two_phase", SaveMode.APPEND, False),
+        ("two_phase", SaveMode.OVERWRITE_PARTITIONS, False),
+        ("manifest", SaveMode.OVERWRITE, False),
+        ("file-v1", SaveMode.OVERWRITE, False),
+    ],
+)
+def test_only_a_committer_with_a_log_replaces_a_table(
+    tmp_path: Path, committer: str, mode: SaveMode, may_replace: bool
+) -> None:
+    """The log would go on to describe the table that is gone; these committers delete before the first task."""
+    commit_table(tmp_path, "csv", b"1,x\n")
+    before = sorted(tmp_path.glob("part-*"))
+    if may_replace:
+        enter(tmp_path, committer, mode)
+    else:
+        with pytest.raises(InvalidRequestError, match="contains a table"):
+            enter(tmp_path, committer, mode)
+    assert sorted(tmp_path.glob("part-*")) == before != []
+
+
+@pytest.mark.parametrize("error", [InvalidRequestError("no"), KeyboardInterrupt()])
+def test_a_job_whose_commit_fails_is_aborted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    """Otherwise every later job and reader meets an undecided job until somebody runs holdfast recover."""
+
+    def fail(*_arguments: object, **_options: object) -> Any:
+        raise error
+
+    spark: Any = SimpleNamespace(
+        sparkContext=SimpleNamespace(accumulator=lambda value, _param: SimpleNamespace(value=value))
+    )
+    monkeypatch.setattr("holdfast.spark.job.stage_tasks", fail)  # the first thing that asks Spark
+    with pytest.raises(type(error)), Job(spark, parse_job_options({"path": str(tmp_path)}), SaveMode.APPEND, False):
+        assert list(tmp_path.glob("_holdfast/jobs/*/job.json")) != []
+    assert list(tmp_path.glob("_holdfast/jobs/*/job.json")) == []

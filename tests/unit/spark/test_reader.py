@@ -58,3 +58,19 @@ def test_only_files_that_always_tell_names_are_read_without_all_columns(
 ) -> None:
     commit_table(tmp_path, file_format, b"not opened here")
     assert (whole(tmp_path, B_STRING) is None) is by_name
+
+
+def test_many_small_files_are_read_by_several_tasks(tmp_path: Path) -> None:
+    """Opening a file costs as much as reading 4 MiB, and a task reads 32 MiB: eight files each."""
+    ctx = open_context(str(tmp_path))
+    job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND)
+    assert job is not None
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
+        for _ in range(20):
+            attempt.open(attempt.file_name(".csv")).write(b"1\n")
+        commit = attempt.commit()
+    TWO_PHASE.commit_job(ctx, job, [commit], 1)
+    ctx.close()
+    options = parse_read_options({"path": str(tmp_path), "fileFormat": "csv"})
+    tasks = HoldfastReader(options, StructType([A_LONG])).partitions()
+    assert [len(task.splits) for task in tasks] == [8, 8, 4]  # type: ignore[attr-defined]  # they are SplitGroups

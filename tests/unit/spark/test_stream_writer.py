@@ -13,7 +13,7 @@ from pyspark.sql.types import DoubleType, FloatType, LongType, StructField, Stru
 
 from holdfast.commit import TWO_PHASE, SaveMode
 from holdfast.commit.two_phase.decision_log import read_log
-from holdfast.errors import ConflictError
+from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.options.stream import parse_stream_options
 from holdfast.options.write import parse_write_options
 from holdfast.spark.stream_writer import HoldfastStreamWriter
@@ -93,3 +93,39 @@ def test_the_first_batch_meets_a_table_of_a_wider_type(tmp_path: Path, monkeypat
         (_schema(x=FloatType()), pa.record_batch({"x": pa.array([0.1], pa.float32())})),
         (_schema(x=DoubleType()), pa.record_batch({"x": [0.1]})),
     )
+
+
+def test_reports_of_another_batch_or_too_few_are_not_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C1, C8: the reports are of batch 0, and one from each task counts."""
+    monkeypatch.setattr(TaskContext, "get", staticmethod(_Task))
+    parsed, schema = parse_stream_options({"path": str(tmp_path / "t")}, overwrite=False), _schema(a=LongType())
+    report = HoldfastStreamWriter(parsed, schema).write(iter([pa.record_batch({"a": [1]})]))
+    for messages, batch, reason in (
+        ([report], 1, "belong to another batch"),
+        ([report, None], 0, "each task must report exactly once"),
+        ([report, report], 0, "each task must report exactly once"),
+    ):
+        with pytest.raises(InvalidRequestError, match=reason):
+            HoldfastStreamWriter(parsed, schema).commit(messages, batch)
+        assert list((tmp_path / "t").glob("part-*")) == []
+    HoldfastStreamWriter(parsed, schema).commit([report], 0)
+    assert len(list((tmp_path / "t").glob("part-*"))) == 1
+
+
+class _SecondTask(_Task):
+    def partitionId(self) -> int:  # PySpark's name
+        return 1
+
+
+def test_reports_of_two_jobs_are_refused_and_both_are_aborted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks of two plans, for example of a repeated batch: neither job counts, and neither stays."""
+    parsed, schema = parse_stream_options({"path": str(tmp_path / "t")}, overwrite=False), _schema(a=LongType())
+    reports = []
+    for task in (_Task, _SecondTask):
+        monkeypatch.setattr(TaskContext, "get", staticmethod(task))
+        reports.append(HoldfastStreamWriter(parsed, schema).write(iter([pa.record_batch({"a": [1]})])))
+    assert len(list(tmp_path.glob("t/_holdfast/jobs/*/job.json"))) == 2
+    with pytest.raises(InvalidRequestError, match="belong to another batch"):
+        HoldfastStreamWriter(parsed, schema).commit(reports, 0)
+    HoldfastStreamWriter(parsed, schema).abort(reports, 0)
+    assert list(tmp_path.glob("t/_holdfast/jobs/*/job.json")) == []

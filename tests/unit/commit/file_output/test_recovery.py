@@ -7,7 +7,7 @@ import pytest
 from holdfast.commit import COMMITTERS, JobOutcome, JobRecord
 from holdfast.commit.committer import Action
 from holdfast.errors import ConflictError
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash, crash_at
+from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, SimulatedCrash, crash_at
 from holdfast.stores.interceptors.intercepted import Operation
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
@@ -178,3 +178,14 @@ def test_a_job_that_has_gone_on_between_look_and_act_is_left_alone(committer: st
     with pytest.raises(ConflictError, match="made progress"):
         found.recover()
     assert sorted(bucket.visible().values()) == bucket.expected("new", 1)
+
+
+@pytest.mark.parametrize("committer", ["file-v1", "file-v2"])
+def test_a_committed_job_is_over_although_its_directory_could_not_be_deleted(committer: str) -> None:
+    """Its record goes first: once another job has replaced _SUCCESS, nothing else says that the job is committed."""
+    bucket = Bucket(committer)
+    outcome = run_with(bucket, Fault(FaultMode.FAIL, Operation.DELETE_MANY, times=FOR_EVER))
+    assert outcome.committed and not outcome.finished
+    bucket.store.delete(f"{HOME}_SUCCESS")  # or another tool replaces it
+    finish_all(bucket)
+    assert sorted(bucket.visible().values()) == bucket.expected("new") and bucket.debris() == []

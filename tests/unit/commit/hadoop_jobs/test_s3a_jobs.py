@@ -580,3 +580,20 @@ def test_a_completion_that_fails_takes_nothing_back() -> None:
     assert len(at.visible()) == 2
     only(at.context(), Resolution.COMMIT).recover()
     assert at.visible() == ALL and at.debris() == []
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_marker_of_another_job_says_nothing_about_lost_files(lost: bool) -> None:
+    """Some files are visible, none is pending: only if none is lost can a later job's _SUCCESS stand for this one."""
+    at = Destination()
+    tasks = HadoopTasks(at)
+    paths = [name(0), name(0, 1)]
+    tasks.commit_task(0, {path: path.encode() for path in paths})
+    tasks.complete(paths[0])
+    if lost:
+        at.store.abort_upload(at.home + paths[1], tasks.uploads[paths[1]][0])  # by a lifecycle rule
+    else:
+        tasks.complete(paths[1])
+    at.store.put(f"{at.home}_SUCCESS", b"")
+    (found,) = find_hadoop_jobs(at.context())
+    assert found.is_over is not lost

@@ -312,3 +312,16 @@ def test_a_job_commit_on_a_server_like_minio_leaves_no_upload_of_an_attempt_that
     commits = [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))]
     assert bucket.commit(ctx, job, commits).finished
     assert sorted(bucket.visible().values()) == bucket.contents("new", 0) and bucket.debris() == []
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_job_was_active_when_any_of_its_records_was_written(order: tuple[int, int]) -> None:
+    """A live job is spared by the time of its newest record, wherever a listing shows that record."""
+    bucket = Bucket("magic")
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    for task in order:
+        bucket.clock.sleep(3600)
+        bucket.run_task(ctx, job, task, [b"0"])
+    (left,) = leftovers(ctx).values()
+    assert left.active_at_s >= bucket.clock.now_s() - 1

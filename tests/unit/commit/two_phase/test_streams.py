@@ -14,7 +14,7 @@ from holdfast.commit.layout import job_record
 from holdfast.commit.two_phase.records import LogState, StreamMark
 from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch
 from holdfast.commit.two_phase.streams import advance_streams, dead_batches, is_committed_batch, is_dead
-from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.errors import ConflictError, InvalidRequestError, UnsupportedError
 from holdfast.stores.base import Capabilities, ObjectInfo, Overwrite, PutMode, Support, iter_objects
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from holdfast.stores.interceptors.recording import Recorder
@@ -137,3 +137,13 @@ def test_a_store_that_ignores_conditions_is_refused_before_the_first_upload() ->
     with pytest.raises(UnsupportedError, match="ignores conditional writes"):
         join_batch(ctx, plan, StreamBatch(stream="flights", checkpoint="c1", batch=0))
     assert [info.key for info in iter_objects(world.store, "")] == []
+
+
+def test_a_plan_is_of_one_batch() -> None:
+    """C8: tasks of two batches that shared a job would be decided by whichever batch comes first."""
+    world = World("upload")
+    plan = plan_batch(world.context(), SaveMode.APPEND, {})
+    for batch in (7, 7):
+        assert join_batch(world.context(), plan, StreamBatch(stream="s", checkpoint="c", batch=batch)) is not None
+    with pytest.raises(ConflictError, match="another job has the same id"):
+        join_batch(world.context(), plan, StreamBatch(stream="s", checkpoint="c", batch=8))

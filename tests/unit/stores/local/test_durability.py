@@ -335,3 +335,16 @@ def test_a_directory_above_that_cannot_be_read_is_no_trouble(tmp_path: Path, mon
     store = LocalStore(str(tmp_path))
     store.put("a", b"1")
     assert store.get("a") == b"1"
+
+
+@pytest.mark.parametrize(("parts", "synced"), [(1, "1."), (3, "whole.")])
+def test_the_file_that_gets_the_name_of_an_upload_is_synced(
+    store: LocalStore, events: list[tuple[str, str]], parts: int, synced: str
+) -> None:
+    """The bytes of several parts are copied into a new file; that the parts are on the disk does not help it."""
+    upload = upload_parts(store, "d/u", parts)
+    if parts > 1:
+        events.clear()
+    store.complete_upload("d/u", *upload)
+    named = events.index(("name", "u"))
+    assert any(kind == "sync" and path.startswith(synced) for kind, path in events[:named])
