@@ -98,11 +98,11 @@ class Statistics:
 
 
 NO_STATISTICS = Statistics()
-"""The empty sum."""
+"""Statistics of nothing: the start value of a sum."""
 
 
 class _Tally:
-    """A mutable duration. It adds up unrounded seconds, so that a thousand calls of 0.4 ms are 400 ms, not 0."""
+    """A mutable `Duration`. Adds up unrounded seconds, so that a thousand calls of 0.4 ms are 400 ms, not 0."""
 
     def __init__(self) -> None:
         self.count = self.failures = 0
@@ -124,7 +124,7 @@ class Recorder:
     """Collects statistics. Thread-safe.
 
     Args:
-        clock: its `elapsed_s` measures durations.
+        clock: measures durations, with `elapsed_s`.
     """
 
     def __init__(self, clock: Clock) -> None:
