@@ -123,13 +123,13 @@ class _Owners:
 
 
 def _two_phase_jobs(upload: UploadInfo, announcers: Mapping[str, set[JobId]]) -> Collection[JobId]:
-    """Return the `two_phase` jobs that may own an upload: the job named in the key, or the jobs that announced it."""
+    """Return the `two_phase` jobs that may own an upload: the job in its key, or else all jobs that announced it."""
     job = job_of(upload.key)
     return announcers.get(upload.key, ()) if job is None else (job,)
 
 
 def _leftovers(ctx: CommitContext) -> dict[str, Leftover]:
-    """Find the jobs of committers without a log, by id; only their leftovers show that these jobs exist."""
+    """Map job ids to the leftover data of jobs whose committers keep no log; nothing else shows these jobs."""
     found: dict[str, Leftover] = {}
     for committer in COMMITTERS.values():
         try:

@@ -118,7 +118,7 @@ class EmrCommitter(Committer):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Write ``_SUCCESS``, without file names because tasks do not report them; then abort uploads of failed attempts."""
+        """Write ``_SUCCESS``, without file names, which tasks do not report; then abort uploads of failed attempts."""
         with measured_commit(ctx, self.name, job) as measure:
             reported = check_messages(job, commits, tasks)
             totals = sum((commit.totals for commit in reported), Totals())

@@ -61,10 +61,10 @@ class Fault:
 
     Attributes:
         mode: what the fault does.
-        operation: the operation that it matches; None matches all.
+        operation: the operation that the fault matches; None matches all.
         key: a shell pattern that the key must match (``*`` also matches ``/``).
-        nth: the first matching call that it affects, counted from 1.
-        times: the number of consecutive matching calls that it affects.
+        nth: the first matching call that the fault affects, counted from 1.
+        times: the number of consecutive matching calls that the fault affects.
         error: raised by `FaultMode.FAIL`.
     """
 
