@@ -69,7 +69,7 @@ class Leftover:
 
     Attributes:
         active_at_s: when the job last wrote something, in seconds since the epoch by the store's clock.
-        reason: what was found and why it requires `action`, in one sentence.
+        reason: one sentence that says what was found, and why this requires `action`.
         files: visible files of the job.
         uploads: pending uploads of the job.
         recover: carries out `action`. Idempotent (C10).
@@ -227,7 +227,7 @@ class Committer(abc.ABC):
         """Refuse a store or a mode that the committer does not support. Sends no request.
 
         Args:
-            others: what the message of a refusal suggests, apart from the settings that waive a need.
+            others: the alternatives that the error suggests, besides the settings that waive a need.
 
         Raises:
             UnsupportedError: the committer does not fit the store; the message says why.

@@ -47,7 +47,7 @@ class EndedWrite:
 
 
 def end_write(ctx: CommitContext, committer: Committer, token: str) -> EndedWrite:
-    """Abort the job of a write, or roll its commit forward if it is already decided.
+    """Abort the job of a write, or roll the job forward if its commit is already decided.
 
     Requires: no task of the job is still writing, and `token` was used for this one write only.
 

@@ -55,12 +55,12 @@ def log_mark(seq: int, mark: str) -> str:
 
 
 def write_record(digest: str) -> str:
-    """Return the path of the record that says that a write is committed; `digest` is the digest of its write id."""
+    """Return the path of the record which shows that a write is committed; `digest` is that of the write id."""
     return f"{WRITES}{digest}.json"
 
 
 def job_dir(job: JobId) -> str:
-    """Return the folder with all of a job's data except its output; it is deleted when the job has ended."""
+    """Return the folder with all of a job's data except the output; the folder is deleted when the job has ended."""
     return f"{JOBS}{job}/"
 
 

@@ -25,7 +25,7 @@ class Measure:
 
     Attributes:
         ctx: the same context, with a store whose calls are timed.
-        recorder: for counts and times that the caller wants to add.
+        recorder: records counts and times that callers add themselves.
         stage_name: the last stage that was entered.
     """
 

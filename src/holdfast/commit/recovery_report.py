@@ -49,7 +49,7 @@ class RecoveryReport:
             read, or a failed cleanup. Recovery did not change it, or can be run again.
         pending: one sentence for each decided job whose remaining work failed, saying why.
         uploads_aborted, folders_removed: how many leftovers of jobs that had already ended were removed.
-        notes: what could not be checked, one sentence each.
+        notes: one sentence for each check that was impossible.
     """
 
     jobs: list[RecoveredJob] = field(default_factory=list)

@@ -232,7 +232,7 @@ class VersionedLog(Generic[E]):
 
 
 def _first_in_order(entries: Iterable[E], matches: Callable[[E], bool]) -> E | None:
-    """Return the newest matching entry, ignoring any that the entry after it does not name as its predecessor.
+    """Return the newest matching entry; ignore entries that the next entry does not name as its predecessor.
 
     Args:
         entries: the entries, newest first.

@@ -59,7 +59,7 @@ def clean_up(measure: Measure, job: JobRecord, *, with_sets: bool = True) -> str
 
 
 def _abort_uploads(measure: Measure, job: JobId) -> None:
-    """Abort uploads that no pending set names; their attempts died, or failed and could not abort them."""
+    """Abort the uploads that no pending set names: those of attempts that died, or failed without aborting them."""
 
     def select(pending: set[Upload]) -> set[Upload]:
         if measure.ctx.settings.hadoop.abort_pending_uploads:

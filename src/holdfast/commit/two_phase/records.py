@@ -88,7 +88,7 @@ class LogEntry:
         manifests: reference to the list of manifests that count (commit only).
         replaced: reference to the list of files to delete once the job is visible (commit only); None if the job
             replaces nothing.
-        replaced_by_job: for `verify`: how many files and bytes of each earlier job a partition overwrite replaces.
+        replaced_by_job: how many files and bytes of each earlier job a partition overwrite replaces; used by `verify`.
         chosen: the part of `totals` for files whose names the caller chose; such names do not contain a job id.
         state: the state after this decision.
         after: the token of the previous entry; empty for the first entry.

@@ -46,7 +46,7 @@ class Snapshot:
 
     Attributes:
         head: number of the newest decision, 0 if Holdfast never wrote here.
-        table: see `LogState`.
+        table: the table after the newest visible commit; see `LogState`.
     """
 
     head: int

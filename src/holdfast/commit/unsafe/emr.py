@@ -76,7 +76,10 @@ def _abort_uploads(ctx: CommitContext, job: JobId) -> None:
 
 
 def _has_magic_below(ctx: CommitContext, job: JobId, uploads: list[UploadInfo]) -> bool:
-    """Check whether this is a `magic` job of another destination (C7), whose directory is above all of its files."""
+    """Check whether `job` is a `magic` job, possibly of another destination (C7).
+
+    If it is, one of the folders that contain all of its uploads also contains its magic directory.
+    """
     common = posixpath.commonprefix([upload.key for upload in uploads])
 
     def is_magic_home(folder: str) -> bool:

@@ -111,7 +111,7 @@ def run_conformance(
         deviations: known deviations: maps the name of a check to the reason.
         racers: handles for races, each with its own connections; if empty, eight threads share the two handles.
         rounds: how often each race (a conflict of concurrent writers) is repeated.
-        progress: called before each check with the number of checks done and in total.
+        progress: called before each check, with the check, the number of checks done, and their total number.
 
     Raises:
         UnavailableError: the store stopped responding; the run is incomplete and proves nothing.

@@ -65,7 +65,7 @@ class Subject:
 
         Args:
             contents: maps a relative key to the relative key at which its content was written.
-            what: for errors, when the keys are checked, such as "after the rename".
+            what: says in errors when the keys are checked, such as "after the rename".
         """
         equal(self.listed(), sorted(contents), f"listing {what}")
         for relative, written in contents.items():

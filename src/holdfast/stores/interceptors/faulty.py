@@ -65,7 +65,7 @@ class Fault:
         key: a shell pattern that the key must match (``*`` also matches ``/``).
         nth: the first matching call that the fault affects, counted from 1.
         times: the number of consecutive matching calls that the fault affects.
-        error: raised by `FaultMode.FAIL`.
+        error: the error that a fault of mode `FaultMode.FAIL` raises.
     """
 
     mode: FaultMode

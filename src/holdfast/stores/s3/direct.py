@@ -191,7 +191,7 @@ def _pool(client: Any, address: str) -> Any:
 
 
 def _sent(route: _Route, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
-    """Send a request over a connection of the pool; urllib3 opens missing ones, including TLS."""
+    """Send a request over a connection of the pool; urllib3 opens new ones if needed, with TLS."""
     connection = route.pool._get_conn()
     if connection.sock is not None:
         return _sent_along(route, connection, method, target, headers, body)
