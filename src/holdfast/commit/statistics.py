@@ -82,7 +82,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """Counters, gauges and durations. ``+`` adds counters and durations; the second value of a gauge replaces the first."""
+    """Counters, gauges and durations. ``+`` adds counters and durations; of two gauges, the second counts."""
 
     counters: Mapping[str, int] = field(default_factory=dict)
     gauges: Mapping[str, int] = field(default_factory=dict)

@@ -253,5 +253,5 @@ def _is_visible(ctx: CommitContext, seq: int) -> bool:
 
 
 def _is_done(ctx: CommitContext, seq: int) -> bool:
-    """Check whether a decision is done: it has the mark ``done``, or has been trimmed, which requires that it was done."""
+    """Check whether a decision is done: it has the mark ``done``, or it has been trimmed, so it must have been done."""
     return record_exists(ctx, seq, "done") or not record_exists(ctx, seq, "json")
