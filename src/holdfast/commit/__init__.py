@@ -1,4 +1,4 @@
-"""Commit the output of jobs with one of several protocols.
+"""Commit the output of jobs with one of several protocols, called committers.
 
 ARCHITECTURE.md describes the folders; start reading at `two_phase.committer`. Each name is imported when it is first
 used, so that one module of this package can be imported without all the others. Scenario numbers in docstrings refer to

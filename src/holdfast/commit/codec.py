@@ -43,7 +43,7 @@ def digest(data: bytes) -> str:
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 def totals_fields(totals: Totals) -> dict[str, int]:
-    """Return the record fields that store these counts."""
+    """Return the record fields ``files``, ``bytes`` and ``rows`` for these counts."""
     return {"files": totals.files, "bytes": totals.size_bytes, "rows": totals.rows}
 
 
@@ -68,7 +68,7 @@ def encode_job(record: JobRecord) -> bytes:
 
 
 def encode_intents(owner: FileOwner, paths: Sequence[str]) -> bytes:
-    """Encode an intent record: a header line, then a line for each path that the attempt is about to upload."""
+    """Encode an intent record: a header line, then one line for each path to which an attempt is about to upload."""
     header = {
         "format": _INTENTS_FORMAT,
         "job": owner.job,
@@ -83,28 +83,28 @@ def encode_intents(owner: FileOwner, paths: Sequence[str]) -> bytes:
 
 
 def job_id_field(value: dict[str, Any]) -> JobId:
-    """Check the field ``job`` and return its job id."""
+    """Check the field ``job`` and return the job id in it."""
     found = text_field(value, "job")
     require(is_job_id(found), "job is not a job id")
     return JobId(found)
 
 
 def totals_of_fields(value: dict[str, Any]) -> Totals:
-    """Check the fields ``files``, ``bytes`` and ``rows``, and return their counts."""
+    """Check the fields ``files``, ``bytes`` and ``rows``, and return the counts in them."""
     return Totals(
         files=count_field(value, "files"), size_bytes=count_field(value, "bytes"), rows=count_field(value, "rows")
     )
 
 
 def seconds_field(value: dict[str, Any], name: str) -> float:
-    """Check the field `name` and return its time, in seconds since the epoch."""
+    """Check the field `name` and return the time in it, in seconds since the epoch."""
     found = value[name]
     require(type(found) in (int, float) and 0 <= found < 1e12, f"{name} is not a time")
     return float(found)
 
 
 def job_of_fields(value: dict[str, Any]) -> JobRecord:
-    """Check the fields that `job_fields` writes, and return the job that they describe."""
+    """Check the fields that `job_fields` writes, and return the job record that they encode."""
     details = value["details"]
     require(isinstance(details, dict), "details is not an object")
     return JobRecord(

@@ -65,11 +65,11 @@ class Action(str, enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftover:
-    """The leftovers of a job, and what recovery may do with them.
+    """The data that a job left behind, and what recovery may do with it. The job may still be alive.
 
     Attributes:
         active_at_s: when the job last wrote something, in seconds since the epoch by the store's clock.
-        reason: what was found and why it requires `action`, in one sentence.
+        reason: one sentence that says what was found, and why this requires `action`.
         files: visible files of the job.
         uploads: pending uploads of the job.
         recover: carries out `action`. Idempotent (C10).
@@ -101,9 +101,9 @@ class Committer(abc.ABC):
         modes: the save modes that it supports.
         unsafe: why it runs only with ``allow_unsafe``; empty if it runs without that setting.
         staging: whether it needs `CommitContext.staging`.
-        keeps_log: whether it records its commits in the destination's decision log.
+        keeps_log: whether it records the commits of its jobs in the destination's decision log.
         leaves_records: whether a job that died leaves records, so that `find_leftovers` can find the job.
-        adopts_uploads: whether `find_leftovers` assumes that pending uploads of jobs without records are its own.
+        adopts_uploads: whether `find_leftovers` assumes that uploads of jobs without records belong to this committer.
         pins_attempts: whether the job commit publishes exactly the attempts that reported. If not, it publishes one
             attempt per task number, which may be another attempt than the one that reported.
     """
@@ -165,7 +165,7 @@ class Committer(abc.ABC):
 
     @abc.abstractmethod
     def find_leftovers(self, ctx: CommitContext, recorded: Collection[JobId] = ()) -> Iterator[Leftover]:
-        """List dead jobs, and what recovery may do with each.
+        """List jobs that left data behind, including live ones, and what recovery may do with each.
 
         A committer that keeps a log lists nothing here, because `recover` finds its jobs in the log. A committer that
         leaves no records lists nothing either.
@@ -179,7 +179,7 @@ class Committer(abc.ABC):
         """
 
     def recorded_jobs(self, ctx: CommitContext) -> Collection[JobId]:
-        """Return the jobs, including live ones, that have records of this committer. Reads only listings."""
+        """Return the jobs, live or dead, for which this committer has stored records. Sends only list requests."""
         return ()
 
     # --- tasks --------------------------------------------------------------------------------------------------------
@@ -189,11 +189,11 @@ class Committer(abc.ABC):
 
     @abc.abstractmethod
     def name_file(self, owner: FileOwner, number: int, extension: str) -> str:
-        """Return the base name of the file that is the attempt's `number`-th, counted from 0."""
+        """Return the base name of the attempt's `number`-th file, counted from 0."""
 
     @abc.abstractmethod
     def open_file(self, scope: TaskScope, path: str) -> UploadSink | RenameSink:
-        """Open a sink for the target `path`, relative to the destination."""
+        """Open a sink, a hidden file to write to, whose target is `path`, relative to the destination."""
 
     @abc.abstractmethod
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
@@ -204,7 +204,7 @@ class Committer(abc.ABC):
         """Discard what an attempt left behind. Runs in any process; idempotent (scenario 21)."""
 
     def work_path(self, owner: FileOwner) -> str:
-        """Return the directory, relative to the destination, below which programs may write files of the attempt.
+        """Return the directory in which a program may write the attempt's files itself, relative to the destination.
 
         Empty if the committer offers no such directory; see `holdfast.fs`.
         """
@@ -212,14 +212,14 @@ class Committer(abc.ABC):
 
     # --- requirements -------------------------------------------------------------------------------------------------
     def refusal(self, capabilities: Capabilities, settings: CommitSettings = _DEFAULTS) -> str:
-        """Return why the committer does not run on a store with these capabilities; empty if it does."""
+        """Return the reason why the committer does not run on a store with these capabilities; empty if it does."""
         if self.unsafe and not settings.allow_unsafe:
             return f"{self.name} runs only with allow_unsafe: {self.unsafe}"
         missing = next((need for need in self.needs if not need.met(capabilities) and not need.waived(settings)), None)
         return "" if missing is None else f"{self.name} needs {missing.what}, which the store does not offer"
 
     def waivers(self, capabilities: Capabilities) -> list[str]:
-        """Return the settings that let the committer run on such a store anyway; empty if no settings do."""
+        """Return the settings that let the committer run on a store that `refusal` refuses; empty if no settings do."""
         missing = [need.waiver for need in self.needs if not need.met(capabilities)]
         return sorted(set(missing)) if all(missing) else []
 
@@ -227,7 +227,7 @@ class Committer(abc.ABC):
         """Refuse a store or a mode that the committer does not support. Sends no request.
 
         Args:
-            others: what the message of a refusal suggests, apart from the settings that waive a need.
+            others: the alternatives that the error suggests, besides the settings that waive a need.
 
         Raises:
             UnsupportedError: the committer does not fit the store; the message says why.

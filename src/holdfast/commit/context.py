@@ -26,11 +26,11 @@ __all__ = [
 ]
 
 Progress = Callable[[str, int, int], None]
-"""Called with (stage, done, total) from one thread; total is 0 if it is unknown."""
+"""Called from one thread with (stage, steps done, steps in total); the total is 0 if it is unknown."""
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Ignore progress: the default, a no-op callback."""
+    """Ignore progress: the no-op callback that is used by default."""
 
 
 Contract = Callable[["CommitContext", JobRecord, Mapping[str, object] | None], Mapping[str, object] | None]
@@ -44,7 +44,8 @@ def files_only(ctx: CommitContext, job: JobRecord, table: Mapping[str, object] |
     """Let a job that writes arbitrary files replace a table, but not add to one.
 
     Raises:
-        InvalidRequestError: the job would add to a table; readers of the table could not tell its files apart.
+        InvalidRequestError: the job would add to a table; readers of the table could not distinguish the job's files
+            from the table's.
     """
     if table is not None and job.mode in (SaveMode.APPEND, SaveMode.OVERWRITE_PARTITIONS):
         raise table_in_the_way(ctx, table)
@@ -115,8 +116,9 @@ class CommitSettings:
             moment, may then both believe that they decided.
         check_nesting: check that no other destination lies above or below this one, before a job starts and again
             before a destination's first job is decided. Switch this off only if there can be no such destination. The
-            checker does, because the check would multiply the number of histories.
-        allow_unsafe: run committers that exist only for comparison, and committers on stores that lack what they need.
+            checker switches it off, because the check would multiply the number of histories to explore.
+        allow_unsafe: allow committers that exist only for comparison, and committers on a store that lacks a capability
+            they need.
         scratch_dir: directory on each machine where `staging-*` stores a task's files; empty for the system's default.
         shared_dir: directory or url that all machines share, where `staging-*` stores its pending sets; empty for a
             directory on this machine, which is enough if all tasks run here.
@@ -145,8 +147,8 @@ class Place:
     """A directory in a store, other than the destination.
 
     Attributes:
-        prefix: empty, or ending in ``/``.
-        url: as a user writes it, without credentials.
+        prefix: key prefix of the directory: empty, or ending in ``/``.
+        url: the directory as a user writes it, without credentials.
     """
 
     store: ObjectStore

@@ -34,7 +34,7 @@ def open_context(
             here uses its defaults.
         threads: how many store calls run in parallel during job commit.
         staging: whether the context needs a scratch and a shared directory.
-        leave_no_trace: do not create staging directories; for callers that only search existing ones.
+        leave_no_trace: do not create staging directories; for callers that only read existing ones.
 
     Raises:
         InvalidRequestError: the url is invalid (the message says why), or `scratch_dir` is not a directory on this

@@ -46,7 +46,7 @@ def refuse_file(ctx: CommitContext) -> None:
 
 
 def refuse_taken(ctx: CommitContext, paths: Sequence[str] = (layout.SUCCESS,)) -> None:
-    """Check, before any task runs, that nothing blocks the files that every job writes.
+    """Check, before any task runs, that each of `paths` can be written. The default is the file that every job writes.
 
     Raises:
         HoldfastError: a file cannot be created, for instance because a directory has the same name.

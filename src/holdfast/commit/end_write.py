@@ -1,4 +1,4 @@
-"""End an interrupted write of any committer: abort its job, or roll its commit forward if it is logged."""
+"""End an interrupted write of any committer: abort the job, or roll its commit forward if the commit is logged."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class EndedWrite:
 
 
 def end_write(ctx: CommitContext, committer: Committer, token: str) -> EndedWrite:
-    """Abort the job of a write, or roll its commit forward if it is already decided.
+    """Abort the job of a write, or roll the job forward if its commit is already decided.
 
     Requires: no task of the job is still writing, and `token` was used for this one write only.
 
@@ -81,7 +81,7 @@ def end_write(ctx: CommitContext, committer: Committer, token: str) -> EndedWrit
 
 
 def _unfinished_jobs(ctx: CommitContext) -> Iterator[JobRecord]:
-    """Iterate over the undecided jobs whose records can be read, and over those whose decision is not carried out."""
+    """Iterate over undecided jobs with readable records, and over decided jobs that are not completed yet."""
     history = read_history(ctx)
     yield from (job.record for job in history.open_jobs if job.record is not None)
     yield from (decision.entry.record for decision in history.decisions if decision.state != "done")

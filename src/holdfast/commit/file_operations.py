@@ -63,7 +63,7 @@ def list_files(ctx: CommitContext, path: str) -> Iterator[tuple[str, ObjectInfo]
 
 
 def list_children(ctx: CommitContext, path: str) -> list[tuple[str, bool]]:
-    """Return the sorted names in the directory `path`, each with True if it is a directory."""
+    """Return the sorted names in the directory `path`, each with a flag that is True for a directory."""
     found: dict[str, bool] = {}
     for below, _info in list_files(ctx, path):
         name, slash, _rest = below[len(path) + 1 :].partition("/")

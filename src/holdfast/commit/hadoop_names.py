@@ -45,6 +45,6 @@ def file_name(owner: FileOwner, number: int, extension: str) -> str:
 
 
 def file_job(path: str) -> JobId | None:
-    """Return the job id in a file name that `file_name` made; None for any other name."""
+    """Parse a name that `file_name` returned, and return the job id in it; None for any other name."""
     match = _FILE_PATTERN.fullmatch(path.rpartition("/")[2])
     return None if match is None else JobId(match[1])

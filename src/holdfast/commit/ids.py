@@ -1,7 +1,7 @@
 """Generate names that are never used twice: for jobs, for attempts, and for files.
 
-Every generated file name contains the ids of its job and its attempt. So the owner of a leftover file is known, and
-publishing or deleting the file again can never affect another file (C7, C10).
+Every generated file name contains the ids of its job and its attempt. So the name shows which job and attempt
+a leftover file belongs to, and publishing or deleting the file again can never affect another file (C7, C10).
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 A listing shows only the key of a pending upload. If the caller chose the file name, the key does not identify the job;
 and some servers do not list uploads at all. So an attempt first writes an intent record, which names the uploads that
-the attempt is about to start; one record covers a whole batch of small files. A sweep reads the intent records of jobs
-that have ended, and aborts the uploads that they name. If the caller chose the file name, several jobs may have
-announced the same key: the sweep spares the upload as long as one of these jobs may still commit, and aborts it after
-the last of them has ended.
+the attempt is about to start; one record covers a whole batch of small files. A sweep, which is the part of cleanup
+that aborts leftover uploads, reads the intent records of jobs that have ended, and aborts the uploads that these
+records name. If the caller chose the file name, several jobs may have announced the same key: the sweep spares the
+upload as long as one of these jobs may still commit, and aborts it after the last of them has ended.
 
 The order matters (C7, C9):
 
@@ -34,8 +34,8 @@ from holdfast.stores.base import UploadInfo, batched_keys, iter_objects
 __all__ = ["QUIET_S", "Intents", "announced_keys", "find_announcers", "is_intents", "judge_keys", "unreported_intents"]
 
 QUIET_S = 3600.0
-"""How long an attempt without a report must be quiet before its records are deleted; live attempts pause for less
-time.
+"""How long an attempt that has not reported must be quiet before its intent records are deleted; live attempts never
+pause for so long.
 """
 
 _log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ def is_intents(key: str) -> bool:
 
 
 class Intents:
-    """Announces the uploads of one attempt; a `holdfast.commit.sinks.UploadGuard`.
+    """Announces the uploads of one attempt. Implements `holdfast.commit.sinks.UploadGuard`.
 
     Guarantee: before an upload is started, a durable record names it. Small files cost one request per batch; a file of
     more than one part costs at most one request.
@@ -68,11 +68,11 @@ class Intents:
         self._records: list[str] = []
 
     def enter(self, path: str) -> None:
-        """Block until an upload for `path` may be started."""
+        """Announce an upload to `path` now, together with those of all waiting work, which is then started."""
         self._announce([*(waiting for waiting, _ in self._waiting), path])
 
     def wait(self, path: str, size_bytes: int, work: Callable[[], object]) -> None:
-        """Run `work`, which holds `size_bytes` in memory, in the background once an upload for `path` may start."""
+        """Run `work`, which holds `size_bytes` in memory, in the background once an upload to `path` is announced."""
         self._waiting.append((path, work))
         self._waiting_bytes += size_bytes
         if len(self._waiting) >= _BATCH_FILES or self._waiting_bytes >= self._limit_bytes:
@@ -101,7 +101,7 @@ class Intents:
 
 # --- sweeping ---------------------------------------------------------------------------------------------------------
 def unreported_intents(records: Iterable[str], keys: Collection[str]) -> set[str]:
-    """Return the intent records of attempts that have not reported, which may still be alive and start uploads.
+    """Return the intent records of attempts that have not reported: these attempts may still start uploads.
 
     Args:
         records: keys of intent records.
@@ -118,14 +118,14 @@ def unreported_intents(records: Iterable[str], keys: Collection[str]) -> set[str
 
 
 def announced_keys(ctx: CommitContext, records: Iterable[str]) -> set[str]:
-    """Return the keys that these intent records of the context's destination name; skip unreadable records."""
+    """Return the keys that intent records of this destination announce; skip unreadable records."""
     return _announced(ctx, ctx.prefix, records)[0]
 
 
 def judge_keys(
     ctx: CommitContext, records: Iterable[str], wanted: set[str], has_ended: Callable[[JobId, str], bool]
 ) -> tuple[set[str], set[str]]:
-    """Split the keys in `wanted` that ended jobs announced: keys whose uploads may be aborted, and contested keys.
+    """Find the keys in `wanted` that ended jobs announced: those whose uploads may be aborted, and contested ones.
 
     Returns:
         Two sets: the keys that were announced only by jobs that have ended, and the contested keys, which a job that
@@ -135,7 +135,7 @@ def judge_keys(
     Args:
         records: keys of the intent records of jobs that have ended, in the context's own destination.
         wanted: keys of pending uploads, from a listing that was made before this call.
-        has_ended: see `holdfast.commit.two_phase.live_jobs`.
+        has_ended: returns whether a job can no longer commit; see `holdfast.commit.two_phase.live_jobs`.
     """
     announced, all_read = _announced(ctx, ctx.prefix, records)
     own = wanted & announced
@@ -148,7 +148,7 @@ def judge_keys(
 
 
 def find_announcers(ctx: CommitContext, uploads: Iterable[UploadInfo]) -> dict[str, set[JobId]]:
-    """Return, by key, the jobs that announced these uploads, including jobs of destinations above or below this one.
+    """Map the key of each upload to the jobs that announced it, including jobs of destinations above or below this one.
 
     Args:
         uploads: the uploads to look up. Uploads whose keys name their job are skipped, and need no request.

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 def failure_report(measure: Measure, committer: str, job: JobRecord, error: BaseException) -> JobReport:
-    """Describe a failed job: its last stage, the error and the metrics so far (scenario 74)."""
+    """Return the report of a failed job: its last stage, the error and the metrics so far (scenario 74)."""
     return JobReport(
         job=job.job,
         committer=committer,
@@ -53,7 +53,7 @@ def save_report(ctx: CommitContext, report: JobReport) -> None:
 
 @contextlib.contextmanager
 def measured_commit(ctx: CommitContext, committer: str, job: JobRecord) -> Iterator[Measure]:
-    """Measure a job commit; save a report if it fails. Pass the outcome to `report_commit` after the block."""
+    """Measure a job commit; save a report if it fails. Pass the outcome to `report_commit` after the ``with`` block."""
     measure = Measure(ctx)
     try:
         with measure.recorder.timed("committer_commit_job"):
@@ -72,7 +72,7 @@ def report_commit(ctx: CommitContext, measure: Measure, outcome: JobOutcome) -> 
 
 @contextlib.contextmanager
 def measured_abort(ctx: CommitContext) -> Iterator[Measure]:
-    """Measure the abort of a job. Pass the outcome to `report_abort` after the block."""
+    """Measure the abort of a job. Pass the outcome to `report_abort` after the ``with`` block."""
     measure = Measure(ctx)
     with measure.stage("job_stage_abort"):
         yield measure

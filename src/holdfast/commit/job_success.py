@@ -64,7 +64,7 @@ def _put_report(ctx: CommitContext, data: bytes) -> None:
 
 
 def names_job(report: SuccessReport | None, job: str) -> bool:
-    """Check whether a ``_SUCCESS`` report is this job's. A job writes its report last, just before it cleans up."""
+    """Check whether a ``_SUCCESS`` report names `job`, which has then finished everything except its cleanup."""
     return report is not None and report.get("jobId") == job
 
 

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class BadFieldError(Exception):
-    """A check failed; the message says which. `guarded` never lets this error out."""
+    """A field is missing or invalid; the message says which. `guarded` converts this error to `CorruptDataError`."""
 
 
 def require(condition: bool, what: str) -> None:

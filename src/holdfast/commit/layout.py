@@ -55,12 +55,12 @@ def log_mark(seq: int, mark: str) -> str:
 
 
 def write_record(digest: str) -> str:
-    """Return the path of the record that says that a write is committed; `digest` is the digest of its write id."""
+    """Return the path of the record which shows that a write is committed; `digest` is that of the write id."""
     return f"{WRITES}{digest}.json"
 
 
 def job_dir(job: JobId) -> str:
-    """Return the folder with all of a job's data except its output; it is deleted when the job has ended."""
+    """Return the folder with all of a job's data except the output; the folder is deleted when the job has ended."""
     return f"{JOBS}{job}/"
 
 
@@ -111,12 +111,12 @@ def intents(job: JobId, task: int, attempt: AttemptId, number: int) -> str:
 
 
 def committed_list(job: JobId, token: str) -> str:
-    """Return the path of the list of manifests that a decision names."""
+    """Return the path of the list of committed manifests, to which a job's decision refers."""
     return f"{job_dir(job)}committed-{token}.jsonl"
 
 
 def replaced_list(job: JobId, token: str) -> str:
-    """Return the path of the list of files that a decision replaces."""
+    """Return the path of the list of replaced files, to which a job's decision refers."""
     return f"{job_dir(job)}replaced-{token}.jsonl.gz"
 
 
@@ -129,20 +129,24 @@ def folders(key: str) -> Iterator[str]:
 
 
 def started_dir(job: JobId) -> str:
-    """Return the folder that marks started runs, because Spark may stop a task halfway and report it as successful."""
+    """Return the folder with a mark for each started run of a task.
+
+    The driver needs the marks because Spark may stop a task halfway and report it as successful.
+    """
     return f"{job_dir(job)}started/"
 
 
 def is_record(path: str) -> bool:
-    """Check whether `path`, relative to the destination, is a job's record or one outside the folders of jobs.
+    """Check whether a file is ``_SUCCESS``, a log record, the record of a write id, or a job's ``job.json``.
 
-    The other files in a job's folder do not count.
+    Args:
+        path: relative to the destination.
     """
     return path == SUCCESS or path.startswith((LOG, WRITES)) or is_job_record(path)
 
 
 def is_job_record(key: str) -> bool:
-    """Check whether a key is the key of a job's record, at any destination."""
+    """Check whether `key` is the key of a job's record, at any destination."""
     job = job_of(key)
     return job is not None and key.endswith(job_record(job))
 
@@ -160,7 +164,7 @@ def is_hidden(path: str) -> bool:
 
 
 def is_safe_path(path: str) -> bool:
-    """Check whether `path` stays below the destination and no reader skips it."""
+    """Check whether `path` is below the destination and not hidden from readers."""
     segments = path.split("/")
     return all(segment not in ("", ".", "..") for segment in segments) and "\0" not in path and not is_hidden(path)
 

@@ -21,11 +21,11 @@ class Measure:
     """Measures one task attempt, job commit or job abort.
 
     Args:
-        ctx: the context to measure. After this call, use the attribute `ctx` instead of it.
+        ctx: the context whose store calls are to be measured. From then on, use the attribute `ctx` instead.
 
     Attributes:
         ctx: the same context, with a store whose calls are timed.
-        recorder: records further counts and times.
+        recorder: records counts and times that callers add themselves.
         stage_name: the last stage that was entered.
     """
 
@@ -48,7 +48,7 @@ class Measure:
         return self.recorder.snapshot()
 
     def metrics(self) -> dict[str, int]:
-        """Return the driver's metrics in the form that Hadoop uses: integers by name."""
+        """Return the measurements as Hadoop's metrics: a mapping from names to integers."""
         durations = self.recorder.snapshot().durations
         stages = {name: spent for name, spent in durations.items() if name.startswith(_STAGES)}
         return {

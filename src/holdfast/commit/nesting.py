@@ -35,7 +35,7 @@ _FEW = 10  # more than one, because a directory marker may be among the keys
 def is_first(ctx: CommitContext, view: LogView) -> bool:
     """Check whether the destination's log contains no commit yet.
 
-    Costs no request if a decision is visible; if none is, up to one request per log entry.
+    Costs no request if a decision is marked ``visible``; if none is, up to one request per log entry.
     """
     return not view.visible and not _has_commit(ctx, view)
 
@@ -110,7 +110,9 @@ def refuse_inner(ctx: CommitContext, folder: str) -> None:
 
 
 def refuse_part(ctx: CommitContext) -> None:
-    """Refuse to read a folder inside a destination, whose files lack the partition columns and may not all count.
+    """Refuse to read a folder inside a destination.
+
+    Its files lack the partition columns, and only the destination's log shows which of them count.
 
     Costs one listing of a few keys for each folder above.
 
@@ -136,7 +138,7 @@ def refuse_part(ctx: CommitContext) -> None:
 
 # --- above ------------------------------------------------------------------------------------------------------------
 def _above(ctx: CommitContext) -> list[str]:
-    """List the folders above whose readers see the destination."""
+    """List the folders above the destination, except those whose readers skip the destination."""
     above = (folder for folder in layout.folders(ctx.prefix) if folder != ctx.prefix)
     return [folder for folder in above if not layout.is_hidden(ctx.prefix[len(folder) :].rstrip("/"))]
 
@@ -203,7 +205,7 @@ def _has_commit(ctx: CommitContext, view: LogView) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outline:
-    """The part of a decision that this check needs; `two_phase` reads and writes complete decisions."""
+    """The part of a decision that the check for nested destinations needs; `two_phase` handles whole decisions."""
 
     seq: int
     token: str

@@ -1,4 +1,4 @@
-"""Define the records that protocols share, as frozen values. `codec` encodes, decodes and validates them."""
+"""Define the records that several protocols use, as frozen values. `codec` encodes, decodes and validates them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestRef:
-    """A reference to a manifest, with the digest of its bytes."""
+    """A reference to a manifest: its key, and the digest of its bytes."""
 
     key: str
     sha256: str
@@ -87,7 +87,7 @@ class TaskCommit:
         ref: reference to the attempt's manifest, for committers that send one in the message. In the papers' protocols
             the driver finds manifests by listing instead.
         inline: the manifest's bytes, compressed, if the manifest is small; this saves the driver a GET.
-        etag: etag of the manifest, for committers whose driver lists manifests to decide which one counts.
+        etag: etag of the stored manifest, for committers whose driver lists manifests to decide which one counts.
     """
 
     job: JobId
@@ -123,8 +123,8 @@ class JobRecord:
 
     Attributes:
         publication: ``upload`` or ``rename``: how the job's files become visible, for committers that support both.
-        base_seq: head of the decision log when the job started, for committers that keep a log. The job's decision can
-            only be a later entry.
+        base_seq: number of the newest log entry when the job started, for committers that keep a log. The job's
+            decision can only be a later entry.
         details: stored with the decision (schema, format); never secrets.
         job_attempt: number of the job attempt, counted from 0. In some protocols a later job attempt takes over the
             committed tasks of an earlier one.

@@ -1,7 +1,7 @@
 """Recover a destination: end every interrupted job of every committer (C9). Safe to run at any time.
 
 For jobs in the decision log, the log shows which ones to roll forward and which ones to abort. Committers without a log
-report the leftovers that they find below the destination, and which action is safe (paper 001, "Job Driver failure
+search the destination for leftover data of jobs, and report which action is safe (paper 001, "Job Driver failure
 during Job Commit" and "Cleaning up after complete job failure").
 """
 
@@ -45,7 +45,7 @@ def recover(
         older_than_s: spare undecided jobs that wrote something more recently. For jobs of the log this is only a
             courtesy: if a live job is aborted, it fails and corrupts nothing. For other jobs, nothing else prevents
             recovery from interfering with a live driver.
-        dry_run: only report.
+        dry_run: change nothing, and report what recovery would do.
         accept_damage: roll committed jobs forward even if some of their files are lost, and record the lost files;
             commit Hadoop jobs even if some of their tasks may be missing.
         foreign: how to end dead jobs of Hadoop's own committers; None to ignore them.

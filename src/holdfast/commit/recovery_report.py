@@ -11,7 +11,7 @@ __all__ = ["RecoveredJob", "RecoveryReport", "end_leftover", "is_quiet"]
 
 
 def is_quiet(active_at_s: float, now_s: float, older_than_s: float) -> bool:
-    """Check whether a job has been quiet for `older_than_s`; always true if that is zero, even if clocks differ."""
+    """Check whether a job has been quiet for `older_than_s`; always true for 0, even if clocks differ."""
     return older_than_s <= 0 or now_s - active_at_s >= older_than_s
 
 
@@ -23,9 +23,9 @@ class RecoveredJob:
         action: the action that recovery took; in a dry run, or if the job may be alive, the action that it would take.
         reason: why this action, in one sentence.
         files, uploads: how many files and uploads of the job were found, if they were counted.
-        lost: how many of its files or manifests are lost, if the damage was accepted.
+        lost: how many of the job's files or manifests are lost, if the damage was accepted.
         is_alive: whether the job wrote something so recently that recovery did nothing.
-        is_foreign: whether it is a job of Hadoop's own committers.
+        is_foreign: whether the job is one of Hadoop's own committers.
     """
 
     committer: str
@@ -49,7 +49,7 @@ class RecoveryReport:
             read, or a failed cleanup. Recovery did not change it, or can be run again.
         pending: one sentence for each decided job whose remaining work failed, saying why.
         uploads_aborted, folders_removed: how many leftovers of jobs that had already ended were removed.
-        notes: what could not be checked, one sentence each.
+        notes: one sentence for each check that was impossible.
     """
 
     jobs: list[RecoveredJob] = field(default_factory=list)
@@ -86,7 +86,7 @@ class RecoveryReport:
 
     @property
     def clean(self) -> bool:
-        """Return whether no job needs a person's attention."""
+        """Check whether the destination needs no person's attention."""
         return not self.damaged and not self.pending and not self.kept
 
     def _jobs(self, action: Action) -> list[str]:

@@ -55,7 +55,7 @@ def get_committer(name: str) -> Committer:
 
 
 def fitting_committers(capabilities: Capabilities) -> list[Committer]:
-    """List the committers that run on such a store with default settings; the default committer comes first."""
+    """List the committers that run with default settings on a store with these capabilities; the default one first."""
     return [committer for committer in COMMITTERS.values() if not committer.refusal(capabilities)]
 
 

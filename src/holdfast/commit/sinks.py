@@ -1,6 +1,7 @@
 """Write a task's bytes to hidden files: to parts of pending uploads, or to files in an attempt directory.
 
-A sink is written by one thread; slow store calls run in the background, so that encoding and uploading overlap.
+A sink is one of these files, open for writing by one thread. Slow store calls run in the background, so that encoding
+and uploading overlap.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ class FileSink(Protocol):
 
 
 class UploadGuard(Protocol):
-    """Announces uploads before they are started: see `holdfast.commit.intents`."""
+    """Announces uploads before they are started, so that cleanup can find them: see `holdfast.commit.intents`."""
 
     def enter(self, path: str) -> None:
-        """Block until an upload for `path` may be started."""
+        """Announce an upload to `path`, and block until it may be started."""
         ...
 
     def wait(self, path: str, size_bytes: int, work: Callable[[], object]) -> None:
-        """Run `work`, which holds `size_bytes` in memory, once an upload for `path` may start."""
+        """Run `work`, which holds `size_bytes` in memory, once an upload to `path` is announced and may start."""
         ...
 
 

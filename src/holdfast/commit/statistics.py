@@ -82,7 +82,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """Counters, gauges and durations. A sum adds up counters and durations; of two gauges it takes the second value."""
+    """Counters, gauges and durations. ``+`` adds counters and durations; of two gauges, the second counts."""
 
     counters: Mapping[str, int] = field(default_factory=dict)
     gauges: Mapping[str, int] = field(default_factory=dict)
@@ -98,11 +98,11 @@ class Statistics:
 
 
 NO_STATISTICS = Statistics()
-"""The empty sum."""
+"""Statistics of nothing: the start value of a sum."""
 
 
 class _Tally:
-    """A mutable duration. It adds up unrounded seconds, so that a thousand calls of 0.4 ms are 400 ms, not 0."""
+    """A mutable `Duration`. Adds up unrounded seconds, so that a thousand calls of 0.4 ms are 400 ms, not 0."""
 
     def __init__(self) -> None:
         self.count = self.failures = 0
@@ -124,7 +124,7 @@ class Recorder:
     """Collects statistics. Thread-safe.
 
     Args:
-        clock: its `elapsed_s` measures durations.
+        clock: measures durations, with `elapsed_s`.
     """
 
     def __init__(self, clock: Clock) -> None:

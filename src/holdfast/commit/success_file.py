@@ -76,7 +76,9 @@ def encode_report(report: JobReport) -> bytes:
 
 
 def read_success(ctx: CommitContext) -> SuccessReport | None:
-    """Read the report in ``_SUCCESS``; None if there is no file, empty if a classic committer wrote an empty file.
+    """Read the report in ``_SUCCESS``; None if there is no file, an empty mapping if the file is empty.
+
+    Hadoop's FileOutputCommitter writes an empty file.
 
     Raises:
         CorruptDataError: the file is not a report in this format.
@@ -109,7 +111,9 @@ def report_seq(report: SuccessReport | None) -> int:
 
 
 def write_success(ctx: CommitContext, report: JobReport, seq: int) -> None:
-    """Write ``_SUCCESS`` for decision `seq`, unless it describes a later one, which a slow helper must not undo (C6).
+    """Write ``_SUCCESS`` for decision `seq`, unless the file already describes a later decision (C6).
+
+    So a slow process that rolls an earlier decision forward does not replace the report of a later job.
 
     Requires: every file of the job is visible.
     """
@@ -136,7 +140,7 @@ def write_success(ctx: CommitContext, report: JobReport, seq: int) -> None:
 
 
 def _mode_over(ctx: CommitContext, key: str, seq: int, refused: str) -> PutMode | None:
-    """Return the mode that replaces the object at `key`; None if that object is a later decision's report.
+    """Return the put mode that replaces the report at `key`; None if the report is that of a later decision.
 
     Args:
         refused: the etag for which the store has just refused a put; empty if there is none.

@@ -56,7 +56,7 @@ class TaskSteps(Protocol):
         ...
 
     def open_file(self, scope: TaskScope, path: str) -> UploadSink | RenameSink:
-        """Open a sink for the target `path`, relative to the destination."""
+        """Open a sink, a hidden file to write to, whose target is `path`, relative to the destination."""
         ...
 
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:

@@ -49,7 +49,7 @@ def inline_record(ctx: CommitContext, data: bytes) -> bytes | None:
 
 
 def totals_of(files: tuple[FileEntry, ...]) -> Totals:
-    """Count an attempt's files, bytes and rows."""
+    """Return the numbers of an attempt's files, bytes and rows."""
     totals = Totals()
     for file in files:
         totals += Totals(files=1, size_bytes=file.size_bytes, rows=file.rows)
@@ -62,7 +62,7 @@ def report_task(owner: FileOwner, files: tuple[FileEntry, ...]) -> TaskCommit:
 
 
 def reported_totals(commits: Sequence[TaskCommit]) -> Totals:
-    """Return the sum of the totals that tasks reported. Use it only for reports, never for a decision."""
+    """Return the sum of the totals that tasks reported. Use this sum only for reports, never for a decision."""
     totals = Totals()
     for commit in commits:
         totals += commit.totals

@@ -1,4 +1,4 @@
-"""Write text to a file that an error discards."""
+"""Write text to a file that is discarded if an error occurs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Discardable", "TextFile"]
 
 @runtime_checkable
 class Discardable(Protocol):
-    """A file that can be discarded, so that it does not count."""
+    """A file that can be discarded instead of published, so that no reader ever sees it."""
 
     def discard(self) -> None:
         """Discard the file and close it. No-op after `close`."""
@@ -18,9 +18,9 @@ class Discardable(Protocol):
 
 
 class TextFile(io.TextIOWrapper):
-    """A text file over a binary one; leaving a ``with`` block with an error discards the file.
+    """A text file that wraps a binary file; leaving a ``with`` block with an error discards the file.
 
-    `io.TextIOWrapper` itself closes the binary file then, and an incomplete file would count.
+    In that case, `io.TextIOWrapper` alone would close the binary file, and the incomplete file could be published.
     """
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:

@@ -50,7 +50,7 @@ class PendingUpload:
     Attributes:
         path: the path to which the file is being uploaded, relative to the url.
         job: the job's id; empty if another tool started the upload.
-        committer: the job's committer; empty if it is not known.
+        committer: the committer of the job; empty if it is unknown.
     """
 
     upload: UploadInfo
@@ -68,7 +68,7 @@ def find_pending(ctx: CommitContext) -> tuple[list[PendingUpload], str]:
     the job's destination.
 
     Returns:
-        The uploads, and a sentence that says what the list may lack (empty if the list is complete).
+        The uploads, and a sentence that says which uploads the list may lack (empty if the list is complete).
 
     Raises:
         UnsupportedError: the store has no multipart uploads.
@@ -123,13 +123,13 @@ class _Owners:
 
 
 def _two_phase_jobs(upload: UploadInfo, announcers: Mapping[str, set[JobId]]) -> Collection[JobId]:
-    """Return the `two_phase` jobs that may own an upload: the job in its key or, if none, those that announced it."""
+    """Return the `two_phase` jobs that may own an upload: the job in its key, or else all jobs that announced it."""
     job = job_of(upload.key)
     return announcers.get(upload.key, ()) if job is None else (job,)
 
 
 def _leftovers(ctx: CommitContext) -> dict[str, Leftover]:
-    """Find the jobs of committers without a log, by id; only their leftovers show that these jobs exist."""
+    """Map job ids to the leftover data of jobs whose committers keep no log; nothing else shows these jobs."""
     found: dict[str, Leftover] = {}
     for committer in COMMITTERS.values():
         try:

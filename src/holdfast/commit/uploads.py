@@ -20,7 +20,7 @@ ATTEMPT_METADATA = "holdfast-attempt"
 
 
 def is_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | None = None) -> bool:
-    """Check whether the file is at its target, by size and, if the store supports metadata, by the attempt's id.
+    """Check whether a file is at its target, by size and, if the store supports metadata, by the attempt's id.
 
     For a renamed file whose name the caller chose, also check that the file at the target is the one from the source.
 
@@ -50,8 +50,9 @@ def is_published(ctx: CommitContext, file: FileEntry, written_by: AttemptId | No
 def settle(ctx: CommitContext, file: FileEntry, publish: Callable[[], object], is_there: Callable[[], bool]) -> bool:
     """Publish a file, resolve lost replies, and return whether the file is visible.
 
-    If a reply was lost, or another process was faster, the next try finds nothing to publish, and `is_there` then shows
-    the outcome. The answer to a repeated completion is not enough: servers answer it with 200, 404 or 500.
+    If a reply was lost, or another process has published the file, the next call of `publish` raises `NotFoundError`,
+    and `is_there` then shows the outcome. The response to a repeated completion does not show it: servers respond with
+    200, 404 or 500.
     """
     for attempt in range(3):
         if attempt:

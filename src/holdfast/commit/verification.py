@@ -27,7 +27,7 @@ class VerifyReport:
     """The result of `verify`.
 
     Attributes:
-        problems: one sentence for each problem; empty if the destination is verified.
+        problems: one sentence for each problem; empty if there are none.
         notes: one sentence for each fact that is not a problem but worth knowing.
         totals: number and bytes of the visible files; rows are not counted.
         jobs: how many committed jobs were checked.

@@ -1,4 +1,4 @@
-"""Look up the outcome of one call of a write by the call's token, for every committer."""
+"""Look up the outcome of a write by its token, for every committer. Each call of a write has its own token."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _TOKEN = re.compile(r"[0-9a-f]{12}")
 
 
 class JobIds:
-    """Ids for the process that starts a write's job, whose id then ends in the write's token.
+    """A source of ids that makes the job id of a write end in the write's token.
 
-    So the leftovers of a write can be found even if its committer stores no record of the job.
+    So the leftover data of a write can be found by file names even if the committer stores no record of the job.
 
     Args:
         token: the write's token; ignored unless it is twelve hexadecimal digits.
@@ -43,12 +43,12 @@ class JobIds:
         self._ids = ids
 
     def token(self) -> str:
-        """Return the write's token on the first call, then other tokens."""
+        """On the first call, return the token of the write; on later calls, return tokens from `ids`."""
         return self._first.pop() if self._first else self._ids.token()
 
 
 def is_job_of(job: str, token: str) -> bool:
-    """Check whether a job's id ends in the write's token; for jobs without a record that contains the token."""
+    """Check whether a job id ends in the token of a write. Use this if no record of the job contains the token."""
     return is_job_id(job) and job.endswith(f"-{token}")
 
 
@@ -107,7 +107,7 @@ def _in_report(ctx: CommitContext, token: str) -> JobOutcome | None:
 
 
 def find_files(ctx: CommitContext, token: str) -> JobOutcome | None:
-    """Find the visible files of a write by the job id in their names; for writes without log entry and ``_SUCCESS``.
+    """Find a write's visible files by the job id in their names, for a write without log entry and ``_SUCCESS``.
 
     Guarantee: never returns files of a write with another token.
     """

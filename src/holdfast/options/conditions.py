@@ -17,7 +17,7 @@ OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in")
 
 @dataclass(frozen=True)
 class Condition:
-    """``column operator value``. A null in the column does not meet any condition, and NaN meets only ``!=``."""
+    """The condition ``column operator value``. A null does not meet any condition, and NaN meets only ``!=``."""
 
     column: str
     operator: str
@@ -62,7 +62,7 @@ def conditions_text(conditions: Sequence[object]) -> str:
 
 
 def _plain(value: object) -> object:
-    """Convert a value that JSON cannot express; refuse other types, whose text would be compared as a string."""
+    """Convert a value that JSON cannot express to text; refuse types whose text would be compared as a string."""
     if isinstance(value, set | frozenset):
         return list(value)
     if isinstance(value, datetime.date | datetime.time | Decimal):

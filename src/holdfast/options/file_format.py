@@ -17,8 +17,8 @@ __all__ = ["FormatRequest"]
 class FormatRequest:
     """A file format by name, with its options as strings.
 
-    Only the strings travel between processes. Each process parses the strings when it first needs the options: a
-    process that only passes them on, such as one that commits a job, never loads the format.
+    Only the strings are sent to other processes. Each process parses them when it first needs the options: a process
+    that only passes the strings on, such as one that commits a job, never loads the format.
 
     Attributes:
         name: the format's name.
@@ -30,7 +30,7 @@ class FormatRequest:
 
     @property
     def file_format(self) -> FileFormat[Any]:
-        """The format itself."""
+        """The format with this name."""
         return get_format(self.name)
 
     @property

@@ -24,7 +24,7 @@ class GivenOption:
 
     Attributes:
         name: the option's name in lower case, without underscores.
-        text: its value; not part of the repr, since it may be a secret.
+        text: the option's value; not part of the repr, since it may be a secret.
         spelled: the name as the caller wrote it; for a keyword argument, the keyword.
     """
 
@@ -34,7 +34,7 @@ class GivenOption:
 
     @classmethod
     def of(cls, name: str, text: str, spelled: str) -> GivenOption:
-        """Build an option. Names match in any case, and in snake case."""
+        """Build an option. Its name may be in any case, or in snake case."""
         return cls(name.replace("_", "").lower(), text, spelled)
 
 
@@ -72,7 +72,7 @@ class GivenOptions:
 
     @property
     def rest(self) -> dict[str, str]:
-        """The options that are not known, by lower-case name: those of the file format, or mistakes."""
+        """The options that are not in `known`, by lower-case name: options of the file format, or mistakes."""
         return {name: one.text for name, one in self._rest.items()}
 
     def learn(self, names: Iterable[str]) -> None:

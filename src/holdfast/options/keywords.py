@@ -1,7 +1,7 @@
-"""Turn the keywords and options of a Python call into options, as Spark and the parsers take them.
+"""Convert the keywords and options of a Python call into the options that Spark and the parsers take.
 
-A keyword that is left out gives no option, whatever its default. A value that is given twice, for example as a keyword
-and as an option, must be the same both times: `GivenOptions` checks this after parsing.
+A keyword that is left out sets no option, even if the keyword has a default. A value that is given twice, for example
+as a keyword and as an option, must be the same both times: `GivenOptions` checks this after parsing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
     "with_absolute_paths",
 ]
 
-# For each mode: whether Spark's own mode is overwrite, and the option with its value that expresses the rest.
+# For each mode: whether Spark's own mode is overwrite, and the name and value of the option that refines Spark's mode.
 _MODES: Mapping[str, tuple[bool, str, str]] = {
     "append": (False, "ifExists", "append"),
     "overwrite": (True, "", ""),
@@ -62,7 +62,7 @@ def from_url(url: object, keyword: str = "url") -> list[GivenOption]:
     """Build the option for the destination, given as text or as a local path object.
 
     Raises:
-        InvalidRequestError: it is neither.
+        InvalidRequestError: `url` is neither.
     """
     if isinstance(url, os.PathLike):
         text = os.fspath(url)
@@ -75,7 +75,7 @@ def from_url(url: object, keyword: str = "url") -> list[GivenOption]:
 
 
 def from_mode(mode: object, keyword: str = "mode") -> tuple[bool, list[GivenOption]]:
-    """Return whether a write overwrites, and the option that expresses the rest of its mode; None means append.
+    """Convert a mode into Spark's overwrite flag and the option that refines the flag; None means append.
 
     Raises:
         InvalidRequestError: the mode is unknown.
@@ -143,10 +143,10 @@ def join_columns(names: Sequence[str]) -> str:
 
 
 def as_flag(value: object, keyword: str) -> bool:
-    """Return a keyword's value if it is True or False; ``"false"`` would otherwise count as true.
+    """Return a keyword's value, which must be True or False: as a flag, the string ``"false"`` would count as true.
 
     Raises:
-        InvalidRequestError: it is neither.
+        InvalidRequestError: the value is neither.
     """
     if not isinstance(value, bool):
         raise InvalidRequestError("expected True or False: pass one of them", option=keyword, value=value)
@@ -199,7 +199,7 @@ def with_absolute_paths(given: Iterable[GivenOption]) -> list[GivenOption]:
 
 
 def to_strings(given: Iterable[GivenOption]) -> dict[str, str]:
-    """Return options as strings for Spark. Parse the options before, because parsing refuses contradictory ones."""
+    """Return options as strings for Spark. Parse the options first, because parsing refuses contradictory ones."""
     strings: dict[str, str] = {}
     for one in given:
         strings.setdefault(one.name, one.text)

@@ -1,4 +1,4 @@
-"""Parse where data is and how to reach it."""
+"""Parse the options that say where data is and how to reach it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ LOCATION_KEYS = ("path", "threads", *(spec.name for provider in BUILT_IN for spe
 
 @dataclass(frozen=True, kw_only=True)
 class LocationOptions:
-    """Where data is and how to reach it.
+    """The parsed options that say where data is and how to reach it.
 
     Attributes:
         url: the destination, as the user wrote it.
-        store_options: how to reach the stores; their repr shows no secret.
+        store_options: how to reach the stores; the repr of these options shows no secret.
         threads: number of concurrent calls to the store from the driver; 32 threads send as many requests as one Python
             process can sign.
     """
@@ -52,7 +52,9 @@ class LocationOptions:
 
 
 def given_options(options: OptionSource, known: Sequence[str]) -> GivenOptions:
-    """Collect the options of a call that takes the `known` ones and those of the stores that its URLs name.
+    """Collect the options of a call.
+
+    Valid options are those in `known`, and those of the stores that the call's URLs name.
 
     Raises:
         InvalidRequestError: see `GivenOptions`.

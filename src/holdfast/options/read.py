@@ -34,7 +34,7 @@ class ReadOptions:
     """The parsed options of a read.
 
     Attributes:
-        store: where the data to read is.
+        store: the location of the data to read.
         file_format: None means the format in the newest log entry, or, without one, the format that the file names
             imply.
         format_options: the format's options as strings, which are parsed once the format is known.
@@ -45,7 +45,7 @@ class ReadOptions:
         push_filters: let Spark narrow the scan by a query's own conditions; only for a DataFrame that is used once.
         reader: ``native`` for Spark's own reader, ``python`` for Holdfast's, or ``auto`` for Spark's own where it reads
             the same rows.
-        split_size_bytes: approximate amount that a task reads; 128 MiB is Spark's own
+        split_size_bytes: approximate number of bytes that a task reads; 128 MiB is Spark's own
             ``spark.sql.files.maxPartitionBytes``.
     """
 

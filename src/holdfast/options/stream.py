@@ -1,4 +1,4 @@
-"""Parse the options of a stream's writes."""
+"""Parse the options with which a stream writes to a destination."""
 
 from __future__ import annotations
 

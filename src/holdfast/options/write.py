@@ -56,7 +56,7 @@ class WriteOptions:
         committer: name of the committer.
         mode: what to do with existing data.
         partition_by: columns that become directories, as the user spelled them.
-        max_records_per_file: exact limit; None for no limit.
+        max_records_per_file: the most rows in one file; None for no limit.
         target_file_size_bytes: approximate size at which a new file is started; None for no limit.
         settings: the settings of the commit.
         write_id: the caller's own id for the write: at most one job is committed under it, however often the write is
@@ -107,7 +107,7 @@ class WriteRequest:
 
 
 def parse_write_request(given: Sequence[GivenOption], overwrite: bool) -> WriteRequest:
-    """Parse the options of a call, and keep the strings for Spark.
+    """Parse the options of a call, and store the strings for Spark with them.
 
     Raises:
         InvalidRequestError: see `parse_write_options`.

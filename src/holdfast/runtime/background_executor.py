@@ -15,12 +15,12 @@ class BackgroundExecutor(Protocol):
     def submit(self, work: Callable[[], object]) -> None:
         """Run `work`, and block while too many calls are in flight.
 
-        Raises the first error of any earlier call, each time: a caller that ignores it once still learns of it later.
+        Once a call has failed, every `submit` raises the first error, so that a caller cannot overlook it.
         """
         ...
 
     def drain(self) -> None:
-        """Wait until every submitted call has ended. Raises the first error of any call, each time."""
+        """Wait until every submitted call has ended. Once a call has failed, every `drain` raises the first error."""
         ...
 
     def close(self) -> None:

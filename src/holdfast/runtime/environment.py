@@ -1,4 +1,4 @@
-"""Bundle everything that code needs from its surroundings: time, random tokens, threads and seeded random numbers."""
+"""Bundle the services that code must not get from the system itself: time, tokens, threads and random numbers."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Runner(Protocol):
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield ``function(item)`` for each item, lazily.
 
-        Guarantee: items are taken only as results are consumed (bounded memory). The first error ends the run: no
+        Guarantee: items are taken only as results are consumed, so memory is bounded. The first error ends the run: no
         further item is started, items in flight are waited for, and the error is raised. No thread outlives the
         iterator, even if the iterator is abandoned.
         """
@@ -52,7 +52,8 @@ class ThreadRunner:
 
     Args:
         threads: how many items run at the same time; at most twice as many are taken from the iterable in advance.
-        background_threads: threads of a background executor; few, because each waiting call may hold an upload part.
+        background_threads: number of threads of a background executor; small, because each waiting call may hold an
+            upload part in memory.
     """
 
     threads: int = 32

@@ -1,6 +1,6 @@
-"""Simulate time and ids: they are the same in every run.
+"""Simulate clocks and ids that return the same values in every run, for tests and simulated worlds.
 
-For tests and simulated worlds. Nothing in this module really waits.
+Nothing in this module really waits.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _lock = threading.Lock()
 
 
 def find_upload_listing(store: ObjectStore, below: str) -> UploadListing:
-    """Return how the store lists pending uploads: from its capabilities, from the cache, or by a probe.
+    """Return how the store lists pending uploads, according to its capabilities, the cache or a probe.
 
     Guarantee: makes no request if the capabilities contain the answer, or if this process has probed the server before.
     In all other cases, it starts an upload without parts at a temporary key, lists it and aborts it: four or five
@@ -68,7 +68,7 @@ def find_upload_listing(store: ObjectStore, below: str) -> UploadListing:
 
 
 def upload_key(below: str) -> str:
-    """Return the key that `find_upload_listing` probes: always the same, so that leftover uploads can be found."""
+    """Return the key at which `find_upload_listing` starts its upload: always the same, so that leftovers are found."""
     return f"{below}probe/upload"
 
 
@@ -92,12 +92,12 @@ def _try_upload_listing(store: MultipartStore, key: str) -> UploadListing:
 def heeds_conditions(store: ObjectStore, below: str, ids: Ids) -> bool:
     """Check whether the store honors conditional writes: by its capabilities, or by a probe at a temporary key.
 
-    A server that honors them may still let two of several concurrent writers succeed: only races reveal that
-    (`stores.conformance`).
+    A server that honors conditions may still let two of several concurrent writers succeed. Only races between writers
+    reveal this (`stores.conformance`).
 
     Args:
         below: the directory for the probe; ends in ``/`` or is empty.
-        ids: names the temporary key.
+        ids: supplies the name of the temporary key.
 
     Crash: an object of a few bytes remains below `below`.
     """
@@ -117,7 +117,7 @@ def refuses_second_create(store: ObjectStore, key: str, data: bytes) -> bool:
 
     Args:
         key: the key of an existing object.
-        data: the object's content, so that a store that ignores the condition writes the same bytes again.
+        data: the object's content. A store that ignores the condition then writes the same bytes again.
     """
     try:
         store.put(key, data, Create())

@@ -1,9 +1,9 @@
 """Describe a kind of store: its URL schemes, its options and how to open it.
 
-A `StoreProvider` is all that the rest of Holdfast knows about a kind of store. The built-in ones are listed in
-`holdfast.stores.registry`; other packages register theirs as an entry point. This module imports no store, so that a
-program can parse URLs and options before it imports one. Every command of Holdfast imports it to learn its flags, so
-small values are named tuples: defining a named tuple takes 40 µs, and a dataclass 1 ms.
+A `StoreProvider` is all that the rest of Holdfast knows about a kind of store. The built-in providers are listed in
+`holdfast.stores.registry`; other packages register theirs as entry points. This module imports no store, so that a
+program can parse URLs and options before it imports a store. Every command of Holdfast imports this module to learn its
+flags, so small values are named tuples: defining a named tuple takes 40 µs, and a dataclass 1 ms.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ class CommandFlag(NamedTuple):
     """A flag of Holdfast's commands that sets an option of a store, or an environment variable.
 
     Attributes:
-        flag: such as ``--endpoint-url``.
+        flag: the flag itself, such as ``--endpoint-url``.
         help: one sentence for ``--help``.
         metavar: placeholder of the value in ``--help``; empty for click's default.
-        option: name of the option that it sets; empty if it sets `variable`.
-        variable: environment variable that it sets for this process and those that it starts.
-        prepare: checks the value and returns the one to pass on; raises `InvalidRequestError`.
+        option: name of the option that the flag sets; empty if it sets `variable`.
+        variable: environment variable that the flag sets for this process and its child processes.
+        prepare: checks the value and returns the value to pass on; raises `InvalidRequestError`.
     """
 
     flag: str
@@ -84,8 +84,8 @@ class HadoopFileSystem(NamedTuple):
         scheme: the scheme of its URLs, such as ``s3a``.
         settings: Hadoop settings through which users configure it, such as ``fs.s3a.…``; empty if it needs none.
         package: the JAR that contains it; empty if it is part of Hadoop.
-        fail_fast: returns, for a `Location.root`, settings that make a trial connection to that store give up soon;
-            None if no trial is needed because the file system uses no network.
+        fail_fast: called with a `Location.root`; returns settings with which a trial connection to that store gives up
+            soon. None if no trial is needed because the file system uses no network.
     """
 
     scheme: str
@@ -116,12 +116,12 @@ class StoreProvider:
     """One kind of store.
 
     Attributes:
-        schemes: its URL schemes in lower case; the first is the canonical one.
+        schemes: the URL schemes in lower case; the first is the canonical one.
         open: opens the store that holds a location. Makes no request: a missing bucket is reported by the first call to
             the store.
         locate: parses what follows ``scheme://``; raises `InvalidRequestError`, whose variables never contain
             credentials. The default takes everything up to the first slash as the root.
-        options: its options class; `StoreOptions` itself if the store has no options.
+        options: the class of the store's options; `StoreOptions` itself if the store has no options.
         specs: the options that users may give as strings.
         flags: the options that Holdfast's commands take as flags; only built-in providers have any.
         hadoop: Hadoop's file system for the same data; None if Hadoop has none.

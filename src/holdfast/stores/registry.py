@@ -61,7 +61,7 @@ def find_provider(scheme: str) -> StoreProvider:
 
     Raises:
         InvalidRequestError: no package provides the scheme; the message suggests the nearest one.
-        UnsupportedError: a package provides it, but its provider cannot be used.
+        UnsupportedError: a package provides the scheme, but its provider cannot be used.
     """
     known = _by_scheme.get(scheme)
     if known is not None:
@@ -116,7 +116,7 @@ def _unknown_scheme(scheme: str) -> InvalidRequestError:
 
 
 def providers_for(urls: Iterable[str]) -> tuple[StoreProvider, ...]:
-    """Return the providers whose options a call accepts: the built-in ones and those of its URLs.
+    """Return the providers whose options a call accepts: the built-in providers and those of the call's URLs.
 
     One call can use several stores: one for its destination, one for a shared directory, and one for reports.
 
@@ -149,7 +149,7 @@ def has_provider(scheme: str) -> bool:
 
 # --- options ----------------------------------------------------------------------------------------------------------
 def options_of(provider: StoreProvider, given: Iterable[StoreOptions]) -> StoreOptions:
-    """Return the one of the given options that belongs to a provider, or the provider's defaults."""
+    """Return the entry of `given` that has the provider's options class; if there is none, the provider's defaults."""
     return next((one for one in given if type(one) is provider.options), None) or provider.options()
 
 
@@ -159,7 +159,7 @@ def take_store_options(
     """Build the options of each provider for which at least one option was given.
 
     Args:
-        take: returns the parsed value of an option, None if it was not given.
+        take: returns the parsed value of an option, or None if the option was not given.
 
     Raises:
         InvalidRequestError: the options of a provider contradict each other.
@@ -205,7 +205,7 @@ def _parsed(spec: OptionSpec, text: str | None) -> object | None:
 
 
 def invalid_value(option: str, text: str, *, secret: bool) -> InvalidRequestError:
-    """Return the error for a value whose parser does not say what is wrong with it."""
+    """Return the error for an option value whose parser does not say what is wrong with the value."""
     shown = {} if secret else {"value": text}
     return InvalidRequestError(
         "the value of an option is invalid: see the documentation of its store", option=option, **shown

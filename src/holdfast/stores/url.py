@@ -45,7 +45,7 @@ class Destination:
     url: str
 
     def key(self, relative: str) -> str:
-        """Return the key of a name below the destination; for ``""`` the prefix that lists everything below it."""
+        """Return the key of a name below the destination; for ``""``, the prefix of all keys below the destination."""
         return f"{self.prefix}/{relative}" if self.prefix else relative
 
 
@@ -54,11 +54,12 @@ def open_destination(url: str, store_options: Iterable[StoreOptions] = ()) -> De
 
     Args:
         url: see the top of this module. Percent signs, spaces, ``+``, ``#`` and ``?`` are literal.
-        store_options: how to reach stores; each store takes its own, or its defaults.
+        store_options: how to reach the stores; each store uses the entry of its own type, or its defaults if there is
+            none.
 
     Raises:
         InvalidRequestError: the URL is invalid; the message suggests a correction and never repeats credentials.
-        UnsupportedError: the package that provides its scheme cannot be used.
+        UnsupportedError: the package that provides the URL's scheme cannot be used.
     """
     provider, location = locate(url)
     store = provider.open(location, options_of(provider, store_options))
@@ -116,7 +117,7 @@ def _without_credentials(url: str) -> str:
 
 
 def _why_no_path(url: str) -> str:
-    """Say why a string without ``scheme://`` is not a path either; empty if it is one."""
+    """Return the reason why a string without ``scheme://`` is not a path either; empty if it is a path."""
     scheme = url.partition(":")[0].lower()
     if any(scheme in provider.schemes for provider in BUILT_IN if provider is not LOCAL):
         return f"two slashes must follow the scheme: write {scheme}://bucket/key"

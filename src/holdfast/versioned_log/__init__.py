@@ -1,7 +1,8 @@
 """Store numbered records, each created only once, in an object store: a log whose order is the same for all writers.
 
-The log does not interpret its entries. `records` creates a record if it is absent and resolves lost replies, `view` is
-the log as one listing shows it, and `log` reads, appends, searches and trims.
+The log does not interpret its entries. A *mark* is a record that shows how far the work of an entry has progressed:
+``visible`` or ``done``. An entry is unfinished until it is marked ``done``. `records` creates a record if it is absent
+and resolves lost replies, `view` is the log as one listing shows it, and `log` reads, appends, searches and trims.
 
 Example::
 

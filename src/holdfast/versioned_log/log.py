@@ -68,10 +68,10 @@ class VersionedLog(Generic[E]):
     def read(self) -> LogView:
         """List the log.
 
-        Guarantee: an entry counts as removed only if it really is. A listing is not a snapshot, least of all on a file
-        system: it may show an entry but not an earlier one, if both were created during the listing. So the log looks
-        up each missing number separately. Entries are created in order, so if one does not exist but a later one does,
-        the missing one has been removed.
+        Guarantee: an entry counts as removed only if it really has been removed. A listing is not a snapshot, least of
+        all on a file system: it may show an entry but not an earlier one, if both were created during the listing. So
+        the log looks up each missing number separately. Entries are created in order, so if one does not exist but a
+        later one does, the missing one has been removed.
 
         Raises:
             CorruptDataError: the folder contains a file that is not a record.
@@ -110,7 +110,7 @@ class VersionedLog(Generic[E]):
         return oldest, head
 
     def _is_out_of_order(self, seq: int) -> bool:
-        """Check whether the next entry names another predecessor: an earlier entry with this number, since trimmed."""
+        """Check whether the next entry names a different predecessor, which had this number and was trimmed."""
         try:
             return self.entry(seq + 1).after != self.entry(seq).token
         except (NotFoundError, CorruptDataError):
@@ -141,7 +141,7 @@ class VersionedLog(Generic[E]):
         Guarantee: None is returned only after every retained entry above `after` has been searched.
 
         Raises:
-            LogRemovedError: the log ends before `after`.
+            LogRemovedError: the log ends before entry `after`, so entries were removed.
             LogTrimmedError: no retained entry matches, and the log does not reach back to `after`: a matching entry may
                 have been trimmed.
         """
@@ -173,7 +173,8 @@ class VersionedLog(Generic[E]):
         Args:
             data: `entry` as bytes that `decode` understands. They contain the token, so no other entry has the same
                 bytes.
-            is_same: returns whether another entry belongs to the same unit of work as `entry`.
+            is_same: returns whether the entry that it receives belongs to the same unit of work (for Holdfast: the same
+                job) as `entry`.
 
         Raises:
             LogRemovedError, LogTrimmedError: either `entry` was created too late and is ignored, or it is valid and has
@@ -231,7 +232,7 @@ class VersionedLog(Generic[E]):
 
 
 def _first_in_order(entries: Iterable[E], matches: Callable[[E], bool]) -> E | None:
-    """Return the newest matching entry, ignoring any that the entry after it does not name as its predecessor.
+    """Return the newest matching entry; ignore entries that the next entry does not name as its predecessor.
 
     Args:
         entries: the entries, newest first.

@@ -1,4 +1,4 @@
-"""Represent a log as one listing shows it."""
+"""Represent the state of a log that one listing shows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["LogView", "record_name"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogView:
-    """A log at one moment.
+    """The state of a log at one moment.
 
     Attributes:
         oldest: number of the first retained entry, 1 for an empty log. All entries from `oldest` to `head` exist.

@@ -4,9 +4,10 @@
     _temporary/<job attempt>/<task>/<path>                   committed by the task; v1 only
     _temporary/0/job_<job>.<committer>.json                  from the start to the end of the job
 
-The last path, the job's record, is Holdfast's own. It replaces the job attempt's directory that Hadoop creates, because
-object stores have no directories. The record is deleted right after ``_SUCCESS`` is written. A job without a record is
-over: if its attempts still write, recovery does not mistake their files for those of a dead job.
+A *job attempt* is one start of the job's driver, numbered from 0. The last path, the job's record, is Holdfast's own.
+It replaces the job attempt's directory that Hadoop creates, because object stores have no directories. The record is
+deleted right after ``_SUCCESS`` is written. A job without a record is over: if its attempts still write, recovery does
+not mistake their files for those of a dead job.
 
 Source: paper 000, III.B; paper 001, "Hadoop MR Commit algorithm 1".
 """
@@ -76,7 +77,7 @@ def start_file_job(
 
 
 def job_attempt_dir(job_attempt: int) -> str:
-    """Return the directory of a job attempt. It does not name the job, because a destination may have only one job."""
+    """Return the directory of a job attempt. It does not name the job: jobs must run one at a time."""
     return f"{TEMPORARY}/{job_attempt}"
 
 
@@ -99,7 +100,7 @@ def require_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, writte
     """Check whether the attempt has anything to commit (``needsTaskCommit``).
 
     Args:
-        written: how many files the attempt reports to have written.
+        written: how many files the attempt has written, according to its own count.
 
     Raises:
         NotFoundError: the attempt wrote files that no longer exist, because the job ended or another job cleaned up

@@ -37,7 +37,7 @@ class _FileJob:
         records: paths of the job's records.
         directories: the directories of the job's tasks and attempts, relative to the destination.
         committed: those of `directories` that a task committed.
-        unattributed: whether any file has a name without the job's id.
+        unattributed: whether the name of any of the job's files lacks the job's id.
     """
 
     committer: str = ""
@@ -166,7 +166,7 @@ def _finish(ctx: CommitContext, job: JobId, found: _FileJob, action: Action) -> 
 
 
 def _is_still(ctx: CommitContext, job: JobId, found: _FileJob, expected: Action) -> bool:
-    """Check whether a recovery action is still necessary and right: the job may have made progress."""
+    """Check whether the job still needs the recovery action `expected`: it may have made progress meanwhile."""
     again = next((one for one in file_leftovers(ctx, committer=found.committer) if one.job == job), None)
     if again is not None and again.action is not expected:
         raise ConflictError("the job has made progress: run recover again", job=job, found=again.reason)

@@ -5,15 +5,15 @@ These guarantees do not hold, as the papers describe:
 - C1: if an attempt dies or hangs while its commit replaces an earlier attempt's directory, that directory is already
   deleted, at least in part. If the job commits then, the task's output is missing, and nothing reports this.
 - C4: files appear one after the other during the job commit; a job commit that dies leaves some of them visible.
-- C3: if two attempts at a task commit, the later commit counts, no matter which attempt the driver accepted, and even
-  if it happens during the job commit.
+- C3: if two attempts of one task both commit, the later commit counts, no matter which attempt the driver accepted, and
+  even if it happens during the job commit.
 - C5, C6: files that a failed job commit has merged stay visible. If an attempt commits after its job has ended, it
   leaves a directory that the next job in the destination mistakes for its own.
 - C7: a job merges and then deletes everything below ``_temporary``, including the work of other jobs.
 - C9: a job that died before its job commit can be recovered (`recover_v1_task`); a job that died during its job commit
   cannot be completed.
 
-On a store that moves a directory file by file, two attempts that commit at the same moment can mix (C2).
+On a store that moves a directory file by file, the files of two attempts that commit at the same moment can mix (C2).
 
 Sources: paper 000, III.B; paper 001, "Hadoop MR Commit algorithm 1".
 """
@@ -79,7 +79,7 @@ def commit_v1_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, writ
     to commit (scenario 7).
 
     Args:
-        written: how many files the attempt reports to have written.
+        written: how many files the attempt has written, according to its own count.
 
     Raises:
         NotFoundError: the attempt wrote files, but they do not exist.
@@ -104,7 +104,7 @@ def list_v1_tasks(ctx: CommitContext, job: JobRecord) -> Iterator[str]:
 
 # --- recovery ---------------------------------------------------------------------------------------------------------
 def next_attempt(job: JobRecord) -> JobRecord:
-    """Return the record for the next attempt at a job whose driver died. Committed tasks need not run again."""
+    """Return the record of the next job attempt, after the driver died. Committed tasks need not run again."""
     return replace(job, job_attempt=job.job_attempt + 1)
 
 

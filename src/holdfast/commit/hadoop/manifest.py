@@ -76,7 +76,7 @@ class ManifestDir:
 
     Attributes:
         path: relative to the destination; empty for the destination itself.
-        level: depth below the attempt's directory.
+        level: depth of the directory below the attempt's directory.
     """
 
     path: str

@@ -82,7 +82,7 @@ class Etags(enum.Enum):
 class PendingPart:
     """A part of an upload, with its checksum if the store returned one; `size_bytes` is 0 if unknown.
 
-    The etag has no quotes here; on the wire and in Hadoop's records it does.
+    The etag is stored here without the quotes that S3's replies and Hadoop's records put around it.
     """
 
     etag: str
@@ -100,7 +100,7 @@ class SinglePending:
         parts: the upload's parts, starting with part 1.
         uri: URI of the path that the program wrote to; informational only.
         created_ms, saved_ms: when the upload and the record were created, in milliseconds since the epoch.
-        date: the same time in human-readable form.
+        date: the creation time in human-readable form.
         job_id, task_id: the owner; empty in records that Hadoop's filesystem writes, because it knows neither.
         text: free-form notes.
         filename: path of the record itself; informational only.

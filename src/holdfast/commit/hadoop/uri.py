@@ -27,7 +27,7 @@ def _store(scheme: str, authority: str | None) -> tuple[str, str]:
 
 
 def _split_url(url: str) -> tuple[tuple[str, str], str]:
-    """Split a URL of Holdfast's into (store, path without a trailing slash)."""
+    """Split one of Holdfast's URLs into (store, path without a trailing slash)."""
     if (found := _URL.fullmatch(url)) is None:
         raise BadFieldError(f"the destination is not a url: {url!r}")
     return _store(found[1], found[2]), found[3].rstrip("/")
@@ -59,7 +59,9 @@ def check_uri(uri: str) -> None:
 
 
 def path_below(uri: str, url: str) -> str:
-    """Return the decoded path of `uri` relative to the destination `url`; empty if they are equal. Check nothing else.
+    """Return the decoded path of `uri` relative to the destination `url`; empty if they are equal.
+
+    The path itself is not checked.
 
     Raises:
         BadFieldError, ValueError: `uri` is not a URI, or belongs to another destination.

@@ -6,7 +6,7 @@ confirm the risk. Interface::
 
     for found in find_hadoop_jobs(ctx, Resolution.COMMIT): ...  # the jobs, and the recovery action of each
     end_hadoop_jobs(ctx, report, ForeignJobPolicy(), ...)       # part of `recover`
-    find_upload_owners(ctx, uploads)                            # which job each pending upload belongs to
+    find_upload_owners(ctx, uploads)                            # the job to which each pending upload belongs
 """
 
 from holdfast.commit.hadoop_jobs.hadoop_job import QUIET_S, ForeignJobPolicy, HadoopJob, HadoopLeftover, Resolution

@@ -57,7 +57,7 @@ class _FileJob:
     Attributes:
         tasks: maps the directory of each committed task to the sizes of its files, by path below the directory.
         attempts: directories of attempts that have not committed.
-        starts: numbers of the driver starts after which tasks have committed.
+        starts: the numbers ``<start>`` of the driver starts after which tasks have committed.
         writes: the UUIDs in the file names; an empty string for a name without one.
     """
 
@@ -71,7 +71,7 @@ class _FileJob:
 
     @property
     def write(self) -> str:
-        """Return the one UUID that all file names contain; empty if there is not exactly one."""
+        """Return the UUID that all file names contain; empty if they contain different UUIDs or none."""
         return next(iter(self.writes)) if len(self.writes) == 1 else ""
 
     @property
@@ -103,7 +103,7 @@ def file_output_job_of(path: str) -> str | None:
 def hadoop_file_leftovers(
     ctx: CommitContext, resolution: Resolution | None, *, insist: bool
 ) -> Iterator[HadoopLeftover]:
-    """List the jobs of FileOutputCommitter that left data below ``_temporary``, each with its recovery action."""
+    """List the jobs of FileOutputCommitter that left data below ``_temporary``, each with a recovery action."""
     for job in sorted(_scan(ctx).values(), key=lambda one: one.job):
         visible = _count_visible(ctx, job)
         action, reason = _decide(ctx, job, visible, resolution, insist)

@@ -50,12 +50,12 @@ class HadoopJob:
     Attributes:
         committer: ``hadoop-magic`` or ``hadoop-staging``.
         job: the job's UUID, or whatever other name its directory has.
-        home: the directory tree that contains its records.
+        home: the directory tree that contains the job's records.
         directory: the job's directory, relative to `home`. It is deleted when the job ends.
-        sets: keys of the pending sets that its tasks have committed.
+        sets: keys of the pending sets that the job's tasks have committed.
         attempts: keys of the records of attempts that have not committed: single records, or sets.
-        starts: how many starts of its driver were followed by a task commit; 0 if no task has committed.
-        active_at_s: when its directory last changed, in seconds since the epoch.
+        starts: how many starts of the driver were followed by a task commit; 0 if no task has committed.
+        active_at_s: when the job's directory last changed, in seconds since the epoch.
     """
 
     committer: str
@@ -70,7 +70,7 @@ class HadoopJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HadoopLeftover:
-    """A job's leftover data and its recovery action.
+    """The leftover data of a Hadoop job, and the recovery action for it.
 
     Attributes:
         is_over: whether the job has finished and left only its directory, so that the user need not act.
@@ -86,7 +86,7 @@ def ids_in(path: str) -> tuple[str, ...]:
 
 
 def carries(job: str, path: str) -> bool:
-    """Check whether the last segment of `path` contains the job's id, like the names that Spark and staging choose.
+    """Check whether the last segment of `path` contains the job's id, like names that Spark and staging choose.
 
     A file with such a name belongs to the job. Only ids in the form of Spark's or YARN's are recognized; a user-chosen
     id proves nothing.

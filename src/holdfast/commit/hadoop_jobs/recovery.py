@@ -30,7 +30,7 @@ class Owner(NamedTuple):
 def find_hadoop_jobs(
     ctx: CommitContext, resolution: Resolution | None = None, *, insist: bool = False
 ) -> Iterator[HadoopLeftover]:
-    """List the jobs of Hadoop's committers on this destination, including live jobs, each with its recovery action.
+    """List the jobs of Hadoop's committers on this destination, including live jobs, each with a recovery action.
 
     Args:
         resolution: how the user wants dead jobs to end; None to leave them alone.
@@ -69,7 +69,7 @@ def end_hadoop_jobs(
 
 
 def find_upload_owners(ctx: CommitContext, uploads: Sequence[UploadInfo]) -> Mapping[tuple[str, str], Owner]:
-    """Return the owner of each upload that belongs to a Hadoop job: known from its path, its file name or a record."""
+    """Return the owner of each upload whose path, file name or record shows that it belongs to a Hadoop job."""
     owners: dict[tuple[str, str], Owner] = {}
     for upload in uploads:
         job = file_output_job_of(upload.key[len(ctx.prefix) :])

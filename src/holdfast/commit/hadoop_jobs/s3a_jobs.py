@@ -7,8 +7,8 @@
     <shared>/<user>/<uuid>/staging-uploads/_temporary/0/_temporary/attempt_…
 
 ``<shared>`` is ``fs.s3a.committer.staging.tmp.path``. The directory of a staging job does not say which destination the
-job writes to; its pending sets do. The layouts were recorded from runs of 3.4.1 and 3.5.0, except for the older magic
-directory, which follows Hadoop's documentation.
+job writes to; its pending sets do. The layouts were recorded from runs of Hadoop 3.4.1 and 3.5.0, except for the older
+magic directory, which follows Hadoop's documentation.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _JobListing:
-    """A job as a listing shows it; filled in key by key."""
+    """The facts about a job that the keys in a listing show; added key by key."""
 
     job: str
     sets: list[str] = field(default_factory=list)
@@ -83,7 +83,11 @@ def find_s3a_jobs(ctx: CommitContext) -> Iterator[HadoopJob]:
 
 
 def _list_magic(ctx: CommitContext) -> dict[str, _JobListing]:
-    """List jobs by directory. Skip Holdfast's job ids: these jobs belong to `magic`, even if Hadoop ran their tasks."""
+    """List jobs by directory.
+
+    Skip jobs whose ids Holdfast generated: Holdfast's own committer `magic` recovers them, even if Hadoop ran their
+    tasks.
+    """
     jobs: dict[str, _JobListing] = {}
     for info in iter_objects(ctx.store, ctx.key(MAGIC), markers=True):
         match = _MAGIC_DIR.fullmatch(info.key[len(ctx.prefix) :])
@@ -118,7 +122,7 @@ def _list_staging(home: CommitContext) -> dict[str, _JobListing]:
 
 
 def _is_of(ctx: CommitContext, home: CommitContext, key: str) -> bool:
-    """Check whether a staged set names an upload to this destination. Check nothing else."""
+    """Check whether a staging job's pending set names an upload to this destination; validate nothing else."""
     try:
         data = home.store.get(key)
         commits = json.loads(data)["commits"] if len(data) <= MAX_PENDINGSET_BYTES else ()

@@ -46,7 +46,7 @@ _ROUNDS = 3
 def s3a_leftovers(
     ctx: CommitContext, jobs: Sequence[HadoopJob], resolution: Resolution | None, *, insist: bool
 ) -> Iterator[HadoopLeftover]:
-    """List each job's leftover data and its recovery action.
+    """List the leftover data of each job, with a recovery action.
 
     Args:
         resolution: how the user wants dead jobs to end; None to leave them alone.
@@ -87,7 +87,10 @@ def _decide(
 def _decide_damaged(
     job: HadoopJob, found: JobState, resolution: Resolution | None, *, insist: bool
 ) -> tuple[Action, str]:
-    """Never commit. Abort only if the user confirms: afterwards nothing names the uploads of the damaged record."""
+    """Choose the action for a job with an unreadable record: keep the job, or abort it if the user confirms.
+
+    After an abort, nothing shows which uploads the unreadable record named.
+    """
     state = f"a record cannot be parsed, {found.damaged}"
     if resolution is not Resolution.ABORT or not insist:
         return Action.KEEP, (

@@ -31,11 +31,12 @@ class JobState:
     Attributes:
         active_at_s: when the job last wrote a record or started one of its pending uploads, in seconds since the epoch.
         succeeded: whether ``_SUCCESS`` names this job.
-        marked: whether any ``_SUCCESS`` exists.
+        marked: whether a ``_SUCCESS`` exists, even one that names no job.
         damaged: the key of one unreadable record, and the reason; empty if all are readable. The uploads that the
             unreadable record names are unknown.
         commits: the uploads that the job's tasks have committed, in the order of the sets.
-        pending, visible, missing: the uploads in `commits` that are still pending, whose files are visible, or neither.
+        pending, visible, missing: the uploads in `commits` that are still pending, those whose files are visible, and
+            those for which neither is true.
         orphans: visible files that no set names, but whose names carry the job's id.
         uncommitted: uploads of attempts that have not committed, and uploads that no record names, but whose names
             carry the job's id.
@@ -59,7 +60,10 @@ class JobState:
 
     @property
     def is_over(self) -> bool:
-        """Check whether the job has finished: nothing is pending, and ``_SUCCESS`` exists if the job needs one."""
+        """Check whether the job has ended: nothing is pending, and visible files, if there are any, are complete.
+
+        Visible files are complete if ``_SUCCESS`` names the job, or if any ``_SUCCESS`` exists and no file is missing.
+        """
         if self.damaged or self.pending or self.uncommitted:
             return False
         return self.succeeded or not self.visible or (self.marked and not self.missing)
@@ -103,7 +107,7 @@ class _Records:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The state of the destination: ``_SUCCESS``, uploads with their start times, and files that may be the jobs'."""
+    """The state of the destination: ``_SUCCESS``, uploads and their start times, and files that may be a job's."""
 
     marker: SuccessReport | None
     uploads: dict[Upload, float]

@@ -3,15 +3,15 @@
 The guarantees of ARCHITECTURE.md hold, except for these:
 
 - C3: the attempts of a task share the name of its pending set. The last attempt to write the set wins, even if the
-  driver accepted another attempt, and even during the job commit (HADOOP-17258; paper 000, VIII.C, knows and accepts
-  this).
+  driver accepted another attempt, and even during the job commit (HADOOP-17258; paper 000, VIII.C, mentions and
+  accepts this).
 - C4, C5: the job commit completes uploads one by one. A driver that dies halfway leaves some files visible, and an
   abort does not delete them (paper 001, "Failure during job commit"). `holdfast recover` deletes them; see
   `magic.recovery`.
 - C6: two jobs, or an old driver and a new one, may write ``_SUCCESS`` in any order.
 - C8: no decision is logged.
 - C9: mode ``overwrite`` deletes data before the first task runs. An upload to a file name that the caller chose can be
-  lost: if its attempt dies before it puts the upload's record, or if its pending set is overwritten, only ``holdfast
+  lost: if its attempt dies before it writes the upload's record, or if its pending set is overwritten, only ``holdfast
   uploads`` finds the upload.
 
 Sources: paper 000, VI.A, VIII.C and XIV; paper 001, "Magic Committer"; HADOOP-16570, HADOOP-17258, HADOOP-18797.
@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 
 def _load_all(measure: Measure, owner: FileOwner, paths: list[str], rows: dict[str, int]) -> list[SinglePending]:
-    """Load all upload records of an attempt and add its ids. If one cannot be loaded, abort the others and raise."""
+    """Load an attempt's upload records and add ids to them. If one cannot be loaded, abort the others and raise."""
     prefix = measure.ctx.prefix
 
     def load(path: str) -> SinglePending | HoldfastError:

@@ -28,7 +28,7 @@ __all__ = ["iter_pending_paths", "load_pending", "open_magic_file"]
 
 
 def open_magic_file(measure: Measure, path: str, *, background: BackgroundExecutor, budget: PartBudget) -> UploadSink:
-    """Open a sink for the file that the magic `path` stands for.
+    """Open a sink for the file whose final path the magic `path` encodes.
 
     Guarantee: nothing becomes visible. When the sink is closed and all parts are uploaded, exactly two objects are put:
     an empty marker at `path`, for programs that check the file they have written, and then the upload's record next to
@@ -40,7 +40,7 @@ def open_magic_file(measure: Measure, path: str, *, background: BackgroundExecut
     Raises:
         InvalidRequestError: the path is not magic, or its final path is hidden or outside the destination.
 
-    Crash: if the record was not put yet, the upload is pending without a record. It is aborted with its job if the
+    Crash: if the record was not written yet, the upload is pending without a record. It is aborted with its job if the
     file's name carries the job's id; if not, ``holdfast uploads abort`` aborts it.
     """
     final = final_path(path)

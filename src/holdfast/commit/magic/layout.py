@@ -1,10 +1,10 @@
-"""Name the places of a `magic` job's records below the destination. They exist until the job ends.
+"""Name the paths of a `magic` job's records below the destination. The records exist until the job ends.
 
     __magic_job-<job>/job-<job>/00/task_<job>_m_000003.pendingset     what a task committed
     __magic_job-<job>/job-<job>/00/tasks/attempt_<job>_m_000003_<attempt>/__base/<path>
                                                                       an attempt's marker, with its .pending next to it
 
-Hadoop's magic committer has used the same places since 3.4, under the UUID of the job. So Hadoop's job commit finds the
+Hadoop's magic committer has used the same paths since 3.4, under the UUID of the job. So Hadoop's job commit finds the
 pending sets of Holdfast's tasks, and Holdfast's job commit finds those of Hadoop's tasks. ``00`` is the number of the
 job attempt; a job has only one attempt.
 

@@ -1,4 +1,4 @@
-"""Find dead `magic` jobs; `pending_sets.recovery` chooses the recovery action of each.
+"""Find dead `magic` jobs; `pending_sets.recovery` chooses the recovery action for each.
 
 Source: paper 001, "Job Driver failure during Job Commit" and "Cleaning up after complete job failure".
 """
@@ -46,5 +46,5 @@ def magic_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
 
 
 def _job_record(job: JobId) -> JobRecord:
-    """Return a substitute for the job's record, which `magic` does not store. The save mode has no effect here."""
+    """Return a substitute for the job's record, which `magic` does not store. Its save mode is not used."""
     return JobRecord(job=job, committer="magic", mode=SaveMode.APPEND, started_at_s=0.0)

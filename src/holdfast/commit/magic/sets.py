@@ -58,11 +58,11 @@ def clean_up(measure: Measure, job: JobId, *, with_sets: bool) -> str:
 
     The job's uploads are the uploads that its records name, and those whose file names carry its id. With the setting
     ``abort_pending_uploads``, which is Hadoop's default (XIV.C.1), all uploads below the destination are aborted,
-    including other jobs'. An upload is not found if the caller chose its file name and its record was never put.
+    including other jobs'. An upload is not found if the caller chose its file name and its record was never written.
 
     Args:
-        with_sets: whether to abort the uploads that tasks have committed too; after a job commit, none of them is
-            pending.
+        with_sets: whether to abort even the uploads that tasks have committed; False after a job commit, which has
+            completed all of them.
 
     Returns:
         Why something is left, in one sentence; empty if nothing is. Errors are not raised: an abort must not hide the
@@ -81,7 +81,7 @@ def clean_up(measure: Measure, job: JobId, *, with_sets: bool) -> str:
 
 
 def _abort_uploads(measure: Measure, job: JobId, with_sets: bool) -> None:
-    """Abort the job's uploads, even those that no listing shows because the server cannot list by directory (MinIO)."""
+    """Abort the job's uploads, even those that the server's listing lacks (MinIO cannot list by directory)."""
     ctx = measure.ctx
     lists = ctx.store.capabilities.lists_uploads is Support.YES
     recorded: set[Upload] | None = None

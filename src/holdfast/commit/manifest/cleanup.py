@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 def clean_up(ctx: CommitContext, job: JobRecord, *, over: bool) -> str:
-    """Delete the job's directory in the way that the settings choose (scenario 62).
+    """Delete the job's directory, as the ``cleanup_*`` settings specify (scenario 62).
 
     C7: only this job's directory is deleted. ``_temporary`` is not an object; it disappears with the last file below
     it.

@@ -1,4 +1,4 @@
-"""Name the paths of `manifest`, relative to the destination (paper 002, "Directory Structure").
+"""Name the paths of the committer `manifest`, relative to the destination (paper 002, "Directory Structure").
 
 ``_temporary/manifest_<job>/``
 └── ``00/``                                    the attempt at the job

@@ -37,13 +37,13 @@ class LoadedJob:
     """The merged content of a job's manifests.
 
     Attributes:
-        tasks: names of the committed tasks.
-        directories: the required directories, and what the tasks found there.
+        tasks: names of the committed tasks, which are the tasks that have a manifest.
+        directories: the directories that must exist before the renames, and what the tasks found at their paths.
         partitions: directories that receive files (``""`` for the destination itself).
         statistics: the merged statistics of all tasks.
         names: the targets of the first hundred files.
         packed: the compressed list of files to rename, one chunk per task.
-        marks: digests of the files' targets.
+        marks: digests of the files' targets, which `is_target` looks up.
     """
 
     tasks: frozenset[str]
@@ -157,9 +157,9 @@ def load_manifests(ctx: CommitContext, job: JobRecord) -> LoadedJob:
 
 
 def _merged(known: DirStatus | None, status: DirStatus) -> DirStatus:
-    """Merge the statuses that two tasks found at one path.
+    """Merge the statuses that two tasks recorded for one directory path.
 
-    If any task found a file, the file must be deleted; if any task found a directory, the directory existed.
+    A file, which must be deleted, takes precedence over every other status; then an existing directory.
     """
     order = (DirStatus.FILE, DirStatus.DIR, DirStatus.CREATED_DIR, DirStatus.UNKNOWN, DirStatus.NOT_FOUND)
     return status if known is None else min(known, status, key=order.index)

@@ -51,7 +51,7 @@ class _Directory:
 
 @dataclass(slots=True, kw_only=True)
 class _FileCounts:
-    """The numbers of a job's files, by where they are.
+    """How many files of a job are in each state.
 
     Attributes:
         pending: files at their sources.
@@ -156,7 +156,7 @@ def _leftover(ctx: CommitContext, directory: _Directory) -> Leftover:
 
 
 def _is_still(ctx: CommitContext, directory: _Directory, expected: Action) -> bool:
-    """Check whether a recovery action is still necessary and right: the job may have made progress."""
+    """Check whether the job still needs the recovery action `expected`: it may have made progress meanwhile."""
     try:
         found = _leftover(ctx, directory)
     except NotFoundError:

@@ -105,7 +105,7 @@ def _scan(
 
 
 def _probe_directories(ctx: CommitContext, dests: list[str]) -> tuple[ManifestDir, ...]:
-    """Return all directories that the files need, with their current statuses, parents first.
+    """Return all directories that the files need, each with what exists at its path now; parents come first.
 
     Nothing exists below a path that is not a directory, so only children of existing directories are checked.
     """

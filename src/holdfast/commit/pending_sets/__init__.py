@@ -1,1 +1,1 @@
-"""Complete, abort and recover jobs that are recorded as pending sets: shared by `magic` and `staging`."""
+"""Complete, abort and recover jobs whose pending uploads are listed in pending sets: for `magic` and `staging`."""

@@ -1,6 +1,7 @@
 """Complete the pending uploads of a whole job in parallel, revert them after an error, or abort them.
 
-A job commit completes pending sets, one per task. Each set has a name, which refers to a record in a store. Only a few
+A pending set lists the pending uploads of one task; a job commit completes all of them. Each set has a name, which
+refers to a record in a store. Only a few
 sets are loaded ahead of the completions, so that memory never holds all sets (HADOOP-16570). Interface::
 
     published = complete_all(measure, names, load)      # names: Sequence[T]; load: T -> PendingSet
@@ -78,7 +79,7 @@ def bucket_name(url: str) -> str:
 
 
 def pending_of_entry(ctx: CommitContext, file: FileEntry, owner: FileOwner | None, *, uri: str) -> SinglePending:
-    """Return the record of a file whose parts are all uploaded; with it, any process can complete or abort the upload.
+    """Return the record with which any process can complete or abort the upload of a file whose parts are all uploaded.
 
     Args:
         owner: the attempt that wrote the file; None if unknown, for example if it was written through a plain file
@@ -104,7 +105,7 @@ def pending_of_entry(ctx: CommitContext, file: FileEntry, owner: FileOwner | Non
 
 
 def etags_of(ctx: CommitContext) -> Etags:
-    """Return the format of etags that the settings choose; releases of Hadoop differ in it."""
+    """Return the format of etags that the settings choose: each release of Hadoop reads only one format."""
     return Etags.TEXTS if ctx.settings.hadoop.etags_as_text else Etags.OBJECTS
 
 
@@ -192,8 +193,8 @@ def _is_named(pending: SinglePending) -> bool:
 def _complete(ctx: CommitContext, pending: SinglePending) -> bool:
     """Complete an upload with `complete_upload`.
 
-    To recognize an already visible file, a file of a Holdfast attempt is identified by its metadata, and a file of
-    Hadoop's by its etag. If the store's etags are not MD5 sums and the file's name does not carry the job's id, only
+    An already visible file is recognized by its metadata if a Holdfast attempt wrote it, and by its etag if Hadoop
+    wrote it. If the store's etags are not MD5 sums and the file's name does not carry the job's id, only
     the size is compared.
     """
     file, writer = pending.file_entry(ctx.prefix), writer_of(pending)
@@ -256,7 +257,7 @@ def succeed_with(
     published: Published,
     save: Callable[[CommitContext, bytes], None] | None = None,
 ) -> JobOutcome:
-    """Report, with `succeed`, the success of a job whose uploads are completed."""
+    """Write ``_SUCCESS`` for a job whose uploads are completed; see `succeed`."""
     return succeed(
         measure,
         job,

@@ -1,4 +1,4 @@
-"""Choose and carry out the recovery action of a dead job with pending sets, as paper 001 describes.
+"""Choose and carry out the recovery action for a dead job with pending sets, as paper 001 describes.
 
 A job's commits are the uploads that its pending sets name. Each is *pending* if the upload still exists, and *visible*
 if its file exists at the final path. All sets exist before the first upload is completed, and they are deleted only
@@ -53,8 +53,8 @@ class PendingSetAccess:
     Attributes:
         names: lists the names of the sets.
         load: loads one set.
-        clean_up: aborts pending uploads and deletes the sets; returns why something is left, or an empty string if
-            nothing is.
+        clean_up: aborts pending uploads and deletes the sets; returns a sentence that says why something is left, or an
+            empty string if nothing is.
     """
 
     names: Callable[[CommitContext, JobRecord], list[str]]
@@ -63,7 +63,7 @@ class PendingSetAccess:
 
 
 def pending_set_leftover(ctx: CommitContext, job: JobRecord, active_at_s: float, sets: PendingSetAccess) -> Leftover:
-    """Return a job's leftover data at the destination of `ctx`, and its recovery action.
+    """Return the leftover data of `job` at the destination of `ctx`, with a recovery action.
 
     Args:
         active_at_s: when the committer's records last changed, seconds since the epoch.

@@ -35,8 +35,8 @@ def clean_up(measure: Measure, job: JobRecord, *, with_sets: bool = True) -> str
     clean-up.
 
     Args:
-        with_sets: whether to abort the uploads that tasks have committed too; after a job commit, none of them is
-            pending.
+        with_sets: whether to abort even the uploads that tasks have committed; False after a job commit, which has
+            completed all of them.
 
     Returns:
         Why something is left, in one sentence; empty if nothing is. Errors are not raised: an abort must not hide the
@@ -59,7 +59,7 @@ def clean_up(measure: Measure, job: JobRecord, *, with_sets: bool = True) -> str
 
 
 def _abort_uploads(measure: Measure, job: JobId) -> None:
-    """Abort uploads that no pending set names; their attempts died, or failed and could not abort them."""
+    """Abort the uploads that no pending set names: those of attempts that died, or failed without aborting them."""
 
     def select(pending: set[Upload]) -> set[Upload]:
         if measure.ctx.settings.hadoop.abort_pending_uploads:

@@ -1,21 +1,21 @@
 """Implement `staging-directory` and `staging-partitioned`: tasks write to local disks and upload at task commit.
 
-One record, the pending set, names the uploads of a task. The task commits it with the algorithm of `file-v1`, in a
-directory that all machines share. The job commit completes the uploads of the sets that it finds there.
+One record, the pending set, names the uploads of a task. The task commits this record with the algorithm of `file-v1`,
+in a directory that all machines share. The job commit completes the uploads of the sets in that directory.
 
 The guarantees of ARCHITECTURE.md hold, except for these:
 
 - C1: if an attempt dies or hangs while its commit replaces an earlier attempt's pending set, the earlier set is already
   deleted. If the job commits then, the task's output is missing, and nothing reports this. `file-v1` has the same flaw.
-- C3: if two attempts at a task commit, the later commit counts, no matter which attempt the driver accepted, and even
-  if it happens during the job commit.
+- C3: if two attempts of one task both commit, the later commit counts, no matter which attempt the driver accepted, and
+  even if it happens during the job commit.
 - C4, C5: the job commit completes uploads one by one. A driver that dies halfway leaves some files visible, and an
   abort does not delete them. `holdfast recover` deletes them or completes the job; see `staging.recovery`.
 - C6: two jobs, or an old driver and a new one, may write ``_SUCCESS`` in any order.
 - C8: no decision is logged.
 - C9: replaced data is deleted before its replacement is visible. If an attempt dies before it saves its pending set,
-  only ``holdfast uploads`` finds those of its uploads whose file names lack the job's id; ``unique_filenames`` adds the
-  id to every name. Scratch files of a dead task stay on its machine.
+  only ``holdfast uploads`` finds the attempt's uploads whose file names lack the job's id; ``unique_filenames`` adds
+  the id to every name. Scratch files of a dead task stay on its machine.
 
 Sources: paper 000, VI.1, VI.2, VIII.B and XIV; paper 001, "The Netflix Staging committer".
 """

@@ -2,8 +2,8 @@
 
     staging-directory      fail: at job start, and again before the first completion; overwrite: before the first
                            completion, the whole directory
-    staging-partitioned    fail: in the commit of a task that writes into a partition with data; overwrite: before the
-                           first completion, the partitions that the job has written into and all below them
+    staging-partitioned    fail: in the commit of a task that writes to a partition with data; overwrite: before the
+                           first completion, the partitions that the job has written to and all below them
     append                 never checks (scenario 41)
 
 A partition is a directory that contains a file of the job. Files at the top level are in no partition, so

@@ -1,12 +1,12 @@
-"""Name and access the places of `staging-*`: files on each task's machine, and pending sets in a shared directory.
+"""Name and access the data of `staging-*`: files on each task's machine, and pending sets in a shared directory.
 
     <scratch>/<job>/<attempt>/<path>                                         a task's files until it commits
     <shared>/holdfast-staging/<job>/job.json                                 written first; deleted with all the rest
     <shared>/holdfast-staging/<job>/_temporary/0/_temporary/<attempt>/…      an attempt's pending set
     <shared>/holdfast-staging/<job>/_temporary/0/<task>/uploads.pendingset   committed, by the algorithm of `file-v1`
 
-Sources: paper 000, VI.1 and Table II; XIV.C.2 for the job id, which keeps two jobs of the same second apart
-(SPARK-33402).
+Sources: paper 000, VI.1 and Table II; XIV.C.2 for the job id, which distinguishes two jobs that started in the same
+second (SPARK-33402).
 """
 
 from __future__ import annotations
@@ -86,13 +86,13 @@ def shared_place(ctx: CommitContext) -> Place:
 
 
 def staging_context(ctx: CommitContext) -> CommitContext:
-    """Return the context of the part of the shared directory that contains one directory per job id."""
+    """Return the context of ``<shared>/holdfast-staging/``, which contains one directory per job."""
     place = shared_place(ctx)
     return ctx.at(replace(place, prefix=place.prefix + _STAGING))
 
 
 def shared_context(ctx: CommitContext, job: JobId) -> CommitContext:
-    """Return the context of the job's part of the shared directory; `file-v1` treats it as a destination."""
+    """Return the context of ``<shared>/holdfast-staging/<job>/``, which `file-v1` treats as a destination."""
     staging = staging_context(ctx)
     return replace(staging, prefix=staging.key(f"{job}/"))
 
@@ -106,7 +106,7 @@ def announce_job(ctx: CommitContext, job: JobRecord) -> None:
 
 
 def require_job(ctx: CommitContext, job: JobId) -> None:
-    """Raise an error unless the job's record is visible where the driver wrote it.
+    """Check that this machine sees the job's record in the shared directory, where the driver wrote it.
 
     Raises:
         NotFoundError: the job has ended, or this machine's directory is not the driver's, so that the driver would
@@ -140,7 +140,8 @@ def find_jobs(ctx: CommitContext) -> Iterator[tuple[CommitContext, JobRecord, fl
     """List jobs in the shared directory whose destination is this one or is below it.
 
     Yields:
-        The context of the job's own destination, its record, and the time of its last write there.
+        For each job: the context of the job's own destination, the job's record, and the time of its last write in the
+        shared directory.
     """
     for job, at_s in sorted(staged_jobs(ctx).items()):
         staging = staging_context(ctx)
@@ -160,7 +161,7 @@ def find_jobs(ctx: CommitContext) -> Iterator[tuple[CommitContext, JobRecord, fl
 
 
 def list_ended_jobs(ctx: CommitContext) -> Iterator[tuple[JobId, float]]:
-    """List the jobs in the shared directory that have no record, for any destination, each with its last write time.
+    """List the jobs without a record in the shared directory, for any destination, each with its last write time.
 
     A job's record is deleted last. So a job without a record is over, and one of its attempts continued to write.
     """

@@ -1,7 +1,8 @@
-"""Find dead `staging-*` jobs in the shared directory; `pending_sets.recovery` chooses the recovery action of each.
+"""Find dead `staging-*` jobs in the shared directory; `pending_sets.recovery` chooses the recovery action for each.
 
-Without the shared directory, only a job's uploads can be found, by their names; `emr` lists them. A job without a
-record is over: the pending sets of its late attempts are deleted, and their uploads are aborted.
+Without the shared directory, only a job's uploads can be found, by the job id in their names; the committer `emr` lists
+them. A job without a record is over: the pending sets of its late attempts are deleted, and the uploads that these sets
+name are aborted.
 
 Source: paper 001, "Job Driver failure before Job Commit", "… during Job Commit".
 """
@@ -67,7 +68,7 @@ def staging_leftovers(ctx: CommitContext, committer: str) -> Iterator[Leftover]:
 
 
 def _late_uploads(ctx: CommitContext, job: JobId) -> int | None:
-    """Return the number of uploads that the job's sets name; None if it has no set for this destination."""
+    """Return the number of uploads that the job's pending sets name; None if no set is for this destination."""
     measure = Measure(ctx)
     count = None
     for path in list_saved_pendingsets(ctx, job):

@@ -91,7 +91,7 @@ def upload_files(measure: Measure, owner: FileOwner, files: Sequence[FileEntry])
     Memory: parts of at most ``part_buffer_bytes``. Progress is reported for every part.
 
     Args:
-        files: the entries that the attempt's sinks report; their paths are relative to the attempt's scratch directory.
+        files: the entries that the attempt's sinks reported. Each path is relative to the attempt's scratch directory.
 
     Raises:
         NotFoundError: a file does not exist on this machine (scenario 68).

@@ -77,7 +77,7 @@ def log_refusals(ctx: CommitContext, job: JobRecord) -> Iterator[None]:
 
 
 def _listing(job: JobRecord) -> UploadListing:
-    """Return how the server lists uploads, as the job's record says; this saves a request."""
+    """Return how the server lists uploads, according to the job's record, which saves a request to the server."""
     return UploadListing.BY_KEY if job.announced else UploadListing.BY_DIRECTORY
 
 
@@ -91,16 +91,17 @@ def clean_up(
     limit: int | None = None,
     decided: LogEntry | None = None,
 ) -> tuple[int, int]:
-    """Abort the pending uploads of jobs that have ended, then delete their folders, even ones that zombies made later.
+    """Abort the pending uploads of jobs that have ended, then delete their folders, including those of zombies.
 
-    Guarantee: a job's ``job.json`` and its intent records are deleted only after a sweep that began when they were
-    listed, so the uploads that they protect or announce are already gone. Intent records stay if their attempt has not
-    reported, because it may be alive, and if the sweep spared uploads that they announce.
+    Guarantee: a job's ``job.json`` and its intent records are deleted only after a sweep (which aborts leftover
+    uploads) that began after these records were listed. So the uploads that the records protect or announce no longer
+    exist. Intent records stay if their attempt has not reported, because it may be alive, and if the sweep spared
+    uploads that they announce.
 
     Args:
         listing: how the server lists pending uploads.
         quiet_s: an attempt that has not written anything for this long is considered dead.
-        limit: see `Leftovers`.
+        limit: how many uploads of the server's listing to inspect; None for all (see `Leftovers`).
         decided: the decision of the job to clean up after, if there is one; its committed uploads are already
             completed.
 

@@ -80,7 +80,7 @@ def _where(file: FileEntry) -> dict[str, object]:
 
 
 def encode_refs(refs: Iterable[ManifestRef]) -> bytes:
-    """Encode a list of manifests: one line per manifest."""
+    """Encode references to manifests as a list: one line per manifest."""
     return b"".join(
         json_line({"key": ref.key, "sha256": ref.sha256, "task": ref.task, **totals_fields(ref.totals)}) for ref in refs
     )
@@ -180,7 +180,7 @@ def _read_file(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId)
 
 
 def decode_manifest(ref: ManifestRef, data: bytes) -> TaskManifest:
-    """Decode the manifest that `ref` names; the digest of `data` must match."""
+    """Decode the manifest to which `ref` refers; the digest of `data` must match."""
 
     def decode() -> TaskManifest:
         require(digest(data) == ref.sha256, "its digest differs from the one that the task reported")
@@ -240,7 +240,7 @@ def _count(lines: Iterator[bytes]) -> int:
 
 
 def decode_refs(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
-    """Decode the list of manifests that `ref` names; the digest of `data` must match."""
+    """Decode the list of manifests to which `ref` refers; the digest of `data` must match."""
 
     def read(value: dict[str, Any]) -> ManifestRef:
         return ManifestRef(
@@ -254,7 +254,7 @@ def decode_refs(ref: ListRef, data: bytes) -> Iterator[ManifestRef]:
 
 
 def decode_replaced(ref: ListRef, data: bytes) -> Iterator[Replaced]:
-    """Decode the list of replaced files that `ref` names; its digest must match, and every path must be output."""
+    """Decode the list of replaced files to which `ref` refers; check its digest, and that every path is output."""
 
     def read(value: dict[str, Any]) -> Replaced:
         path = text_field(value, "path")

@@ -54,7 +54,7 @@ def decide(ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
 
 
 def _append_commit(ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView) -> DecisionResult:
-    """Check the job against the newest entry, then append its own entry; start over if another job comes first."""
+    """Check the job against the newest entry, then append the job's entry; start over if another job comes first."""
     draft = _draft_entry(ctx, job, prepared)
     refuse_nested(ctx, first=is_first(ctx, view), deciding=True)
     _refuse_expired(ctx, job, prepared)

@@ -55,11 +55,11 @@ def read_entry(ctx: CommitContext, seq: int) -> LogEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Newest:
-    """The state that the newest decision left, on which the next one builds.
+    """The state after the newest decision, which the next decision updates.
 
     Attributes:
         state: the state that the newest decision contains.
-        token: the token of the newest decision; empty if there is none.
+        token: the random token that identifies the newest decision; empty if there is none.
     """
 
     state: LogState = field(default_factory=LogState)

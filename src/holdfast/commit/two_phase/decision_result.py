@@ -20,7 +20,7 @@ class Committed:
     Attributes:
         view: the log right after this process created the entry; None if another process created the entry, or if it
             was already in the log.
-        cache: manifests that this process still holds in memory; None if it loaded none.
+        cache: manifests that this process still holds in memory; None if the process has loaded none.
     """
 
     entry: LogEntry

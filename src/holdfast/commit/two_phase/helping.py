@@ -80,7 +80,7 @@ def _is_visible(ctx: CommitContext, view: LogView, entry: LogEntry) -> bool | No
 
 
 def refuse_conflicts(ctx: CommitContext, job: JobRecord, prepared: Prepared, stuck: Sequence[StuckDecision]) -> None:
-    """Refuse a job that conflicts with an earlier job's pending work, because it would take effect before that work.
+    """Refuse a job that conflicts with an earlier job's pending work, because the new job would take effect first.
 
     Raises:
         ConflictError: the jobs conflict; the error names the earlier job and the cause. The new job is undecided.

@@ -23,7 +23,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """The decisions in order, and the undecided jobs, each of which is either running or dead."""
+    """The decisions in the order of the log, and the undecided jobs, each of which is either running or dead."""
 
     decisions: list[Decision]
     open_jobs: list[OpenJob]

@@ -191,7 +191,7 @@ def _load_manifests(measure: Measure, job: JobRecord, reports: Sequence[TaskComm
 
 
 def _explain_missing_manifest(ctx: CommitContext, job: JobRecord, seen: int, error: NotFoundError) -> DecisionResult:
-    """Find the decision by another process, after which the job's manifests were deleted.
+    """Find the decision of another process that explains why the job's manifests no longer exist.
 
     Holdfast deletes manifests only after their job has ended. Most likely, recovery took this driver for dead.
 

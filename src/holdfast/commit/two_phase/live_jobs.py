@@ -1,4 +1,4 @@
-"""Find out which jobs may still commit, so that cleanup spares them (C7)."""
+"""Find out which jobs may still commit (live jobs), so that cleanup spares them (C7)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["LiveJobs"]
 
 
 class LiveJobs:
-    """Looks up whether jobs may still commit, and caches the answers.
+    """Looks up whether a job may still commit, and caches the answer.
 
     A job's record is written before its first upload and deleted when nothing of the job is pending, so cleanup never
     touches a job that has a record. The record is in the job's destination, which may be any folder above the key of an
@@ -28,8 +28,8 @@ class LiveJobs:
     Args:
         ctx: the destination that is cleaned up.
         ended: jobs that have ended even if they have a record, such as the job that is being rolled forward.
-        dead: for each stream, a batch up to which all jobs have ended even if they have a record (see `dead_batches`):
-            attempts from before a restart, and their zombies.
+        dead: maps each stream to a batch. All jobs that wrote this batch or an earlier one have ended even if they have
+            a record (see `dead_batches`): they are left from before a restart, or belong to zombies.
     """
 
     def __init__(self, ctx: CommitContext, ended: Iterable[JobId] = (), dead: Mapping[str, StreamMark] = _NONE) -> None:

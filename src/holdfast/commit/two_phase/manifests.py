@@ -27,7 +27,7 @@ __all__ = [
 
 @dataclass(slots=True)
 class ManifestCache:
-    """Caches manifests, up to a limit in bytes, and the list of manifests, from before to after the decision."""
+    """Caches manifests (up to a limit in bytes) and their list, so that they are not read again after the decision."""
 
     limit_bytes: int
     listed: tuple[ListRef, Sequence[ManifestRef]] | None = None
@@ -48,7 +48,8 @@ class Prepared:
     Attributes:
         refs: references to the manifests that count, in order of tasks.
         partitions: directories that the job writes to (``""`` for the destination itself).
-        chosen: counts of each file whose name the caller chose, by path. Other jobs may use these names too.
+        chosen: maps the path of each file whose name the caller chose to its counts. Other jobs may use these names
+            too.
     """
 
     refs: Sequence[ManifestRef]
@@ -111,7 +112,7 @@ def _ref(commit: TaskCommit) -> ManifestRef:
 
 
 def store_refs(ctx: CommitContext, job: JobRecord, prepared: Prepared, token: str) -> ListRef:
-    """Write the list of manifests that a decision names."""
+    """Store the list of the job's manifests, to which its decision will refer; return the reference."""
     data = encode_refs(prepared.refs)
     path = layout.committed_list(job.job, token)
     ctx.store.put(ctx.key(path), data)
@@ -121,7 +122,7 @@ def store_refs(ctx: CommitContext, job: JobRecord, prepared: Prepared, token: st
 
 
 def load_refs(ctx: CommitContext, ref: ListRef, cache: ManifestCache | None) -> Sequence[ManifestRef]:
-    """Return the list of manifests that a decision names, from the cache or from the store."""
+    """Return the list of manifests to which a decision refers, from the cache or from the store."""
     # Another driver of the job may have decided it with a different list, so compare keys and digests.
     if cache is not None and cache.listed is not None and cache.listed[0] == ref:
         return cache.listed[1]
@@ -131,7 +132,7 @@ def load_refs(ctx: CommitContext, ref: ListRef, cache: ManifestCache | None) -> 
 def iter_manifests(
     ctx: CommitContext, refs: Sequence[ManifestRef], cache: ManifestCache | None
 ) -> Iterator[TaskManifest]:
-    """Load the manifests that `refs` name, in the given order."""
+    """Load the manifests to which `refs` refer, in the given order."""
     cached = cache.data if cache is not None else {}
     run = map if all(ref.key in cached for ref in refs) else ctx.runner.map  # threads only help with waiting
     for _ref, _data, manifest in run(lambda ref: _load(ctx, ref, cached.get(ref.key)), refs):

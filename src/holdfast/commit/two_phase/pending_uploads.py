@@ -50,7 +50,7 @@ NOTES: Mapping[UploadListing, str] = {
 
 
 def find_listing(ctx: CommitContext) -> UploadListing:
-    """Find out, once per process, how the server lists pending uploads: ``NOT_AT_ALL`` if a policy forbids it.
+    """Find out, once per process, how the server lists pending uploads; ``NOT_AT_ALL`` if a policy forbids listing.
 
     Crash: leaves a pending upload without parts below ``_holdfast/``.
     """
@@ -72,7 +72,7 @@ def is_manifest(key: str) -> bool:
 
 @dataclass(slots=True)
 class FolderRecords:
-    """The records in job folders that name uploads. Maps the key of each record to its modification time."""
+    """The manifests and intent records in job folders, which name uploads: maps record keys to modification times."""
 
     manifests: dict[str, float] = field(default_factory=dict)
     intents: dict[str, float] = field(default_factory=dict)
@@ -141,14 +141,14 @@ def _list_key(ctx: CommitContext, key: str) -> list[UploadInfo]:
 
 @dataclass(frozen=True, slots=True)
 class FoundUploads:
-    """Pending uploads, and how the server listed them."""
+    """Pending uploads, and how the server lists uploads, which determines what may be missing here."""
 
     uploads: list[UploadInfo]
     listing: UploadListing
 
     @property
     def note(self) -> str:
-        """Return a sentence that says what the list may lack; empty if the list is complete."""
+        """Return a sentence that says which uploads the list may lack; empty if the list is complete."""
         return NOTES[self.listing]
 
 

@@ -1,7 +1,8 @@
 """Make a complete, hidden file visible, by completing an upload or by a rename, depending on the store.
 
-A `Publication` bundles the steps that differ between the two ways. Publishing and sweeping are idempotent: any process
-may run them, at any time (C10).
+A `Publication` bundles the steps that differ between the two ways. One of them is the *sweep*, which aborts the
+leftover uploads of jobs that have ended. Publishing and sweeping are idempotent: any process may run them, at any time
+(C10).
 """
 
 from __future__ import annotations
@@ -61,11 +62,11 @@ class Publication:
     """The steps of one way to make files visible.
 
     Attributes:
-        name: its name in job records, so that recovery uses the same publication.
+        name: the publication's name in job records, so that recovery uses the same publication.
         open_file: opens a sink for a new file of an attempt.
         check: raises an error if one of the targets, relative to the destination, is blocked, so that `publish_file`
             would fail.
-        publish_file: makes the file of an attempt visible; returns False if it is neither pending nor visible.
+        publish_file: makes the file of an attempt visible; returns False if the file is neither pending nor visible.
         sweep: aborts the pending uploads of jobs for which `has_ended` returns True. Returns the number of aborted
             uploads, and whether some may be left, because a job that may still commit has announced them too, because
             they are beyond the limit, or because the store refused to abort them.
@@ -98,7 +99,7 @@ def _sweep_uploads(ctx: CommitContext, has_ended: HasEnded, left: Leftovers) -> 
 
 
 def _abort(ctx: CommitContext, uploads: Iterable[UploadInfo], left: Leftovers) -> tuple[int, bool]:
-    """Abort uploads; return their number, and whether access was denied. In recovery, raise the error instead."""
+    """Abort uploads; return their number, and whether access was denied. In recovery, raise that error instead."""
     store = multipart(ctx.store)
 
     def abort(upload: UploadInfo) -> bool:
@@ -116,7 +117,7 @@ def _abort(ctx: CommitContext, uploads: Iterable[UploadInfo], left: Leftovers) -
 
 
 def _list_below(ctx: CommitContext, prefix: str, left: Leftovers) -> list[UploadInfo] | None:
-    """List pending uploads below a prefix; return None if access is denied. In recovery, raise the error instead."""
+    """List pending uploads below a prefix; return None if access is denied. In recovery, raise that error instead."""
     try:
         return list(itertools.islice(iter_uploads(multipart(ctx.store), prefix), left.limit))
     except AccessDeniedError as error:
@@ -232,7 +233,7 @@ def publication_of(job: JobRecord) -> Publication:
 
 
 def choose_publication(store: ObjectStore) -> Publication:
-    """Choose atomic rename if the store has it, because no byte is written twice; if not, choose delayed uploads.
+    """Choose atomic rename if the store supports it, because no byte is written twice; if not, choose uploads.
 
     Raises:
         UnsupportedError: the store has neither rename nor uploads.

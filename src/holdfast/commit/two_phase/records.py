@@ -28,7 +28,7 @@ class TaskManifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListRef:
-    """A reference to a stored list, with the digest of its bytes."""
+    """A reference to a stored list of manifests or of replaced files, with the digest of its bytes."""
 
     key: str
     sha256: str
@@ -55,7 +55,7 @@ class StreamMark:
 
     Attributes:
         batch: the last committed batch. Neither this batch nor an earlier one is ever committed again.
-        checkpoint: the id of the checkpoint that numbers the batches. Another checkpoint would start from 0 again.
+        checkpoint: the id of the checkpoint that numbers the batches. A different checkpoint would start from 0 again.
     """
 
     batch: int
@@ -64,11 +64,13 @@ class StreamMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogState:
-    """The state after a log entry. Each entry copies its predecessor's state and updates it, so trimming loses nothing.
+    """The state after a log entry, stored in that entry.
+
+    Each entry copies its predecessor's state and updates it, so trimming the log loses nothing.
 
     Attributes:
         streams: the progress of each stream, by name.
-        table: the destination's table (schema, format, partitioning), in the form that the layer that writes tables
+        table: the destination's table (schema, format, partitioning), in the form that the code that writes tables
             chose; None if the destination contains no table.
     """
 
@@ -86,7 +88,7 @@ class LogEntry:
         manifests: reference to the list of manifests that count (commit only).
         replaced: reference to the list of files to delete once the job is visible (commit only); None if the job
             replaces nothing.
-        replaced_by_job: for `verify`: how many files and bytes of each earlier job a partition overwrite replaces.
+        replaced_by_job: how many files and bytes of each earlier job a partition overwrite replaces; used by `verify`.
         chosen: the part of `totals` for files whose names the caller chose; such names do not contain a job id.
         state: the state after this decision.
         after: the token of the previous entry; empty for the first entry.

@@ -47,7 +47,7 @@ class OpenJob:
 
 
 def open_jobs(ctx: CommitContext) -> Iterator[OpenJob]:
-    """List jobs that have a ``job.json``, oldest first. This includes decided jobs until their decision is done."""
+    """List the jobs that have a ``job.json``, oldest first, including decided jobs whose decision is not done yet."""
     prefix = ctx.key(layout.JOBS)
     jobs: dict[JobId, tuple[float, int, bool]] = {}
     for info in iter_objects(ctx.store, prefix):

@@ -40,7 +40,7 @@ class ReplacementPlan:
 
     Attributes:
         stored: reference to the stored list; None if nothing is replaced.
-        by_job: number and bytes of the replaced files, by the job that wrote them (partition overwrites only).
+        by_job: maps each job to the number and bytes of its files that are replaced (partition overwrites only).
         places: one replaced file from each directory.
     """
 
@@ -106,7 +106,7 @@ def plan_replaced(
 
 
 def _above(path: str) -> Iterator[str]:
-    """Iterate over the parent directories of a file, nearest first."""
+    """Iterate over the directories that contain the file at `path`, innermost first."""
     while path := path.rpartition("/")[0]:
         yield path
 
@@ -140,7 +140,7 @@ def _refuse_clash(path: str, prepared: Prepared, directories: frozenset[str]) ->
 def load_replaced(ctx: CommitContext, entry: LogEntry) -> Iterator[Replaced]:
     """Return the files that a decision replaces.
 
-    If the list is missing, return no files: the list is deleted only after all files on it.
+    If the list is missing, return no files: the list is deleted only after all files in it have been deleted.
     """
     if entry.replaced is None:
         return iter(())

@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Summary:
-    """The facts from the committed manifests that the report contains."""
+    """The facts that the job's report takes from the committed manifests."""
 
     names: list[str] = field(default_factory=list)
     statistics: Statistics = NO_STATISTICS
@@ -60,7 +60,7 @@ def roll_forward(
     """Roll a decision forward until it is done.
 
     Args:
-        measure: the measurement of the job commit or recovery that runs this.
+        measure: measures the job commit or recovery that calls this.
         visible: whether the log view shows the decision's ``visible`` mark.
         cache: manifests that the caller still holds in memory.
         accept_damage: if files of the job are lost, record the lost files and continue.
@@ -152,12 +152,12 @@ def _publish_all(
             job=entry.job,
         ) from error
     if summary.lost and _is_visible(ctx, entry.seq):
-        return None  # another process was faster, and a later job has replaced the files
+        return None  # another process has published the files, and a later job has replaced them
     return summary
 
 
 def _list_published(ctx: CommitContext, entry: LogEntry) -> frozenset[tuple[str, int]]:
-    """List files that an earlier try has published, as (path, bytes), which saves one request per file.
+    """List files that an earlier call has published, as (path, size in bytes), which saves one request per file.
 
     Generated names are used only once, so a file that is listed with the right size needs no further check. Files that
     are not listed, and files whose names the caller chose, are published as usual. So the listing may stop as soon as
@@ -253,5 +253,5 @@ def _is_visible(ctx: CommitContext, seq: int) -> bool:
 
 
 def _is_done(ctx: CommitContext, seq: int) -> bool:
-    """Check whether a decision is done: it has the mark ``done``, or is trimmed, which requires that it was done."""
+    """Check whether a decision is done: it has the mark ``done``, or it has been trimmed, so it must have been done."""
     return record_exists(ctx, seq, "done") or not record_exists(ctx, seq, "json")

@@ -1,7 +1,8 @@
 """Read a snapshot of a destination, so that readers that use Holdfast see only whole jobs (C4).
 
-Before a decision is marked ``visible``, the files that it replaces count, and its own files do not. Afterwards its own
-files count, and the replaced files do not. So creating one record switches between the two states.
+Until a decision is marked ``visible``, the files that it replaces belong to the snapshot and its own files do not. From
+then on, its own files belong to the snapshot and the replaced files do not. So creating one record switches between the
+two states.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["Instant", "Snapshot", "VisibleFile", "read_instant", "read_snapshot"
 
 @dataclass(frozen=True, slots=True)
 class VisibleFile:
-    """A file that counts; `path` is relative to the destination.
+    """A file that belongs to the snapshot; `path` is relative to the destination.
 
     Attributes:
         etag: the etag in the listing. A reader of byte ranges sends it, so that all ranges come from the same version
@@ -41,11 +42,11 @@ class VisibleFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The destination at one moment.
+    """The files and the table of a destination at one moment.
 
     Attributes:
         head: number of the newest decision, 0 if Holdfast never wrote here.
-        table: see `LogState`.
+        table: the table after the newest visible commit; see `LogState`.
     """
 
     head: int
@@ -55,7 +56,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instant:
-    """The state of the log at one moment. While it stays equal, no job changes the files that count.
+    """The state of the log at one moment. While the log is in this state, no job changes the files that count.
 
     Attributes:
         head: number of the newest decision, 0 if Holdfast never wrote here.
@@ -74,7 +75,9 @@ class Instant:
 
 
 def read_instant(ctx: CommitContext, attempts: int = 50) -> Instant:
-    """Read the state of the log. A caller that lists files with another tool compares the states before and after.
+    """Read the state of the log. Compare the states before and after another tool lists the files.
+
+    If the two states are equal, no job changed the files during the listing.
 
     Raises:
         UnavailableError: jobs are decided faster than the log can be read. Call this again.
@@ -112,7 +115,7 @@ class _Rule:
 
 
 def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
-    """List the files that count at one moment between the start and the end of this call.
+    """List the files that belonged to the destination at one moment during this call.
 
     Raises:
         UnavailableError: jobs are decided faster than the destination can be listed. Call this again.

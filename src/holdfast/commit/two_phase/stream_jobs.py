@@ -6,7 +6,7 @@ commit_job, abort_job   the committer's steps, called with the record that the t
 settle_batch            for a batch without new data: roll logged decisions forward
 
 Spark creates a new writer for every phase of every batch, and tells only the tasks which query and batch they belong
-to. So the record travels from the plan through the tasks to the commit.
+to. So the job record travels from the plan through the tasks to the commit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["BatchPlan", "join_batch", "plan_batch", "settle_batch"]
 
 @dataclass(frozen=True, kw_only=True)
 class BatchPlan:
-    """The facts that are known before a batch is written. They are plain values, because they are sent to the tasks.
+    """The facts that are known before a batch is written, as plain values, because Spark sends them to the tasks.
 
     Attributes:
         job: the job's record, still without a batch.
@@ -56,8 +56,8 @@ def plan_batch(
         view: the log, if the caller has just read it.
 
     Raises:
-        InvalidRequestError: the mode is another one, or the destination is a file, lies inside another destination or
-            contains one.
+        InvalidRequestError: the mode is neither of these, or the destination is a file, lies inside another destination
+            or contains one.
         UnsupportedError: the committer does not fit the store; the message says why.
     """
     if mode not in (SaveMode.APPEND, SaveMode.OVERWRITE):
@@ -73,7 +73,7 @@ def plan_batch(
 
 
 def join_batch(ctx: CommitContext, plan: BatchPlan, batch: StreamBatch) -> JobRecord | None:
-    """Complete the job record of a batch and announce it. Every task that has data to write calls this first.
+    """Add the batch to the planned job record, and announce the job. Every task that has data calls this first.
 
     Guarantee: all tasks of a plan create the same record, and the record exists in the store when this returns.
 
@@ -103,7 +103,10 @@ def _is_announced(ctx: CommitContext, job: JobRecord) -> bool:
 
 
 def settle_batch(ctx: CommitContext) -> None:
-    """Roll the destination's decisions forward, because a replayed batch's driver may have died right after its commit.
+    """Roll the destination's decisions forward.
+
+    This is called for a batch without new data. The batch may be a replay, whose earlier driver died right after the
+    commit.
 
     Raises:
         CorruptDataError: a record of the log cannot be read.

@@ -1,9 +1,10 @@
 """Decide every batch of a stream only once (C8): the newest log entry contains the progress of each stream.
 
 After a crash Spark replays a batch, with new attempts and a new job. Only the batch number and the checkpoint's id link
-the new job to the old one, so the decision contains these two: the record that commits a batch also says which batch is
-committed. Every entry, even one that aborts a job, copies the marks of its predecessor. So trimming the log loses no
-mark, and each entry contains one mark per stream, no matter how long the stream runs.
+the new job to the old one, so the decision contains both: the record that commits a batch also says which batch is
+committed. A stream's *mark* is its last committed batch with the checkpoint's id. Every entry, even one that aborts a
+job, copies the marks of its predecessor. So trimming the log loses no mark, and each entry contains one mark per
+stream, no matter how long the stream runs.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def is_committed_batch(job: JobRecord, streams: Mapping[str, StreamMark]) -> boo
 
 
 def advance_streams(job: JobRecord, streams: Mapping[str, StreamMark]) -> Mapping[str, StreamMark]:
-    """Return the marks as they are after `job` is committed."""
+    """Return the marks of all streams as they are once `job` is committed."""
     if job.stream is None:
         return streams
     mark = StreamMark(batch=job.stream.batch, checkpoint=job.stream.checkpoint)

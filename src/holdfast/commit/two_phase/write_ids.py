@@ -1,8 +1,8 @@
 """Make writes idempotent by a write id from the caller: of all writes with the same id, only one is committed (C8).
 
-The decision contains the write id. Before the decision is marked done, a separate record of the write id is created. To
-look up a write id, it is therefore enough to read this record and the few decisions that are not done yet. The lookup
-works even after the decision has been trimmed.
+The decision contains the write id. Before the decision is marked done, a separate record of the write id is created. So
+a lookup needs to read only this record and the few decisions that are not done yet, and works even after the decision
+has been trimmed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def find_write(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome |
 
 
 def is_written(ctx: CommitContext, job: JobRecord, view: LogView) -> bool:
-    """Check whether another job with the write id of `job` is committed, according to the log or to a record."""
+    """Check, in the log and in the record of the write id, whether another job with the same write id is committed."""
     write_id = write_id_of(job)
     return bool(write_id) and find_write(ctx, view, write_id) is not None
 

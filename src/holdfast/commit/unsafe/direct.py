@@ -82,11 +82,11 @@ class DirectCommitter(Committer):
         return open_uploaded_file(scope, path, path)
 
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Only report, because the files are already at their final paths."""
+        """Only return the attempt's report, because the files are already at their final paths."""
         return report_task(scope.owner, files)
 
     def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:
-        """Do nothing: the sinks have discarded unfinished files, and finished ones may be another attempt's by now."""
+        """Do nothing: the sinks have discarded unfinished files, and finished ones may now be another attempt's."""
 
 
 DIRECT = DirectCommitter()

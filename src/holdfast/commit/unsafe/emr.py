@@ -1,6 +1,7 @@
 """Implement `emr`: delayed uploads that the *task* commit completes (paper 000, XII.C; Table V). For comparison only.
 
-Its job commit has almost nothing to do, and it needs no records. These guarantees of ARCHITECTURE.md do not hold:
+The job commit has almost nothing to do, and the committer stores no records. These guarantees of ARCHITECTURE.md do not
+hold:
 
 - C4: the files of every committed task are visible while the job runs.
 - C5: files of committed tasks stay visible if the job fails or is aborted; the user must delete them.
@@ -55,7 +56,7 @@ def _abort_pending(measure: Measure, job: JobId) -> str:
 
 
 def _job_uploads(ctx: CommitContext) -> dict[JobId, list[UploadInfo]]:
-    """Return pending uploads to visible paths, grouped by the job ids in their names.
+    """Return pending uploads to visible paths, grouped by the job ids in their file names.
 
     Uploads to hidden directories are left out: they belong to committers that later move the files.
     """
@@ -75,7 +76,10 @@ def _abort_uploads(ctx: CommitContext, job: JobId) -> None:
 
 
 def _has_magic_below(ctx: CommitContext, job: JobId, uploads: list[UploadInfo]) -> bool:
-    """Check whether this is a `magic` job of another destination (C7), whose directory is above all of its files."""
+    """Check whether `job` is a `magic` job, possibly of another destination (C7).
+
+    If it is, one of the folders that contain all of its uploads also contains its magic directory.
+    """
     common = posixpath.commonprefix([upload.key for upload in uploads])
 
     def is_magic_home(folder: str) -> bool:
@@ -117,7 +121,7 @@ class EmrCommitter(Committer):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Write ``_SUCCESS`` without file names, which tasks do not report; then abort uploads of failed attempts."""
+        """Write ``_SUCCESS``, without file names, which tasks do not report; then abort uploads of failed attempts."""
         with measured_commit(ctx, self.name, job) as measure:
             reported = check_messages(job, commits, tasks)
             totals = sum((commit.totals for commit in reported), Totals())

@@ -1,7 +1,7 @@
 """Implement `stocator`: tasks write to the final directory under attempt names; ``_SUCCESS`` lists files that count.
 
-The real Stocator runs below FileOutputCommitter, whose renames show it which attempts have committed; here the task
-reports show that. These guarantees of ARCHITECTURE.md do not hold:
+The real Stocator runs below FileOutputCommitter and learns from its renames which attempts have committed; here the
+task reports show that. These guarantees of ARCHITECTURE.md do not hold:
 
 - C2: files of attempts that do not count are visible until the job commit deletes those that it finds.
 - C4: every file is visible as soon as it is written; only readers that rely on ``_SUCCESS`` wait for the job commit.
@@ -164,7 +164,7 @@ class StocatorCommitter(Committer):
         return open_uploaded_file(scope, target, target)
 
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Only report, because the files are already at their final paths."""
+        """Only return the attempt's report, because the files are already at their final paths."""
         return report_task(scope.owner, files)
 
     def abort_task(self, ctx: CommitContext, job: JobRecord, owner: FileOwner) -> None:

@@ -1,4 +1,4 @@
-"""Check arguments of store calls, iterate over pages, and cast a store to the protocols that it implements."""
+"""Check arguments of store calls, iterate over pages of listings, and cast a store to a protocol it implements."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def iter_objects(
         markers: also yield directory markers, for callers that delete a directory or display a store's content.
 
     Raises:
-        CorruptDataError: the server returned the same token twice, so the listing would never end.
+        CorruptDataError: the server returned the same page token twice, so the listing would never end.
     """
     token: str | None = None
     seen: set[str] = set()
@@ -148,7 +148,7 @@ def check_key(key: str, max_bytes: int = 1024) -> None:
     """Reject a key that some store would reject or change: empty, with a leading slash, not UTF-8, too long.
 
     Raises:
-        InvalidRequestError: states the reason.
+        InvalidRequestError: the key is rejected; the message says why.
     """
     if not key or key.startswith("/"):
         raise InvalidRequestError("a key must not be empty or start with '/': change it", key=key)
@@ -166,7 +166,7 @@ def check_move(source: str, target: str) -> None:
     """Reject a source or a target that no store's `RenameStore.rename_dir` could accept.
 
     Raises:
-        InvalidRequestError: states the reason.
+        InvalidRequestError: the move is rejected; the message says why.
     """
     for key in (source, target):
         check_key(key)
@@ -192,7 +192,7 @@ def check_parts(key: str, parts: Sequence[Part]) -> None:
     """Reject a list of parts that `MultipartStore.complete_upload` would not accept for any upload.
 
     Raises:
-        InvalidRequestError: there are none, or they are not numbered from 1 without gaps.
+        InvalidRequestError: there are no parts, or they are not numbered from 1 without gaps.
     """
     if not parts or [part.number for part in parts] != list(range(1, len(parts) + 1)):
         raise InvalidRequestError("parts must be numbered from 1 without gaps: list all of them in order", key=key)

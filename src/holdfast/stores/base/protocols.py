@@ -30,7 +30,7 @@ class ObjectStore(Protocol):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What this store promises. Never changes."""
+        """The capabilities that this store promises. They never change."""
         ...
 
     @property
@@ -60,7 +60,7 @@ class ObjectStore(Protocol):
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
         """Read an object, or `length` bytes of it from `start`.
 
-        Returns fewer bytes if the object ends before that.
+        Returns fewer bytes if the object ends earlier.
 
         Args:
             length: None reads to the end of the object.
@@ -139,7 +139,8 @@ class MultipartStore(ObjectStore, Protocol):
             parts: at least one, numbered from 1 without gaps.
 
         Raises:
-            NotFoundError: no such upload: it was completed or aborted before, or never existed. Use `head` to find out.
+            NotFoundError: no such upload: it was completed or aborted before, or never existed. Use `head` to find out
+                whether it was completed.
             InvalidRequestError: a part is missing, has another etag, or is too small.
         """
         ...

@@ -52,7 +52,7 @@ PutMode: TypeAlias = Overwrite | Create | Update
 
 # --- what a store can do ----------------------------------------------------------------------------------------------
 class Support(enum.Enum):
-    """Whether a store has a capability; an unknown one must be probed."""
+    """Whether a store has a capability; if this is unknown, the store must be probed."""
 
     YES = "yes"
     NO = "no"
@@ -74,7 +74,7 @@ class MultipartLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a store promises.
+    """The capabilities that a store promises.
 
     Attributes:
         conditional_put: whether `Create` and `Update` are honored. S3-compatible servers differ: probe.
@@ -87,7 +87,7 @@ class Capabilities:
         consistent_listing: whether a listing contains every object that was written before it began, and none that was
             deleted before. True of S3 since December 2020; required by committers that find their files by listing.
         lists_uploads: whether pending uploads are listed by directory, as `iter_uploads` requests them. MinIO lists
-            them by whole keys only: `stores.probe.find_upload_listing` finds out.
+            them by whole keys only. If this is unknown, `stores.probe.find_upload_listing` tests it.
         server: identifies the server and the bucket, so that handles in the same process can share probe results; empty
             if no other handle can reach the same data.
     """
@@ -106,7 +106,10 @@ class Capabilities:
 # --- records ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """An object as `head`, `put` and listings return it. `etag` may be empty; it can only be compared for equality."""
+    """The description of an object that `head`, `put` and listings return.
+
+    Etags can only be compared for equality. An etag may be empty.
+    """
 
     key: str
     size_bytes: int
@@ -128,7 +131,7 @@ class Part:
     """An uploaded part, as `complete_upload` needs it.
 
     Attributes:
-        checksum_algorithm, checksum: as S3 spells them; S3 requires them if the upload was created with checksums,
+        checksum_algorithm, checksum: in S3's spelling; S3 requires both if the upload was created with checksums,
             which some other tools do. Holdfast's own uploads have none.
     """
 

@@ -66,7 +66,7 @@ class Report:
     """The result of a run.
 
     Attributes:
-        results: maps the name of each check to its error, None if it passed.
+        results: maps the name of each check to its error, or to None if the check passed.
         deviations: the declared deviations: maps the name of a check to the reason.
     """
 
@@ -107,11 +107,11 @@ def run_conformance(
     Args:
         store: the store; the checks leave their data below `prefix`.
         other: another handle on the same data; None to use the same one.
-        prefix: the directory in which the checks work, without a slash at either end; must be empty.
+        prefix: the directory in which the checks work, without a slash at either end; the directory must be empty.
         deviations: known deviations: maps the name of a check to the reason.
         racers: handles for races, each with its own connections; if empty, eight threads share the two handles.
-        rounds: how often each race is repeated.
-        progress: called before each check with the number of checks done and in total.
+        rounds: how often each race (a conflict of concurrent writers) is repeated.
+        progress: called before each check, with the check, the number of checks done, and their total number.
 
     Raises:
         UnavailableError: the store stopped responding; the run is incomplete and proves nothing.

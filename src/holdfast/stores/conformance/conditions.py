@@ -22,7 +22,7 @@ def check_create(subject: Subject) -> None:
     refused(PreconditionError, lambda: subject.other.put(key, b"second", Create()), "create over an object")
     refused(PreconditionError, lambda: subject.store.put(key, b"first", Create()), "create of the same content")
     equal(subject.store.get(key), b"first", "content")
-    # An empty object is an object, whichever of the two is empty.
+    # An empty object counts as an existing object, whether the old or the new one is empty.
     empty = subject.key("empty")
     subject.store.put(empty, b"", Create())
     refused(PreconditionError, lambda: subject.store.put(empty, b"full", Create()), "create over an empty object")

@@ -11,7 +11,7 @@ _MOST_OBJECTS = 20  # per writer, because each writer lists all of them after ea
 
 
 def check_listing_under_writers(subject: Subject) -> None:
-    """Check that listings show what their caller wrote and not what it deleted, while others write and delete.
+    """Check that each writer's listings show what it wrote and not what it deleted, while others write and delete.
 
     Job commits that find their files by listing depend on this (`Capabilities.consistent_listing`).
     """
@@ -36,7 +36,7 @@ def check_listing_under_writers(subject: Subject) -> None:
 
 
 def check_overwrite_race(subject: Subject) -> None:
-    """Check that after concurrent puts and uploads to one key, the object is exactly one of those that were written."""
+    """Check that after concurrent puts and uploads to one key, the object is exactly one of the written objects."""
     key, size = subject.key("object"), 200_000
 
     def write(racer: int, store: ObjectStore) -> bytes:

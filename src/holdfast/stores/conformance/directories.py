@@ -55,7 +55,7 @@ def check_rename_dir_target_exists(subject: Subject) -> None:
 
 
 def check_rename_dir_missing(subject: Subject) -> None:
-    """Check that a source with nothing below it is rejected: a missing name, a file, or the beginning of a name."""
+    """Check that a source with nothing below it is rejected: a missing name, a file, or a mere prefix of a name."""
     subject.write("file", "directory/a", "gone/a")
     subject.store.delete(subject.key("gone/a"))
     for source in ("missing", "file", "file/a", "direct", "directory/a", "gone"):

@@ -182,7 +182,7 @@ def check_directory_markers(subject: Subject) -> None:
 
 
 def check_list_prefix(subject: Subject) -> None:
-    """Check that a listing's prefix matches part of a name as well, unless the prefix ends in a slash."""
+    """Check that a listing's prefix may end in the middle of a name, and that a final slash excludes other names."""
     for name in ("dataset1/a", "dataset10/a", "dataset1-old/a", "dataset", "other"):
         subject.store.put(subject.key(name), b"1")
     equal(subject.listed("dataset1/"), ["dataset1/a"], "below dataset1/")

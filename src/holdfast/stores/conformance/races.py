@@ -23,7 +23,7 @@ class _End(enum.Enum):
 
 
 def _race(subject: Subject, key: str, put: Callable[[int, ObjectStore], object], word: str) -> None:
-    """Raise if more than one racer succeeds, or if the object is not the winner's. Racer n writes n."""
+    """Raise if more than one racer succeeds, or if the object is not the winner's. Racer n writes the number n."""
 
     def run(racer: int, store: ObjectStore) -> _End:
         try:
@@ -44,7 +44,7 @@ def _race(subject: Subject, key: str, put: Callable[[int, ObjectStore], object],
 
 
 def check_create_race(subject: Subject) -> None:
-    """Check that exactly one of several concurrent creates of a key succeeds, and that the object has its content."""
+    """Check that exactly one of several concurrent creates of a key succeeds, and that its content is stored."""
     for attempt in range(subject.rounds):
         key = subject.key(f"race-{attempt}")
 
@@ -64,7 +64,7 @@ def check_create_delete_race(subject: Subject) -> None:
 
 
 def check_update_race(subject: Subject) -> None:
-    """Check that exactly one of several concurrent updates of a key succeeds, and that the object has its content."""
+    """Check that exactly one of several concurrent updates of a key succeeds, and that its content is stored."""
     key = subject.key("object")
     for attempt in range(subject.rounds):
         etag = subject.store.put(key, b"start %d" % attempt).etag

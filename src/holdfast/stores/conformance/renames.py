@@ -98,7 +98,7 @@ def check_rename_twice(subject: Subject) -> None:
 
 
 def _writes_to(subject: Subject, relative: str) -> dict[str, Callable[[], object]]:
-    """Return all calls that would create a file at a key, each under its name. Requires an object 'spare'."""
+    """Return all calls that would create a file at a key, by name. Requires that an object 'spare' exists."""
     key, store, capabilities = subject.key(relative), subject.store, subject.store.capabilities
     calls: dict[str, Callable[[], object]] = {
         "put": lambda: store.put(key, b"1"),

@@ -65,7 +65,7 @@ class Subject:
 
         Args:
             contents: maps a relative key to the relative key at which its content was written.
-            what: for errors, when the keys are checked, such as "after the rename".
+            what: says in errors when the keys are checked, such as "after the rename".
         """
         equal(self.listed(), sorted(contents), f"listing {what}")
         for relative, written in contents.items():
@@ -104,7 +104,8 @@ class Check:
     Attributes:
         name: unique; for reports and declared deviations.
         run: raises `ConformanceError`, or an error of the store, if the store breaks the promise.
-        needs: a check that must pass first: otherwise this one would leave data that cannot be deleted.
+        needs: a check that must pass first. If it fails, this check is skipped, because it would leave data that cannot
+            be deleted.
     """
 
     name: str
@@ -113,19 +114,19 @@ class Check:
 
 
 def expect(condition: bool, what: str) -> None:
-    """Raise unless a condition holds; `what` describes the condition."""
+    """Raise `ConformanceError` unless a condition holds; `what` describes the condition."""
     if not condition:
         raise ConformanceError(what)
 
 
 def equal(actual: T, expected: T, what: str) -> None:
-    """Raise unless two values are equal."""
+    """Raise `ConformanceError` unless two values are equal."""
     if actual != expected:
         raise ConformanceError(f"{what}: expected {_short(expected)}, found {_short(actual)}")
 
 
 def refused(error: type[HoldfastError], call: Callable[[], object], what: str) -> None:
-    """Raise unless a call raises this type of error."""
+    """Raise `ConformanceError` unless a call raises this type of error."""
     try:
         call()
     except error:

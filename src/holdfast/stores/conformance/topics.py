@@ -31,7 +31,7 @@ class Topic:
         name: a few words for the report.
         weight: the committers that require the topic's checks.
         checks: names of checks; a name that ends in ``:`` stands for all checks with this prefix.
-        otherwise: what happens if one of the checks fails.
+        otherwise: the consequence for users if one of the checks fails.
     """
 
     name: str
@@ -142,7 +142,7 @@ class Finding:
 
 
 def findings(results: Mapping[str, Exception | None]) -> list[Finding]:
-    """Group the results of a run by topic; omit topics of which no check ran."""
+    """Group the results of a run by topic; omit topics without any check that ran."""
     found = []
     for topic in TOPICS:
         of_topic = {name: error for name, error in results.items() if topic.covers(name)}

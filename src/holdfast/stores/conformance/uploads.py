@@ -42,7 +42,7 @@ def _pending(store: MultipartStore, directory: str) -> list[tuple[str, str]]:
 
 
 def _pending_of(store: MultipartStore, key: str) -> list[tuple[str, str]]:
-    """List by whole key, which every server that lists uploads supports; listing by directory is checked separately."""
+    """List uploads by whole key, which every server that lists uploads supports; other checks list by directory."""
     return sorted((upload.key, upload.upload_id) for upload in iter_uploads_of(store, key))
 
 

@@ -61,11 +61,11 @@ class Fault:
 
     Attributes:
         mode: what the fault does.
-        operation: the operation that it matches; None matches all.
+        operation: the operation that the fault matches; None matches all.
         key: a shell pattern that the key must match (``*`` also matches ``/``).
-        nth: the first matching call that it affects, counted from 1.
-        times: the number of consecutive matching calls that it affects.
-        error: raised by `FaultMode.FAIL`.
+        nth: the first matching call that the fault affects, counted from 1.
+        times: the number of consecutive matching calls that the fault affects.
+        error: the error that a fault of mode `FaultMode.FAIL` raises.
     """
 
     mode: FaultMode

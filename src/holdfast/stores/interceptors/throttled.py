@@ -27,8 +27,8 @@ class ThrottleOptions:
     """The speed of the simulated store.
 
     Attributes:
-        request_s: seconds per request. The default is what the papers measured on S3.
-        copy_bytes_per_s: rate of one server-side copy; None for no limit. The default is what renames reached on S3.
+        request_s: seconds per request. The papers measured the default value on S3.
+        copy_bytes_per_s: rate of one server-side copy; None for no limit. Renames on S3 reached the default value.
         upload_bytes_per_s: rate of one put, part or file write; None for no limit.
         max_concurrent: number of requests that the store executes at the same time; None for no limit.
     """
@@ -55,7 +55,7 @@ class Throttled:
 
     Args:
         options: the speed.
-        clock: waits; with a simulated clock, a benchmark becomes a calculation.
+        clock: used for waiting; with a simulated clock, a benchmark becomes a calculation.
     """
 
     def __init__(self, options: ThrottleOptions = ThrottleOptions(), clock: Clock | None = None) -> None:

@@ -22,7 +22,7 @@ _COPY_RANGE_REFUSED = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP
 
 
 def leads_back(path: str) -> bool:
-    """Check whether the directory at an absolute path is the same as one of its own parents."""
+    """Check whether the directory at an absolute path is identical to one of its own parents."""
     try:
         own = _identity(path)
         while path != "/":
@@ -62,7 +62,7 @@ def open_source(path: str, key: str) -> int:
     """Open and lock a file in order to move it by copying; closing the descriptor releases the lock.
 
     Raises:
-        NotFoundError: another process has moved it.
+        NotFoundError: another process has moved the file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

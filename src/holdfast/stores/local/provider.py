@@ -31,8 +31,8 @@ def absolute_path(path: str) -> str:
 def locate_path(path: str) -> Location:
     """Return the location of an absolute or relative path on this machine.
 
-    Guarantee: symbolic links are resolved, so that a directory has one name, and its parents are the parents of the
-    directory itself rather than of a link to it.
+    Guarantee: symbolic links are resolved. So each directory has only one location, and the parents in it are those of
+    the directory itself, not those of a link to it.
 
     Raises:
         InvalidRequestError: `path` cannot be a path, or is a link to a path that does not exist.

@@ -59,13 +59,14 @@ _CAN_ADVISE = hasattr(os, "posix_fadvise")  # Linux; elsewhere the sync at the e
 class LocalStore:
     """A `MultipartStore`, `RenameStore` and `CopyStore` over a directory.
 
-    Guarantee: a published file is complete and, if `durable`, survives a power failure. Conditional writes (`Create`
-    and `Update`) are exclusive among all processes of this machine. Metadata is not stored.
+    Guarantee: a published file is complete and, if `durable`, survives a power failure. If
+    several processes on this machine attempt the same conditional write (`Create` or `Update`), exactly one succeeds.
+    Metadata is not stored.
 
     Args:
         root: the directory; the first write creates it.
-        keep: key of a directory that is not deleted when it becomes empty, and neither are its parents. The root is
-            never deleted.
+        keep: key of a directory that is not deleted when it becomes empty; its parents and the root are not deleted
+            either.
         durable: False lets the operating system decide when data reaches the disk: safe if processes die, but not if
             the power fails.
         ids: supplies the names of hidden files and the ids of uploads.

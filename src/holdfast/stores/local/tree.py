@@ -49,13 +49,13 @@ def hidden_name(hidden_id: str, name: str) -> str:
 
 
 def parse_hidden(entry_name: str) -> tuple[str, str] | None:
-    """Return the hidden id and the target's name of a hidden entry, None for other entries."""
+    """Parse the name of a hidden entry, and return the hidden id and the target's name; None for other names."""
     found = _HIDDEN.fullmatch(entry_name)
     return None if found is None else (found[1], found[2])
 
 
 def etag_of(status: os.stat_result) -> str:
-    """Return an etag made from a file's time, inode and size, which changes whenever the file is published."""
+    """Return an etag made from a file's time, inode and size. Each publication of a file changes the etag."""
     return f"{status.st_mtime_ns:x}-{status.st_ino:x}-{status.st_size:x}"
 
 
@@ -109,7 +109,8 @@ class LocalTree:
 
     Attributes:
         root: absolute path of the directory.
-        keep: key of a directory that is never pruned, and neither are its parents; empty for the root itself.
+        keep: key of a directory that is never pruned (deleted because it is empty), and whose parents are not pruned
+            either; empty for the root itself.
         durable: whether data and directory entries are synced to the disk.
     """
 
@@ -132,7 +133,7 @@ class LocalTree:
         return path
 
     def directory_path(self, key: str) -> str:
-        """Return the path of a directory's key. Its last segment may be longer than a file's.
+        """Return the path for the key of a directory. The key's last segment may be longer than that of a file's key.
 
         Raises:
             InvalidRequestError: see `path`.
@@ -179,9 +180,9 @@ class LocalTree:
     def _rely_on(self, directory: str) -> None:
         """Sync the directory entries on the path to a directory, if another process may have just created it.
 
-        If that process had died between creating the directory and syncing it, a power failure could lose files in it
-        that other processes have acknowledged. Requires: the directory is not empty, so that no process prunes it
-        meanwhile.
+        If that process died between creating the directory and syncing it, a power failure could lose files in the
+        directory that other processes have reported as durable. Requires: the directory is not empty, so that no
+        process prunes it meanwhile.
         """
         device = os.stat(directory).st_dev
         while self.durable and directory != "/":
@@ -189,7 +190,7 @@ class LocalTree:
             if os.stat(parent).st_dev != device:
                 return  # a mount point, which Holdfast did not create; directories above it may not support sync
             if self._on_disk.get(directory) != (status.st_dev, status.st_ino):
-                with contextlib.suppress(PermissionError):  # then no process of this user created it
+                with contextlib.suppress(PermissionError):  # without permission, no process of this user created it
                     self._sync_path(parent)
                 self._note_on_disk(directory)
             directory = parent
@@ -509,7 +510,7 @@ def _problem_with(directory: str, path: str) -> OSError | None:
 
 
 def _is_anothers(directory: str, path: str) -> bool:
-    """Check whether a file is another user's and in a directory like /tmp, where only owners may replace files."""
+    """Check whether a file belongs to another user and is in a directory like /tmp: only its owner may replace it."""
     status = os.stat(directory)
     if not status.st_mode & stat.S_ISVTX or os.geteuid() in (0, status.st_uid):
         return False

@@ -42,7 +42,7 @@ class Listings:
 
         Reads only directories that can contain such a key. Follows symbolic links to directories, except to parent
         directories. Omits dangling links, pipes, sockets, devices, and names that are not UTF-8, which cannot be keys.
-        If the iterator of a token is no longer kept, starts over after the token's key.
+        If the iterator that belongs to a token is no longer kept, starts a new listing after the token's key.
         """
         waiting = None
         goes_on = token is not None or max_keys >= _PEEK
@@ -97,7 +97,7 @@ def _walk(root: str, directory: str, prefix: str, start_after: str) -> Iterator[
 
 
 def _opened(root: str, base: str, *, linked: bool) -> tuple[str, bool, Set[str], Iterator[str]]:
-    """Open a directory: return its key, whether it is below a link, which names are links, and the names in order."""
+    """List a directory: return its key, whether it is below a link, which names are links, and the sorted names."""
     names, links = _entries(os.path.join(root, base.rstrip("/")))
     return base, linked, links, iter(names)
 
@@ -105,7 +105,7 @@ def _opened(root: str, base: str, *, linked: bool) -> tuple[str, bool, Set[str],
 def _entries(path: str) -> tuple[list[str], Set[str]]:
     """Return the sorted names in a directory, and those that are links to directories.
 
-    Returns nothing if it is a file or was deleted. Names of directories end in ``/``. Stores nothing else about an
+    Returns no names if `path` is a file or was deleted. Names of directories end in ``/``. Stores nothing else about an
     entry, because a directory may have a million entries.
     """
     try:

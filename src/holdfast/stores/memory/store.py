@@ -68,7 +68,7 @@ class MemoryImage:
     """A snapshot of a `MemoryStore`, to restore it and to compare states.
 
     Attributes:
-        key: equal for snapshots of stores that no caller can distinguish.
+        key: a value to compare: equal for two snapshots if no caller could distinguish the stores.
     """
 
     objects: Mapping[str, _Object]
@@ -95,7 +95,7 @@ class MemoryStore:
         rename_dir: whether it renames directories in one step; None means the same as `rename`. False with `rename`
             simulates a store such as GCS, where a directory would be renamed file by file.
         copy: whether the store is also a `CopyStore`.
-        consistent_listing: the value of the capability; the listings themselves are always complete.
+        consistent_listing: the value of this capability; the listings themselves are always complete.
         clock: supplies the times of objects and uploads.
         ids: supplies the ids of uploads.
     """
@@ -411,7 +411,7 @@ class MemoryStore:
         )
 
     def _refuse_clash(self, key: str) -> None:
-        """With rename, reject a file in place of a directory or below a file, as file systems do."""
+        """If the store supports rename, reject a file in place of a directory or below a file, as file systems do."""
         if self._capabilities.rename:
             self._refuse_file_above(key)
             if any(self._below(key)):

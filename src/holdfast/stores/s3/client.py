@@ -83,10 +83,10 @@ class S3Connection:
     """Sends the requests for one bucket. Threads may share it; pickling and forking are safe.
 
     Args:
-        bucket: its name.
-        options: how to reach it.
-        clock: waits between attempts.
-        ids: adds jitter to those waits, so that many clients do not retry at the same time.
+        bucket: the name of the bucket.
+        options: how to reach S3.
+        clock: used for waiting between attempts.
+        ids: adds jitter to the waiting times, so that many clients do not retry at the same time.
     """
 
     def __init__(self, bucket: str, options: S3Options, clock: Clock, ids: Ids) -> None:
@@ -97,7 +97,7 @@ class S3Connection:
         self.retries = 0  # a statistic for people, so losing a count in a race between threads is harmless
         self._endpoint: str | None = options.endpoint_url
         self._scheme_is_right = False  # False also means unknown
-        self._clients: dict[int, Client] = {}  # by process: a child must neither use nor close what its parent opened
+        self._clients: dict[int, Client] = {}  # by process: a child must not use or close its parent's client
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.bucket, self.options, self._clock, self._ids)

@@ -39,7 +39,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response; the document is None if the body is not XML."""
+    """The response to a request; the document is None if the body is not XML."""
 
     status: int
     headers: Mapping[str, str] | HTTPMessage
@@ -62,7 +62,7 @@ class Answer:
         return self.status in (301, 307) or self.text("Code") in _ELSEWHERE
 
     def refusal(self, operation: str) -> ClientError:
-        """Return the same error as botocore's own call; an unexpected response counts as a server error."""
+        """Return the error that botocore's own call would raise; an unexpected response counts as a server error."""
         succeeded = self.status < 300
         code = self.text("Code") or ("" if succeeded else str(self.status))
         metadata = {"HTTPStatusCode": 500 if succeeded else self.status, "RequestId": self.text("RequestId")}
@@ -104,13 +104,13 @@ def exchange(
     """Send a request for a key once.
 
     Args:
-        query: percent-encoded, its parameters in order.
+        query: the query, percent-encoded, with its parameters sorted by name.
         headers: names in lower case, values in ASCII.
 
     Returns:
         The response. None if nothing happened and the caller must use botocore's own call. This is the case if the
         bucket is in another region, because botocore follows the redirect, or if the bucket is of a type with different
-        signatures. The result is remembered for the bucket.
+        signatures. From then on, every call for this client and bucket returns None.
 
     Raises:
         BotoCoreError: the request or its response was lost; botocore's own session would raise the same error.
@@ -191,7 +191,7 @@ def _pool(client: Any, address: str) -> Any:
 
 
 def _sent(route: _Route, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
-    """Send a request over a connection of the pool; urllib3 opens missing ones, including TLS."""
+    """Send a request over a connection of the pool; urllib3 opens new ones if needed, with TLS."""
     connection = route.pool._get_conn()
     if connection.sock is not None:
         return _sent_along(route, connection, method, target, headers, body)
@@ -251,7 +251,7 @@ _AS_BOTOCORE = (  # how its own session converts urllib3's errors, in the same o
 
 
 def _as_botocore_says(error: Exception, url: str) -> Exception:
-    """Convert an error as botocore's own session does, so that one table of errors covers both."""
+    """Convert an error of urllib3 like botocore's own session, so that one table of errors covers both."""
     for theirs, botocores in _AS_BOTOCORE:
         if isinstance(error, theirs):
             found: Exception = botocores(endpoint_url=url, error=error)

@@ -24,7 +24,7 @@ __all__ = ["BULK_DELETE_REFUSED", "Effect", "Request", "code_of", "status_of", "
 
 
 class Effect(enum.Enum):
-    """The change that a request makes if the server executes it. Decides what a lost reply means."""
+    """Whether a request changes what readers see. If it does, a lost reply leaves the outcome unknown."""
 
     NONE = "reads, or changes only what no reader sees and what may be repeated"
     VISIBLE = "changes what readers see"
@@ -68,12 +68,12 @@ _NOT_ANSWERED = (boto.HTTPClientError, boto.IncompleteReadError)  # a timeout or
 
 
 def code_of(error: BaseException | None) -> str:
-    """Return the error code of a response, empty if there was none."""
+    """Return the error code in a response; empty if the error has no response."""
     return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
 
 
 def status_of(error: BaseException | None) -> int:
-    """Return the HTTP status of a response, 0 if there was none."""
+    """Return the HTTP status of a response; 0 if the error has no response."""
     if not isinstance(error, ClientError):
         return 0
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
@@ -95,7 +95,7 @@ class Request:
     effect: Effect
 
     def named(self, error: Exception) -> dict[str, object]:
-        """Return the variables of an error: the request, and its id in the server's log."""
+        """Return the variables that describe the request in an error, including its id in the server's log."""
         answer = error.response if isinstance(error, ClientError) else {}
         request_id = answer.get("ResponseMetadata", {}).get("RequestId")
         more = {"request_id": request_id} if request_id else {}
@@ -103,7 +103,7 @@ class Request:
 
 
 def translated(error: Exception, endpoint: str, request: Request) -> HoldfastError:
-    """Return the error that tells the caller what to do next.
+    """Convert an error of botocore into the error that tells the caller what to do next.
 
     The error never contains a credential: it shows only the code and the request id of the response.
     """

@@ -47,7 +47,7 @@ def modified_in(answer: Mapping[str, Any]) -> float:
 
 
 def object_page(page: Mapping[str, Any], prefix: str) -> ObjectPage:
-    """Parse a page of ListObjectsV2. botocore has requested its keys in URL encoding, and decoded them.
+    """Parse a page of ListObjectsV2. botocore requested URL-encoded keys and has already decoded them.
 
     Raises:
         CorruptDataError: the page is truncated, but has no token to continue with.
@@ -133,7 +133,7 @@ def least_expiry_days(rules: Sequence[Mapping[str, Any]], prefix: str) -> float 
 
 
 def is_marker_refused(error: ClientError) -> bool:
-    """Check whether a server rejects its own marker, as versitygw does beyond 1,000 pending uploads.
+    """Check whether a server rejects the page marker that it returned, as versitygw does beyond 1,000 uploads.
 
     versitygw selects the keys after the marker's key, and then searches these keys for the marker's upload, which is
     not among them.

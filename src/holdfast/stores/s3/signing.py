@@ -34,7 +34,7 @@ class Signer(NamedTuple):
         """Return the headers of the signed request.
 
         Args:
-            path, query: percent-encoded, as they are sent; query parameters are sorted by name.
+            path, query: percent-encoded, exactly as sent; query parameters are sorted by name.
             headers: names in lower case, including ``host``; all of them are signed.
             timestamp: the current time, such as ``20130524T000000Z``.
         """

@@ -71,10 +71,10 @@ class S3Store:
     Pickling carries the bucket and the options, never a client. Errors and `repr` show no credentials.
 
     Args:
-        bucket: its name; it must exist.
-        options: how to reach it.
-        clock: waits between attempts.
-        ids: adds jitter to those waits, so that many clients do not retry at the same time.
+        bucket: the name of the bucket, which must exist.
+        options: how to reach S3.
+        clock: used for waiting between attempts.
+        ids: adds jitter to the waiting times, so that many clients do not retry at the same time.
     """
 
     def __init__(
@@ -239,7 +239,7 @@ class S3Store:
                 self.delete(key)
 
     def _bulk_delete(self, keys: Sequence[str]) -> bool:
-        """Delete in one request; return False if the server does not support it, which is remembered."""
+        """Delete objects in one request; if the server does not support this, remember that and return False."""
         entries = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
 
         def send(client: Client) -> list[dict[str, str]] | None:
@@ -337,7 +337,7 @@ class S3Store:
         return self._connection.request("CompleteMultipartUpload", key, Effect.VISIBLE, send, repeatable=False)
 
     def _settle(self, client: Client, key: str, upload_id: str, cause: ClientError) -> bool:
-        """Check after a 5xx response whether the upload still exists: then nothing happened. False if unknown.
+        """Check after a 5xx response whether the upload still exists, so that nothing happened; False if unknown.
 
         Some servers respond with 500 if the upload does not exist (radosgw 16.2, moto): retries would never end.
 

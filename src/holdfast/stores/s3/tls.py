@@ -22,7 +22,7 @@ __all__ = ["refuse_bundle", "speaks_tls", "tls_mistake", "tls_needed"]
 
 _NOT_VALID_NOW = frozenset((9, 10))  # X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED
 _OTHER_NAME = frozenset((62, 64))  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
-_READS_CERTIFICATES = frozenset(("PEM", "X509"))  # the parts of OpenSSL that do
+_READS_CERTIFICATES = frozenset(("PEM", "X509"))  # the parts of OpenSSL that read certificates
 _NO_TLS = frozenset(("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"))
 _NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 _PROBE_S = 5.0
@@ -32,13 +32,13 @@ _TLS_RECORDS = (b"\x15", b"\x16")  # an alert, a handshake
 def tls_mistake(
     error: Exception, endpoint: str, ca_bundle: str | None, *, scheme_is_right: bool
 ) -> InvalidRequestError | None:
-    """Return the error for a mistake in certificates or the URL scheme; None for others, such as a lost connection.
+    """Return the error for a mistake in certificates or the URL scheme; None if `error` has another cause.
 
     Guarantee: returns an error only if the request was not sent, so that nothing happened.
 
     Args:
         endpoint: URL of the server, as the user gave it.
-        ca_bundle: the option; None if the environment or the system decides.
+        ca_bundle: the value of the option; None if it was not given.
         scheme_is_right: whether the server has responded before, so that the URL scheme must be right.
     """
     if not isinstance(error, SSLError):
