@@ -50,8 +50,8 @@ def test_another_checkpoint_is_refused_in_one_sentence() -> None:
     with pytest.raises(InvalidRequestError) as caught:
         is_committed_batch(job_of("flights", 8, "c9"), MARKS)
     assert str(caught.value) == (
-        "the stream was written here with another checkpoint: continue with that checkpoint, or choose another "
-        "streamId "
+        "the stream was written here with another checkpoint: continue with that checkpoint; with another streamId, "
+        "all of the query's input is written a second time "
         "stream='flights' known='c1' given='c9'"
     )
 
