@@ -161,8 +161,8 @@ def _judge_success(ctx: CommitContext, history: History, report: VerifyReport) -
 def _judge_pending(ctx: CommitContext, history: History, report: VerifyReport) -> None:
     for job in history.open_jobs:
         report.notes.append(
-            f"job {job.job} is undecided: running, or dead (then run holdfast recover, with --older-than 0s to end it at "
-            "once)"
+            f"job {job.job} is undecided: running, or dead (then run holdfast recover, with --older-than 0s to end it "
+            "at once)"
         )
     if ctx.store.capabilities.multipart is None:
         return

@@ -30,8 +30,8 @@ def is_committed_batch(job: JobRecord, streams: Mapping[str, StreamMark]) -> boo
         return False
     if mark.checkpoint != job.stream.checkpoint:
         raise InvalidRequestError(
-            "the stream was written here with another checkpoint: continue with that checkpoint; with another streamId, "
-            "all of the query's input is written a second time",
+            "the stream was written here with another checkpoint: continue with that checkpoint; with another "
+            "streamId, all of the query's input is written a second time",
             stream=job.stream.stream,
             known=mark.checkpoint,
             given=job.stream.checkpoint,
