@@ -97,7 +97,7 @@ class Dialect:
         return None if self._unmatched.search(outside) else outside[len(self._mark) :]
 
     def start_of_first_malformed(self, lines: bytes) -> int:
-        """Return the start of the first record with a malformed quoted value, or the length of `lines` if none has one."""
+        """Return the start of the first record with a malformed quoted value; without one, the length of `lines`."""
         marked = self._mark + lines
         safe = outside = 0
         for match in self._opening.finditer(marked):
