@@ -153,7 +153,7 @@ def _first_interrupt() -> Iterator[Callable[[], bool]]:
 
 @contextlib.contextmanager
 def _quiet(debug: bool) -> Iterator[None]:
-    """Silence the warnings of the code under test, into which thousands of faults are injected, unless `debug` is set."""
+    """Silence the warnings of the code under test, into which thousands of faults are injected; not with `debug`."""
     logger = logging.getLogger("holdfast")
     before = logger.level
     if not debug:
