@@ -110,7 +110,7 @@ def option_pairs(
 
 
 _PLACES = frozenset({"shareddir", "reportdir"})
-"""Options whose values are urls, as `fold_name` folds them."""
+"""The names, as `fold_name` returns them, of options whose values are urls."""
 
 
 def refuse_secrets(names: Iterable[str], urls: Iterable[str] = ()) -> None:

@@ -31,7 +31,7 @@ def _kind(name: str) -> pa.DataType:
 
 
 SCHEMA = pa.schema([pa.field(name, _kind(name)) for name in _NAMES])
-"""Columns and types of the flights. Explicit, not inferred, so that Spark and pyarrow read the file alike."""
+"""Columns and types of the flights. They are not inferred, so that Spark and pyarrow read the file alike."""
 
 _SPARK_TYPES = {pa.int32(): "int", pa.string(): "string", pa.timestamp("us", "UTC"): "timestamp"}
 SPARK_SCHEMA = ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in SCHEMA)

@@ -24,7 +24,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "text": ("txt",),
     "arrow": ("ipc", "feather"),
     "avro": (),
-}  # name -> aliases; the format is the upper-case constant in the module `holdfast.formats.<name>.format`
+}  # maps names to aliases; a format is the upper-case constant in the module `holdfast.formats.<name>.format`
 _BY_ALIAS = {alias: name for name, aliases in _NAMES.items() for alias in (name, *aliases)}
 
 

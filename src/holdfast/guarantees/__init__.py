@@ -61,7 +61,7 @@ _ANSWERS: Mapping[str, Mapping[str, Answer]] = {
     "stocator": stocator.ANSWERS,
     "emr": emr.ANSWERS,
 }
-"""The answers, by committer, then by row."""
+"""The answers, by the name of the committer, then by the name of the row."""
 
 GUARANTEES: tuple[Guarantee, ...] = tuple(
     Guarantee(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 __all__ = ["OR", "Answer", "Guarantee", "no", "yes"]
 
 OR = "; or "
-"""Separates circumstances, each of which alone reverses the answer."""
+"""Separates circumstances in `Answer.unless`, each of which alone reverses the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

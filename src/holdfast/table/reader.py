@@ -47,7 +47,7 @@ __all__ = [
 _MIB = 1024 * 1024
 
 OpenFile = Callable[[ListedFile], BinaryIO]
-"""Opens a file for reading; the caller closes it."""
+"""A function that opens a listed file for reading; the caller closes the file."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,13 +61,13 @@ __all__ = [
 ]
 
 START_S = 1_800_000_000.0
-"""When the job runs, seconds since the epoch."""
+"""When the main job runs, in seconds since the epoch."""
 
 LATER_S = START_S + 7200.0
-"""When recovery runs: the job has been inactive for longer than `QUIET_S`."""
+"""When recovery runs: by then, the main job has been inactive for longer than `QUIET_S`."""
 
 FINALLY_S = LATER_S + 7200.0
-"""When the final recovery runs, after the end of a history: all jobs count as inactive unless known to be alive."""
+"""When the final recovery runs, after a history: by then, all jobs count as inactive unless known to be alive."""
 
 QUIET_S = 3600.0
 

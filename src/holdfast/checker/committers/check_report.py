@@ -20,7 +20,7 @@ _HARM = (
     ("C4", "whole-reads"),  # rows are visible too early
     ("C10", "no-leftovers"),  # a user has to clean up
 )
-"""The names of the properties, grouped by the harm that a violation does, the worst first."""
+"""The names of the properties, grouped by how harmful a violation is, the worst first."""
 
 _RANKS = {name: (group, at) for group, names in enumerate(_HARM) for at, name in enumerate(names)}
 

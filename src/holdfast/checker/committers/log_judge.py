@@ -145,7 +145,7 @@ class Judge:
         wanted = dict(after_decisions(self.old, counted, submissions))
         for path in taken_over([one for one in ledger.decisions if one not in counted], submissions):
             wanted.pop(path, None)
-            if later:  # the read may have ended before that decision was made
+            if later:  # the read may have ended before this decision was made
                 found = found - {path}
         missing, strange = sorted(wanted.keys() - found), sorted(found - wanted.keys())
         what = f"decisions {', '.join(str(one.seq) for one in counted)} are visible" if counted else "none is visible"

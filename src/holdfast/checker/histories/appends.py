@@ -26,8 +26,8 @@ def find_anomalies_of_appends(
 ) -> list[Anomaly]:
     """Return what is wrong with a history, like `find_anomalies`, without inspecting the database.
 
-    It also finds two more anomalies. "duplicate": an element occurs twice in a list. "incompatible order": two lists of
-    a key were read, and neither is a prefix of the other, so one of them was dirty or has lost something.
+    This function also finds two more anomalies. "duplicate": an element occurs twice in a list. "incompatible order":
+    two lists of a key were read, and neither is a prefix of the other, so one of them was dirty or has lost something.
 
     Args:
         transactions: each `Write.version` is the element that was appended to the list of its key: unique in that list

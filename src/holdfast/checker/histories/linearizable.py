@@ -31,10 +31,10 @@ from holdfast.checker.kernel.world import Property, View
 __all__ = ["PLACES_LIMIT", "Answer", "Model", "Verdict", "judge_linearizable", "linearizable_property"]
 
 PLACES_LIMIT = 200_000
-"""Maximum number of places, each a set of operations and a state, in one search: it takes seconds, and 50 MB."""
+"""Maximum number of pairs (operations taken, state) in one search; so many take seconds, and 50 MB."""
 
 _TOLD = 8
-"""Maximum number of explained operations, and of possible answers, in a message."""
+"""Maximum number of operations, and of possible answers, that a message lists."""
 
 
 class Answer(enum.Enum):
@@ -95,7 +95,7 @@ def judge_linearizable(operations: Sequence[Operation], model: Model, *, limit: 
 
 # --- one key ----------------------------------------------------------------------------------------------------------
 _Order = list[tuple[Operation, object]]
-"""Operations with the model's answers."""
+"""Operations in an order, each with the model's answer."""
 
 
 class _GivenUpError(Exception):

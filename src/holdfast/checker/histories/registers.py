@@ -25,7 +25,7 @@ from holdfast.checker.kernel.canonical import canonical
 __all__ = ["Register", "as_register", "reachable"]
 
 _STATES = 2_000
-"""Maximum number of reachable states up to which a model is inspected."""
+"""A model is inspected only if it has at most this number of reachable states."""
 
 _Apply = Callable[[Hashable, Operation], tuple[Hashable, object]]
 

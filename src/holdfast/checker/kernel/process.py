@@ -30,9 +30,9 @@ class Past:
 
 
 Remembers = Callable[[Call, Sequence[Past]], Hashable | None]
-"""Selects, from a process's next call and its past, everything in the past that can still matter.
+"""A function that takes a process's next call and its past, and returns the part of the past that can still matter.
 
-Equal results mean that the process behaves the same from here on. None means that everything matters.
+Equal results mean that the process behaves in the same way from here on. None means that everything matters.
 """
 
 

@@ -27,7 +27,7 @@ from holdfast.runtime import Clock, SeededRandom, SystemClock
 __all__ = ["Walks", "draw_history", "walk"]
 
 _PLACES_LIMIT = 60_000
-"""Number of places after which everything learned about the world is dropped; they take about 150 MB."""
+"""Number of places after which everything learned about the world is dropped; so many take about 150 MB."""
 
 _ANYBODY = 1 / 3
 _CHANGES = (1, 2, 3, 5)

@@ -19,13 +19,13 @@ class Weight(enum.IntEnum):
     """How much a call matters in a story."""
 
     READ = 0
-    """Changes nothing: only counted."""
+    """The call changes nothing; a story only counts it."""
     SMALL = 1
-    """Bookkeeping: told if a run of calls has nothing more important."""
+    """Bookkeeping; a story tells the call if the calls around it are not more important."""
     WORK = 2
-    """Always told."""
+    """A story always tells the call."""
     TURN = 3
-    """Changes what others see: told at its position."""
+    """The call changes what others see; a story tells it at its position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

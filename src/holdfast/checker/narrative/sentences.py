@@ -21,7 +21,7 @@ SENTENCES = 15
 """The maximum number of sentences of a story: nobody reads more."""
 
 _END = 3
-"""Number of sentences at the end that are never joined."""
+"""Number of sentences at the end of a story that are never joined."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("csv", "variant"): "CSV has no nested values: store to_json(column)",
     ("csv", "user-defined"): "CSV has no nested values: store its parts",
 }
-"""Why a format does not support a kind of type, and what to do instead: for errors and for the table in the docs."""
+"""Why a format does not support a kind, and what to do instead. Errors and a table in the docs show these texts."""
 
 # Types that never reach a format, because PySpark cannot pass them to Python.
 UNREACHABLE: Mapping[str, str] = {

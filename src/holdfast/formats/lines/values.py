@@ -64,7 +64,7 @@ def parse_texts(texts: Any, kind: pa.DataType, column: str, time_zone: str) -> A
             try:
                 return cast(texts, time_zone)
             except (pa.ArrowInvalid, _Undecided):
-                pass  # parse value by value: that finds the invalid one, or accepts what pyarrow does not
+                pass  # parse value by value: this finds the invalid value, or accepts values that pyarrow does not
     parse = text_parser(kind, time_zone)
     values: list[Any] = []
     for text in texts.to_pylist():

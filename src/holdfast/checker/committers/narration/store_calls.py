@@ -111,4 +111,4 @@ STORE_CALLS: Mapping[str, _Words] = {
     "complete_upload": _complete,
     "abort_upload": _abort,
 }
-"""The function that puts a call into words, by operation."""
+"""For each operation of a store, the function that puts a call of it into words."""

@@ -1,4 +1,4 @@
-"""Check that data which an overwrite replaces is never lost before its replacement is complete (C9)."""
+"""Check that an overwrite never loses the data that it replaces before the new data is complete (C9)."""
 
 from __future__ import annotations
 

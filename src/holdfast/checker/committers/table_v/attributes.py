@@ -84,7 +84,7 @@ class Attribute:
 
     @property
     def worlds(self) -> tuple[str, ...]:
-        """Return the names of the experiments that are needed."""
+        """Return the names of the experiments that all questions of this attribute need."""
         return tuple(dict.fromkeys(world for one in (*self.asked, *self.besides) for world in one.worlds))
 
 

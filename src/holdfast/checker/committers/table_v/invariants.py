@@ -39,7 +39,7 @@ CIRCUMSTANCES: Mapping[str, frozenset[str]] = {
     ANOTHER_ENDS: frozenset({"second-driver", "slow-driver", "other-job"}),
     STAGED: frozenset({"crash", "lost-reply", "failure", "second-driver", "overwrite", "reader"}),
 }
-"""The scenes that have a circumstance, by circumstance. A circumstance does not explain violations in other scenes."""
+"""For each circumstance, the scenes in which it occurs. It does not explain violations in other scenes."""
 
 
 def invariant_worlds(rows: Sequence[str]) -> int:

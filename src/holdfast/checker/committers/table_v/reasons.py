@@ -87,4 +87,4 @@ REASONS: Mapping[tuple[str, str], str] = {
         "considers only complete task commits, which can be repeated (IV.1)."
     ),
 }
-"""Why a cell differs from the paper or from what is declared, by committer and row; one or two sentences each."""
+"""Why an answer differs from the paper's or the declared one, by committer and row, in one or two sentences."""
