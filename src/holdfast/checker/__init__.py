@@ -1,1 +1,1 @@
-"""Run the shipped code in simulated worlds, which interleave its processes and inject faults."""
+"""Run the shipped code in simulated worlds, in which processes are interleaved and faults are injected."""

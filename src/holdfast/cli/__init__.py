@@ -1,4 +1,7 @@
-"""Define the command line, with a module or folder for each command. Start at `app`; users: docs/reference/cli.md."""
+"""Define the command line, with a module or folder for each command.
+
+Start reading at `app`. The commands are documented for users in docs/reference/cli.md.
+"""
 
 from __future__ import annotations
 

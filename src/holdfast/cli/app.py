@@ -1,6 +1,6 @@
 """Define the command ``holdfast``: its subcommands, and how all of them handle errors.
 
-At module level, the commands import only click and modules that load quickly, so that ``holdfast --help`` is fast and
+The modules of the commands import only click and modules that load quickly, so that ``holdfast --help`` is fast and
 works without PySpark. A command imports everything else when it runs.
 """
 
@@ -34,7 +34,7 @@ __all__ = ["cli", "main"]
 
 
 class _Commands(click.Group):
-    """A command group that suggests the nearest command and always exits with a documented code, even in tests."""
+    """A command group that suggests the nearest command for a wrong one, and always exits with a documented code."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         found = super().get_command(ctx, cmd_name)
@@ -48,7 +48,7 @@ class _Commands(click.Group):
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]  # always exits
         extra.pop("standalone_mode", None)
         given = sys.argv[1:] if args is None else list(args)
-        # Arguments that do not parse still need a JSON document, so look for --json before parsing.
+        # Even if the arguments do not parse, --json needs a document, so look for this flag before parsing.
         documents = Documents(wanted="--json" in given[: given.index("--") if "--" in given else None])
         try:
             code = super().main(given, prog_name or "holdfast", standalone_mode=False, obj=documents, **extra)
@@ -72,7 +72,7 @@ class _Commands(click.Group):
 
 
 def _refuse(error: click.ClickException, documents: Documents) -> int:
-    """Print what is wrong with the arguments or with stdout, and return the exit code."""
+    """Print what is wrong with the arguments or with stdout, also as JSON if wanted; return the exit code."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):  # no arguments: print the help
         click.echo(escaped(error.format_message()), err=True)
         documents.print({"error": "no command is given", "kind": "InvalidRequestError"})
@@ -124,7 +124,7 @@ for _command in (demo, write, read, verify, history, recover, uploads, show, com
 
 
 def _terminate(number: int, frame: object) -> NoReturn:
-    """Exit as after Ctrl-C: end child processes, and abort an undecided job."""
+    """Handle SIGTERM: exit as after Ctrl-C, which ends child processes and aborts an undecided job."""
     sys.exit(128 + number)
 
 

@@ -32,7 +32,7 @@ _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)")
 
 
 def age(text: str) -> float:
-    """Parse a duration such as 90s, 15m, 1h or 2d into seconds: a type for `click.option`."""
+    """Parse a duration such as 90s, 15m, 1h or 2d into seconds. `click.option` uses this function as a type."""
     found = _AGE.fullmatch(text.strip().lower())
     if found is None:
         raise click.BadParameter(f"'{text}' is not an age: write a number and a unit, such as 0s, 15m, 1h or 2d")
@@ -40,10 +40,10 @@ def age(text: str) -> float:
 
 
 class Word(click.Choice[str]):
-    """A parameter type for one word out of a few; for a wrong word, the error suggests the nearest one.
+    """The type of a parameter that must be one of a few words; for a wrong word, the error suggests the nearest one.
 
     Args:
-        choices: the words, or a function that returns them if listing them needs an expensive import.
+        choices: the words, or, if listing them needs an expensive import, a function that returns them.
     """
 
     def __init__(self, choices: Sequence[str] | Callable[[], Sequence[str]]) -> None:
@@ -74,7 +74,8 @@ def parse_pairs(texts: Iterable[str], *, reserved: Mapping[str, str] | None = No
         reserved: keys that have a command-line parameter of their own, mapped to that parameter.
 
     Raises:
-        InvalidRequestError: a string has another form, its key is reserved, or it contains a credential (never shown).
+        InvalidRequestError: a string does not have the form ``KEY=VALUE``, its key is reserved, or it contains a
+            credential (which the message does not show).
     """
     parameters = {key.lower(): parameter for key, parameter in (reserved or {}).items()}
     pairs = []
@@ -96,7 +97,7 @@ def option_pairs(
     """Parse the ``KEY=VALUE`` strings that ``--option`` takes into options.
 
     Args:
-        urls: the urls of the stores that the command reaches, apart from urls in the options.
+        urls: the urls of the stores that the command opens, except for urls in the options themselves.
 
     Raises:
         InvalidRequestError: a string is refused for a reason of `parse_pairs`, or a url has an unknown scheme.
@@ -109,14 +110,15 @@ def option_pairs(
 
 
 _PLACES = frozenset({"shareddir", "reportdir"})
-"""Options whose values are urls, as `fold_name` folds them."""
+"""The names, as `fold_name` returns them, of options whose values are urls."""
 
 
 def refuse_secrets(names: Iterable[str], urls: Iterable[str] = ()) -> None:
     """Refuse options that contain credentials of the built-in stores, or of the stores at `urls`.
 
     Raises:
-        InvalidRequestError: an option contains a credential (never shown), or a url has an unknown scheme.
+        InvalidRequestError: an option contains a credential (which the message does not show), or a url has an unknown
+            scheme.
     """
     secret = secret_names(providers_for(urls))
     for name in names:
@@ -130,7 +132,7 @@ def refuse_secrets(names: Iterable[str], urls: Iterable[str] = ()) -> None:
 
 @dataclass(frozen=True)
 class Reach:
-    """How to reach a store. Never contains credentials: these come from the environment only.
+    """How to reach a store: its endpoint and the like, but no credentials, which come from the environment only.
 
     Attributes:
         given: the store's options and the flags that gave them, as (option, flag, value).
@@ -139,7 +141,7 @@ class Reach:
     given: tuple[tuple[str, str, str], ...] = ()
 
     def taking(self, pairs: Iterable[GivenOption], url: str) -> tuple[Reach, list[GivenOption]]:
-        """Add the options in `pairs` that the store at `url` has; return the resulting `Reach` and the others."""
+        """Return a `Reach` with those options in `pairs` that the store at `url` has, and the remaining options."""
         own = {fold_name(spec.name) for provider in providers_for([url]) for spec in provider.specs}
         pairs = list(pairs)
         taken = ((one.name, one.spelled, one.text) for one in pairs if one.name in own)
@@ -156,7 +158,8 @@ class Reach:
         """Open the destination at `url`; the caller closes it.
 
         Args:
-            staging: whether to look for jobs of committers that stage files.
+            staging: whether the context must give access to the directories of committers that stage files,
+                `staging-*`.
         """
         from holdfast.commit import open_context
         from holdfast.commit.context import silent
@@ -177,7 +180,7 @@ class Reach:
 
 
 def _prepared(flag: CommandFlag) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
-    """Return click's callback for a flag: it rejects the values that the store's provider rejects."""
+    """Return a callback for click that rejects the values of a flag that the store's provider rejects."""
 
     def prepare(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
         if value is None:
@@ -253,7 +256,7 @@ def on_store(command: Callable[P, None]) -> Callable[..., None]:
 def _store_options(
     ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> list[tuple[str, str, str]]:
-    """Parse ``--store-option`` into options, flags and values, as in `Reach.given`."""
+    """Parse ``--store-option`` into triples of option, flag and value, as in `Reach.given`."""
     reserved = {flag.option: flag.flag for provider in BUILT_IN for flag in provider.flags if flag.option}
     try:
         pairs = parse_pairs(texts, reserved=reserved)

@@ -33,7 +33,7 @@ _EXTRAS = {"pyspark": "spark", "py4j": "spark", "fastavro": "avro"}
 
 
 def exit_code(error: HoldfastError) -> int:
-    """Return the exit code of an error, by what the caller should do next."""
+    """Return the exit code of an error; it tells scripts what to do next."""
     if isinstance(error, UnavailableError | OutcomeUnknownError):
         return STORE
     if isinstance(error, ConflictError | CorruptDataError | FencedError):
@@ -42,9 +42,10 @@ def exit_code(error: HoldfastError) -> int:
 
 
 def as_holdfast_error(error: Exception) -> HoldfastError | None:
-    """Convert an error of another library to one that says what to do next; None if that is unknown.
+    """Convert an error of another library to an error that says what to do next; None if that is unknown.
 
-    Covers a missing extra, a missing Java, workers with another Python, and a query that Spark refuses.
+    Known causes are a missing extra of the package, a missing Java, Spark workers with another Python, and a query that
+    Spark refuses.
     """
     if isinstance(error, HoldfastError):
         return error
@@ -88,7 +89,9 @@ _MOST = 400
 
 
 def _key_line(error: Exception) -> str:
-    """Return the most useful lines: the last of a Python traceback; the first of a Java trace, and its root cause.
+    """Return the most useful lines of a message.
+
+    These are the last line of a Python traceback; of a Java trace, the first line and the root cause.
 
     Spark's first line may only name the file that it failed to read.
     """

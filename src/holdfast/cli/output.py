@@ -1,4 +1,4 @@
-"""Print results: tables for a person, one JSON document for a program, notes and progress on stderr."""
+"""Print results: tables for a person or one JSON document for a program; notes and progress go to stderr."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ def _put(line: str) -> None:
 
 
 class OutputError(click.ClickException):
-    """Raised if the result cannot be printed; the command has done its work by then."""
+    """Raised if the result cannot be printed. The command itself has done its work by then."""
 
     exit_code = PROBLEM
 
 
 @dataclass
 class Documents:
-    """The JSON document of one run on stdout: exactly one, even after an error.
+    """Makes sure that a run with ``--json`` prints exactly one JSON document on stdout, even after an error.
 
     Attributes:
-        wanted: whether the run was asked for a document.
+        wanted: whether the user asked for a document.
         printed: whether the document was printed.
     """
 
@@ -93,7 +93,7 @@ class Output:
 
     # --- stdout -------------------------------------------------------------------------------------------------------
     def document(self, value: Mapping[str, object]) -> None:
-        """Print the result as JSON, if the run was asked for JSON; ignore every document after the first."""
+        """Print the result as JSON, if the user asked for JSON; ignore every document after the first."""
         if self.json:
             self.documents.wanted = True
             self.documents.print(value)
@@ -106,8 +106,8 @@ class Output:
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> None:
         """Print a table for a person.
 
-        Guarantee: nothing is cut off. On a terminal, a long cell continues on the next line; elsewhere, every row is
-        one line.
+        Guarantee: nothing is cut off. On a terminal, a long cell continues on the next line. If stdout is not a
+        terminal, every row is one line.
 
         Args:
             right: names of the right-aligned columns.
@@ -125,7 +125,7 @@ class Output:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for name in columns:
             justify: Literal["left", "right"] = "right" if name in right else "left"
-            # Text: a "[" in a name is not markup.
+            # Use Text, so that rich does not take a "[" in a name for markup.
             table.add_column(Text(escaped(name)), justify=justify, overflow="fold")
         for row in rows:
             table.add_row(*(Text(in_one_line(cell)) for cell in row))
@@ -133,7 +133,7 @@ class Output:
 
     @property
     def width(self) -> int:
-        """Return the width of the terminal in columns; elsewhere `ENDLESS`, so that no sentence is wrapped."""
+        """Return the width of the terminal in columns; `ENDLESS` without a terminal, so that nothing is wrapped."""
         return self._console().width if is_terminal() else ENDLESS
 
     def _console(self, *, stderr: bool = False) -> Console:
@@ -147,7 +147,7 @@ class Output:
         click.echo(escaped(text), err=True)
 
     def error(self, error: HoldfastError) -> None:
-        """Print an error as one sentence on stderr, and with --json also as a document, for programs."""
+        """Print an error as one sentence on stderr; with --json, also print it as a document for programs."""
         self.note(f"error: {error}")
         self.document({"error": str(error), "kind": type(error).__name__})
 
@@ -179,7 +179,7 @@ class Output:
 
     @contextlib.contextmanager
     def waiting(self, text: str, *, lines: bool = False) -> Iterator[Callable[[str], None]]:
-        """Show a spinner during work that has no count; yield a function that changes its text.
+        """Show a spinner during work whose progress cannot be counted; yield a function that changes its text.
 
         Args:
             lines: whether to print each text as a line if stderr is not a terminal.

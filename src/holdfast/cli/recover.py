@@ -1,4 +1,4 @@
-"""Run ``holdfast recover``: end the jobs that died, and report what was done with each."""
+"""Run ``holdfast recover``: end the jobs that died, and report what was done with each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lay out text for a terminal or a pipe, with control characters escaped; never wrap lines in a pipe."""
+"""Lay out text for a terminal or a pipe, with control characters escaped; do not wrap lines in a pipe."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ENDLESS = 1_000_000
 _MOST_PADDED = 100
 """Pad a column to at most this width: one long cell must not fill every other row with blanks."""
 
-# C0 except the line feed, DEL, C1 (some terminals obey those too), characters that change the direction of text or
-# break lines in some programs, and lone surrogates, which no encoding can write.
+# The characters to escape: C0 except the line feed, DEL, C1 (which some terminals obey), characters that change the
+# direction of text or break lines in some programs, and lone surrogates, which no encoding can write.
 _UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -25,7 +25,7 @@ def escaped(text: str, escape: Callable[[str], str] | None = None) -> str:
     """Escape the control characters in a string, as in ``\\x1b[2J``; line feeds stay.
 
     Args:
-        escape: returns the replacement for one character; None for the default, which is meant for people.
+        escape: returns the replacement for one character; None for the default, a form for people.
     """
     return _UNSAFE.sub(lambda found: (escape or _escape)(found[0]), text)
 
@@ -54,7 +54,7 @@ def is_terminal(stream: TextIO | None = None) -> bool:
 
 
 def plain_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str]) -> list[str]:
-    """Format a table as one line of names and one line for each row, with aligned columns two blanks apart."""
+    """Format a table as one line of column names and one line for each row, with aligned columns two blanks apart."""
     lines = [[in_one_line(cell) for cell in row] for row in [list(map(_unbroken, columns)), *rows]]
     widths = [
         max((wide for wide in map(_width, cells) if wide <= _MOST_PADDED), default=0)
@@ -70,7 +70,7 @@ def plain_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Se
 
 
 def _unbroken(name: str) -> str:
-    """Join a name that is broken for narrow screens: between words, or after a hyphen or underscore in a word."""
+    """Join the lines of a column's name that is broken for narrow screens, between words or within a word."""
     return re.sub(r"(?<=[-_])\n", "", name).replace("\n", " ")
 
 

@@ -89,7 +89,7 @@ def _is_stage(name: str) -> bool:
 
 
 def _spread(name: str, spent: Duration) -> tuple[str, ...]:
-    """Format min, mean, max and total. Hadoop records sizes and file counts in the same form as durations."""
+    """Format minimum, mean, maximum and total. Hadoop records sizes and file counts in the same form as durations."""
     return tuple(
         size(value)
         if name.endswith(("_size", "_bytes"))
@@ -101,7 +101,7 @@ def _spread(name: str, spent: Duration) -> tuple[str, ...]:
 
 
 def _load(where: str, reach: Reach) -> tuple[str, bytes]:
-    """Return key and bytes of the report: the object at the url itself, or the _SUCCESS below it."""
+    """Return the key and the bytes of the report: of the object at the url itself, or of the _SUCCESS below it."""
     from holdfast.stores.base import iter_objects
 
     with reach.open(where) as ctx:

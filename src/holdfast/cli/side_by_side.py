@@ -12,14 +12,14 @@ __all__ = ["Marked", "show_side_by_side"]
 
 @dataclass(frozen=True)
 class Marked:
-    """A cell: a word and its footnotes, each of which is shown once below the table."""
+    """A cell of the table: a word and its footnotes; each footnote is shown once below the table."""
 
     word: str
     notes: tuple[str, ...] = ()
 
 
 def show_side_by_side(titles: Sequence[str], columns: Mapping[str, Sequence[Marked]], out: Output) -> None:
-    """Show a table.
+    """Show the table, divided into several tables if it is too wide for the screen.
 
     Args:
         titles: the titles of the rows.
@@ -51,7 +51,7 @@ def _fitting(columns: Sequence[tuple[str, list[str]]], room: int) -> Iterable[Se
 
 
 def _head(group: Sequence[str]) -> str:
-    """Return a narrow heading for a group of committers: ``staging-*`` for several, or one name split into lines."""
+    """Return a narrow heading for a group of committers: ``staging-*``, or names split into lines."""
     families = {name.partition("-")[0] for name in group}
     if len(group) > 1 and len(families) == 1:
         return f"{families.pop()}-*"

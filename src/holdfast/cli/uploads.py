@@ -148,7 +148,7 @@ def _is_person_there() -> bool:
 
 
 def _unowned() -> frozenset[UploadState]:
-    """Return the states of uploads whose owner cannot be found."""
+    """Return the upload states that say that no job can be found to which the upload belongs."""
     from holdfast.commit.upload_owners import UploadState
 
     return frozenset({UploadState.OTHER_TOOL, UploadState.UNKNOWN})

@@ -70,7 +70,7 @@ def verify(url: str, reach: Reach, out: Output) -> None:
 
 
 def _note_hadoop_jobs(ctx: CommitContext, out: Output) -> None:
-    """Report unfinished jobs of Hadoop's committers: they explain files at a destination without a log."""
+    """Report unfinished jobs of Hadoop's committers, which may explain files at a destination without a log."""
     from holdfast.commit.hadoop_jobs import describe, find_hadoop_jobs
 
     for found in find_hadoop_jobs(ctx):

@@ -1,4 +1,7 @@
-"""Write real flights with real Spark to a real S3 server while tasks and the driver are killed; start at `run`."""
+"""Write real flights with real Spark to a real S3 server while tasks and the driver are killed.
+
+Start reading at `run`.
+"""
 
 from holdfast.demo.report import DemoReport
 from holdfast.demo.run import run_demo

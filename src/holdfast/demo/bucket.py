@@ -1,4 +1,4 @@
-"""Inspect the bucket like any other tool: through boto3 and pyarrow, without Holdfast."""
+"""Inspect the bucket like any other tool would: through boto3 and pyarrow, without Holdfast."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Listing:
 
     Attributes:
         files: number of data files in the listing.
-        decided: whether the log contained a decision *after* the listing; if not, it contained none during the listing.
+        decided: whether the log, read *after* the listing, contained a decision. If it did not, there was none during
+            the listing either.
     """
 
     files: int
@@ -52,7 +53,7 @@ class PlainBucket:
         )
 
     def close(self) -> None:
-        """Release sockets."""
+        """Close the connections."""
         self._client.close()
 
     def _keys(self, prefix: str) -> list[str]:
@@ -60,7 +61,7 @@ class PlainBucket:
         return [entry["Key"] for page in pages for entry in page.get("Contents", ())]
 
     def list_destination(self, folder: str) -> Listing:
-        """List a destination, then its log."""
+        """List a destination, and then its decision log."""
         relative = [key[len(folder) + 1 :] for key in self._keys(f"{folder}/")]
         shown = [path for path in relative if not any(part.startswith(("_", ".")) for part in path.split("/"))]
         log = self._keys(f"{folder}/_holdfast/log/")

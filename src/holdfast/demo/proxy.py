@@ -1,6 +1,6 @@
 """Stop a driver in the middle of its job commit: a proxy that lets only some of the uploads complete.
 
-The driver runs unchanged. From its point of view, the server does not answer for a while.
+The driver runs unchanged code. From its point of view, the server does not answer for a while.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ __all__ = ["StallingProxy"]
 
 
 class StallingProxy:
-    """Forwards HTTP to a server on this machine, but stalls every CompleteMultipartUpload after the first `allowed`.
+    """A proxy for a server on this machine that stalls every CompleteMultipartUpload after the first `allowed`.
 
-    Guarantee: a stalled request never reaches the server: `close` drops it.
+    Guarantee: a stalled request never reaches the server; `close` drops the request.
 
     Args:
         upstream: url of the server.

@@ -15,13 +15,13 @@ class ScenarioReport:
     """The observations of one scenario.
 
     Attributes:
-        name: ``a``, ``b`` or ``c``.
+        name: the scenario's name, ``a``, ``b`` or ``c``.
         title: a short description.
         looks_before: number of plain listings that ended before the decision.
         seen_before: the largest number of the job's files in any of these listings; must be 0.
-        rows: number of rows that pyarrow read back.
+        rows: number of rows that pyarrow read from the bucket afterwards.
         difference: describes how the rows differ from the source; empty if they do not.
-        pending_uploads: uploads left in the bucket; must be 0.
+        pending_uploads: number of pending uploads left in the bucket; must be 0.
         write_s: seconds from the start of the write to its end or to the driver's death.
         recover_s: seconds that ``holdfast recover`` took.
         events: what happened, one sentence each.
@@ -49,7 +49,7 @@ class DemoReport:
     Attributes:
         source_rows: number of rows in the source.
         scenarios: the reports of the scenarios, in the order in which they ran.
-        kept_in: directory of the server's data and the logs; None if it was removed.
+        kept_in: the directory with the server's data and the logs; None if it was removed.
     """
 
     COLUMNS: ClassVar[Sequence[str]] = (

@@ -82,7 +82,7 @@ def _require_parts() -> None:
 
 @contextmanager
 def _isolated_environment() -> Iterator[None]:
-    """Hide the user's AWS settings and proxies from the demo: its server runs on this machine."""
+    """Hide the user's AWS settings and proxies from the demo, because its server runs on this machine."""
     kept = dict(os.environ)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]

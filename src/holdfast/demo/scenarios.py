@@ -1,4 +1,4 @@
-"""Run the three scenarios: start a driver, inject faults, list the bucket from outside all the while, then compare."""
+"""Run the three scenarios: start a driver, inject faults, list the bucket from outside meanwhile, then compare rows."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class World:
 
 
 class _Watch:
-    """Lists a destination from outside, repeatedly, and counts what it sees."""
+    """An observer that lists a destination from outside, repeatedly, and counts the files that it sees."""
 
     def __init__(self, world: World, report: ScenarioReport) -> None:
         self._world = world
@@ -185,7 +185,7 @@ def _inspect_before_recovery(world: World, report: ScenarioReport, killed: Count
 
 
 def _recover(world: World, report: ScenarioReport) -> None:
-    """Run the command that a user would run."""
+    """Run ``holdfast recover``, as a user would."""
     world.tell("c: holdfast recover")
     began_s = world.clock.elapsed_s()
     command = [sys.executable, "-m", "holdfast.cli", "recover", world.url("c"), "--json"]
@@ -202,7 +202,7 @@ def _recover(world: World, report: ScenarioReport) -> None:
 
 # --- comparison -------------------------------------------------------------------------------------------------------
 def _compared(world: World, report: ScenarioReport) -> ScenarioReport:
-    """Check the final state, first with other tools and then with ``holdfast verify``."""
+    """Check the destination at the end, first with other tools and then with ``holdfast verify``."""
     world.tell(f"{report.name}: comparing every row with the source")
     found = world.plain.read_rows(f"flights-{report.name}")
     report.rows = found.num_rows

@@ -1,6 +1,6 @@
 """Read and write file formats through `FileFormat`, one package per format.
 
-A format and pyarrow are imported when a format is first requested.
+A format's module, and with it pyarrow, is imported when the format is first requested.
 """
 
 from holdfast.formats.base import (

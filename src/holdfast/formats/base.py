@@ -41,7 +41,7 @@ __all__ = [
 
 
 class ByteSink(Protocol):
-    """A destination for the bytes of one file, written in order."""
+    """An object that receives the bytes of one file, in order."""
 
     def write(self, data: bytes | memoryview, /) -> int:
         """Append all of `data` and return its length."""
@@ -49,7 +49,7 @@ class ByteSink(Protocol):
 
 
 class BatchWriter(Protocol):
-    """A file that is being written."""
+    """A file to which rows are being written."""
 
     @property
     def buffered_bytes(self) -> int:
@@ -79,7 +79,7 @@ class ParsedOptions(Generic[Opt]):
 
     Attributes:
         options: the format's options.
-        unknown: keys, as given, that this format does not know. The caller may know them.
+        unknown: the given keys that this format does not know, spelled as given. The caller may know them.
     """
 
     options: Opt
@@ -92,7 +92,7 @@ class RowFilter:
 
     Attributes:
         expression: a `pyarrow.compute.Expression` over column names.
-        columns: the column names it uses, because an expression cannot list them itself.
+        columns: the names of the columns in `expression`, which Arrow cannot list.
     """
 
     expression: Any
@@ -100,7 +100,7 @@ class RowFilter:
 
 
 def require_all(filters: Sequence[RowFilter]) -> RowFilter | None:
-    """Return the conjunction of the filters, or None if there are none."""
+    """Combine the filters into one that a row passes only if it passes all of them; return None if there are none."""
     if not filters:
         return None
     expression = filters[0].expression
@@ -146,10 +146,11 @@ class FileFormat(Generic[Opt]):
         name: the canonical name of the format.
         aliases: other names that `get_format` accepts.
         default_options: the options used when none are given.
-        parsers: maps option names, as Spark users write them but in lower case, to functions. A function takes the
-            option's value and returns the option fields that it sets; it raises `InvalidRequestError` for an invalid
+        parsers: maps option names (Spark's, in lower case) to functions. A function takes the option's value and
+            returns the fields of the options class that the value sets; it raises `InvalidRequestError` for an invalid
             value.
-        extension: the suffix of a file name, with the leading dot, e.g. ``.snappy.parquet``.
+        extension: takes the options and returns the suffix of file names, with the leading dot, e.g.
+            ``.snappy.parquet``.
         check_schema: raises `InvalidRequestError` if the format does not support a column; the error names the column,
             its type and the formats that support it.
         open_writer: takes (sink, schema, options) and returns a `BatchWriter`. The caller has checked the schema.
@@ -158,8 +159,8 @@ class FileFormat(Generic[Opt]):
             `schema` describes the rows in the file (CSV without a header has no other schema). Each batch has the given
             `columns`, in that order and with the types in `schema`: a column that the file lacks is null, and values of
             another type are cast. Only rows that pass the filter are returned; `schema` also contains the filter's
-            columns. `row_groups` restricts the read to one of the groups that `plan_splits` returned.
-        plan_splits: takes (source, options, bytes) and returns groups of row groups, each of about that size;
+            columns. `row_groups` restricts the read to one of the groups of row groups that `plan_splits` returned.
+        plan_splits: takes (source, options, bytes) and returns groups of row groups, each of about `bytes` bytes;
             ``[None]`` if the file cannot be split.
         by_position: whether files identify columns by position only, so that all files must use the same order.
         maybe_by_position: whether some files identify columns by position only, so that a reader must know all columns

@@ -22,7 +22,7 @@ OptionParser = Callable[[str], Mapping[str, Any]]
 
 
 def choice(field: str, choices: Mapping[str, str]) -> OptionParser:
-    """Return a parser for a fixed set of words, in any case; `choices` maps each word to the field's value."""
+    """Return a parser for a fixed set of words, in any case; `choices` maps each word to a value of the field."""
 
     def parse(value: str) -> Mapping[str, Any]:
         try:
@@ -34,7 +34,7 @@ def choice(field: str, choices: Mapping[str, str]) -> OptionParser:
 
 
 def boolean(field: str) -> OptionParser:
-    """Return a parser for ``true`` and ``false``, in any case."""
+    """Return a parser for ``true`` and ``false``, in upper or lower case."""
 
     def parse(value: str) -> Mapping[str, Any]:
         word = value.strip().lower()

@@ -24,7 +24,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "text": ("txt",),
     "arrow": ("ipc", "feather"),
     "avro": (),
-}  # name -> aliases; the format is the upper-case constant in the module `holdfast.formats.<name>.format`
+}  # maps names to aliases; a format is the upper-case constant in the module `holdfast.formats.<name>.format`
 _BY_ALIAS = {alias: name for name, aliases in _NAMES.items() for alias in (name, *aliases)}
 
 
@@ -54,7 +54,7 @@ def format_of_name(path: str) -> FileFormat[Any] | None:
 
 
 def format_name(name: str) -> str:
-    """Return the canonical name of the format with that name or alias, in any case.
+    """Return the canonical name of a format, given its name or an alias in upper or lower case.
 
     Raises:
         InvalidRequestError: there is no such format; the message suggests the closest names.
@@ -66,7 +66,7 @@ def format_name(name: str) -> str:
 
 
 def get_format(name: str) -> FileFormat[Any]:
-    """Return the format with that name or alias, in any case.
+    """Return a format, given its name or an alias in upper or lower case.
 
     Raises:
         InvalidRequestError: there is no such format; the message suggests the closest names.

@@ -1,4 +1,4 @@
-"""Adapt sinks and sources to pyarrow streams. pyarrow never closes the object that it is given."""
+"""Present sinks and sources as pyarrow streams. pyarrow never closes the sink or source itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["input_file", "output_stream"]
 
 
 class _SinkFile:
-    """Adapt a sink to the write-only file that `pyarrow.PythonFile` expects. Closing it leaves the sink open."""
+    """Present a sink as the write-only file that `pyarrow.PythonFile` expects; the sink stays open."""
 
     def __init__(self, sink: ByteSink) -> None:
         self._sink = sink
@@ -25,14 +25,14 @@ class _SinkFile:
         return True
 
     def flush(self) -> None:
-        """Do nothing: this class holds no data."""
+        """Do nothing: this class buffers no data."""
 
     def close(self) -> None:
         self.closed = True
 
 
 def output_stream(sink: ByteSink, codec: str | None = None) -> Any:
-    """Return a pyarrow output stream that writes to the sink, through a whole-stream codec if one is given."""
+    """Return a pyarrow output stream that writes to the sink; with a codec, the whole stream is compressed."""
     stream = pa.PythonFile(_SinkFile(sink), mode="w")
     return pa.CompressedOutputStream(stream, codec) if codec else stream
 
@@ -58,6 +58,6 @@ class _SourceFile:
 
 
 def input_file(source: BinaryIO, codec: str | None = None) -> Any:
-    """Return a pyarrow input over a seekable file, through a whole-stream codec if one is given."""
+    """Return a pyarrow input that reads a seekable file; with a codec, the whole file is decompressed."""
     file = pa.PythonFile(_SourceFile(source), mode="r")
     return pa.CompressedInputStream(file, codec) if codec else file

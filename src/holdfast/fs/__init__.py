@@ -1,4 +1,4 @@
-"""Let pandas, pyarrow and other users of fsspec write through a committer, with the magic filesystem.
+"""Let pandas, pyarrow and other users of fsspec write through the committer `magic`, with the magic filesystem.
 
 Worked composition::
 

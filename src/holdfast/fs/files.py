@@ -81,9 +81,8 @@ class WritingFile(io.RawIOBase):
     discards the file, and so does dropping the last reference to an open file.
 
     Args:
-        background: the executor of the sink; closed with the file.
-        drop_records: after a failed `close`, removes the records that `close` may have written besides the sink's
-            bytes.
+        background: the executor in which the sink uploads parts; it is closed with the file.
+        drop_records: called after a failed `close`, to delete the records of the upload that `close` may have written.
     """
 
     def __init__(
@@ -123,7 +122,7 @@ class WritingFile(io.RawIOBase):
         super().close()
 
     def discard(self) -> None:
-        """Discard the file. Suppress errors of the store: the error that caused the discard matters more."""
+        """Discard the file. Errors of the store are suppressed: the error that caused the discard matters more."""
         if self.closed:
             return
         with contextlib.suppress(Exception):  # `write` or `close` has already raised it
@@ -148,7 +147,7 @@ class WritingFile(io.RawIOBase):
 
 
 class CompressedFile(io.BufferedIOBase):
-    """A file that is compressed while it is written, with the guarantee of the underlying `WritingFile`.
+    """A file that is compressed while it is written. It gives the same guarantee as the `WritingFile` below it.
 
     Args:
         packer: a file object that compresses data and writes it to `file`.

@@ -1,8 +1,8 @@
 """Implement an fsspec filesystem in which a file below a magic path is a pending upload to its final path.
 
-It lets programs that know nothing about commits write through the committer `magic`. Such a program gets the directory
-of a running task attempt (``task.work_path``), and the files that it writes below this directory become visible when
-the job commits, or never (paper 000, VI.A).
+With this filesystem, programs that know nothing about commits can write through the committer `magic`. Give such a
+program the directory of a running task attempt (``task.work_path``): the files that it writes below this directory
+become visible when the job commits, or never (paper 000, VI.A).
 
 All other paths behave as in an ordinary object store: a path is a key, and a directory is a common prefix of keys.
 """
@@ -43,7 +43,7 @@ _OF_FSSPEC = ("asynchronous", "loop", "batch_size", "use_listings_cache", "listi
 
 
 def _parse_store_options(given: Mapping[str, Any]) -> tuple[tuple[StoreOptions, ...], frozenset[str]]:
-    """Parse the options of stores; return them, and the keywords whose values are secret."""
+    """Parse the keywords into options for each type of store; also return the keywords whose values are secret."""
     providers = BUILT_IN
     if not given.keys() <= {spec.keyword for provider in providers for spec in provider.specs}:
         providers = installed_providers()
@@ -76,12 +76,12 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
     """The stores of ``s3://``, ``file://`` and ``memory://`` urls, with magic paths.
 
     Guarantee: a file that was closed below a magic path is pending: it is invisible at its final path, and appears as
-    an empty file at the magic path, as in Hadoop. Deleting this empty file aborts the upload. Any other file is
-    completely visible once it is closed. A file whose ``with`` block ends with an error is discarded. But
+    an empty file at the magic path, as in Hadoop. Deleting this empty file aborts the upload. A file at any other path
+    becomes visible, as a whole, when it is closed. A file whose ``with`` block ends with an error is discarded. But
     ``fsspec.open`` and pyarrow close their files even after an error; such a file is dropped only if its task fails.
 
-    `repr` and `to_json` never show credentials. Pickling keeps them, so that Spark and Dask can send the filesystem to
-    their workers. Listings are not cached.
+    `repr` and `to_json` never show credentials. A pickled filesystem contains them, so that Spark and Dask can send it
+    to their workers. Listings are not cached.
 
     Args:
         endpoint: endpoint of an S3 server other than AWS, as ``http://host:port``.
@@ -110,7 +110,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
 
     @classmethod
     def over(cls, ctx: CommitContext) -> MagicFileSystem:
-        """Return a filesystem for only the store of an open context, with the context's environment and settings.
+        """Return a filesystem for only the store of an open context, with that context's clock, ids and settings.
 
         The filesystem cannot be pickled. The caller closes the context.
         """
@@ -130,7 +130,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
         return super().__reduce__()
 
     def to_dict(self, **_options: Any) -> dict[str, Any]:
-        """Return the arguments for `from_dict`, without credentials: the reading process must have its own."""
+        """Return the arguments for `from_dict`, without credentials: a process that calls it must have its own."""
         name = f"{type(self).__module__}:{type(self).__name__}"
         return {"cls": name, "protocol": PROTOCOL, "args": [], **self._shown()}
 
@@ -215,7 +215,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
         return dict(sorted(found.items())) if detail else sorted(found)
 
     def _below(self, where: Location, depth: int | None) -> Iterator[dict[str, Any]]:
-        """Yield the entries of files and directories down to `depth`; a directory may occur more than once."""
+        """Yield the entries of files and directories, at most `depth` levels down; directories may occur twice."""
         _where, store = self._store(where.path(where.key))
         prefix = f"{where.key}/" if where.key else ""
         for found in iter_objects(store, prefix, markers=True):
@@ -287,7 +287,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
 
     # --- changing -----------------------------------------------------------------------------------------------------
     def cp_file(self, path1: str, path2: str, **_options: Any) -> None:
-        """Copy a file, also between stores; the copy becomes visible as a whole. Directories exist by themselves."""
+        """Copy a file, even to another store; the copy becomes visible as a whole. Directories need not be copied."""
         if self.isdir(path1):
             return
         with self.open(path1, "rb") as source, self.open(path2, "wb") as target:

@@ -1,9 +1,9 @@
 """Declare what each committer guarantees.
 
-People choose a committer by this table, and the checker compares the table with what it finds by exploration. The rows
-are those of paper 000, Table V, C1 to C10, and what a crash does to old data. The columns Direct, Stocator, S3A
-(`magic`, `staging-*`) and EMR of Table V are the paper's own answers; where C1 to C10 ask more precisely than the
-paper, the answers are stricter.
+The package builds a table with a row for each guarantee and a column for each committer. People choose a committer by
+this table, and the checker compares the table with what it finds by exploration. The rows are those of paper 000, Table
+V, then C1 to C10, and what a crash does to old data. The columns Direct, Stocator, S3A (`magic`, `staging-*`) and EMR
+of Table V are the paper's own answers; where C1 to C10 ask more precisely than the paper, the answers are stricter.
 
 A committer's answers are in a module of their own: a new committer adds its module, and one line to `_ANSWERS`.
 """
@@ -61,7 +61,7 @@ _ANSWERS: Mapping[str, Mapping[str, Answer]] = {
     "stocator": stocator.ANSWERS,
     "emr": emr.ANSWERS,
 }
-"""The answers, by committer, then by row."""
+"""The answers, by the name of the committer, then by the name of the row."""
 
 GUARANTEES: tuple[Guarantee, ...] = tuple(
     Guarantee(

@@ -1,4 +1,4 @@
-"""Define answers and rows of the table of guarantees."""
+"""Define the rows of the table of guarantees, and the answers that a row can have."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 __all__ = ["OR", "Answer", "Guarantee", "no", "yes"]
 
 OR = "; or "
-"""Separates circumstances, each of which alone reverses the answer."""
+"""Separates circumstances in `Answer.unless`, each of which alone reverses the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Whether a committer gives one of the guarantees.
+    """The statement whether a committer gives one of the guarantees.
 
     Attributes:
         holds: whether the committer gives the guarantee in general.
@@ -27,7 +27,7 @@ class Answer:
 
     @property
     def circumstances(self) -> tuple[str, ...]:
-        """Split `unless` into circumstances, each of which alone reverses the answer."""
+        """Split `unless` into its parts; each circumstance alone reverses the answer."""
         return tuple(self.unless.split(OR)) if self.unless else ()
 
 

@@ -1,4 +1,4 @@
-"""Name the circumstances in which the opposite of an answer is true; each is a note below the table."""
+"""Name the circumstances in which the opposite of an answer is true; each becomes a note below the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Define the reasons that several committers share."""
+"""Define the reasons that the answers of several committers share."""
 
 from __future__ import annotations
 

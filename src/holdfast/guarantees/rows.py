@@ -1,4 +1,4 @@
-"""Declare the rows: those of paper 000, Table V, C1 to C10, and what a crash does to old data."""
+"""Declare the rows of the table: those of paper 000, Table V, C1 to C10, and what a crash does to old data."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Integrate Holdfast with Spark: the data source ``holdfast``, `register`, and the functions of the package `holdfast`.
 
-Spark's worker processes import this package, too. Modules that only the user's process needs are imported on first use.
+Spark's worker processes also import this package, so modules that only the user's process needs are imported on first
+use.
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
-"""Choose which runs of a function of `holdfast.job` count.
+"""Choose which runs of a user's function in `holdfast.job` count.
 
-Spark applies a task's accumulator update when it accepts the task's result, and only then: failed attempts, and those
-that lost against a speculative copy, add nothing. But Spark computes a data set again if a second action needs it,
-perhaps with different partitions, and it computes a part of a data set again if a stage's output or a cached block is
-lost. And Spark stops reading from a task that has produced enough rows for the action: such a task reports nothing, but
-still succeeds. So each run leaves a mark in the store before it starts, and the driver compares marks with reports (C1,
-C3).
+A *run* is one call of the function for one partition, by one Spark task attempt; the files of a run that does not count
+never become visible.
+
+Tasks report through a Spark accumulator. Spark applies a task's update when it accepts the task's result, and only
+then: failed attempts, and those that lost against a speculative copy, add nothing. But Spark computes a data set again
+if a second action needs it, perhaps with different partitions, and it computes a part of a data set again if a stage's
+output or a cached block is lost. And Spark stops reading from a task that has produced enough rows for the action: such
+a task reports nothing, but still succeeds. So each run leaves a mark in the store before it starts, and the driver
+compares marks with reports (C1, C3).
 
 Runs are distinguished by their stage: within a stage, partitions are fixed, even if the stage is run again. Two stages
 are two computations, whose runs are never mixed.
@@ -29,7 +32,7 @@ _MARK = re.compile(r"(\d{1,9})-(\d{1,9})-(\d{1,18})-([0-9a-f]{12})")
 
 # --- marks ------------------------------------------------------------------------------------------------------------
 def mark_run(ctx: CommitContext, job: JobId, run: Run) -> None:
-    """Record that `run` has started. Must come before anything else that the run writes."""
+    """Record that `run` has started. Call this before the run writes anything else."""
     ctx.store.put(ctx.key(f"{layout.started_dir(job)}{run.task}-{run.stage}-{run.spark_task}-{run.attempt}"), b"")
 
 
@@ -57,7 +60,7 @@ class StageTasks:
     """What Spark knows about a stage.
 
     Attributes:
-        count: number of tasks in its first run.
+        count: number of tasks when the stage first ran.
         complete: whether the stage completed.
     """
 
@@ -70,9 +73,9 @@ class _Stage:
     """The runs of a function over one data set in one stage.
 
     Attributes:
-        started: partitions for which a run has started.
-        commits: the latest accepted run of each partition; repeated runs in a stage give the same rows.
-        arrived: maps each of these partitions to the position of its report, in order of arrival.
+        started: the partitions for which a run has started.
+        commits: the commit of each partition's latest accepted run; repeated runs in a stage give the same rows.
+        arrived: maps each partition in `commits` to the position of its report, in order of arrival.
     """
 
     started: set[int] = field(default_factory=set)
@@ -87,7 +90,7 @@ def accepted_commits(
     *,
     pins_attempts: bool = True,
 ) -> list[TaskCommit]:
-    """Choose the commits that count: for each data set that the function was applied to, those of one complete stage.
+    """Choose the task commits that count: for each data set that the function processed, those of one complete stage.
 
     Guarantee: runs of two stages are never mixed. A stage counts only if no other stage has started a partition that it
     lacks, and if it ran the function in each of its tasks. If the data set is only a part of each stage that ran it (as
@@ -97,7 +100,7 @@ def accepted_commits(
     Args:
         reports: the tasks' reports, in order of arrival.
         started: every run that left a mark.
-        tasks_of: returns what Spark knows about a stage, None if it has forgotten the stage.
+        tasks_of: takes a stage's id and returns what Spark knows about it; None if Spark has forgotten the stage.
         pins_attempts: see `Committer`.
 
     Raises:

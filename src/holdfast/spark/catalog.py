@@ -20,7 +20,7 @@ _WHY = "Spark does not tell a Python source where a table of its catalog is stor
 _INSTEAD = "write with save(path) or holdfast.write, and CREATE TEMPORARY VIEW for a name in SQL"
 
 _TABLE_PROPERTIES = {"provider", "owner"}  # reserved properties, which every table of a catalog has
-# The current execution, and the outermost one: a statement that creates and fills a table is two executions.
+# The ids of the current and the outermost SQL execution; they differ in a statement that creates and fills a table.
 _EXECUTION = "spark.sql.execution.id"
 _ROOT = "spark.sql.execution.root.id"
 _STREAM = "sql.streaming.queryId"  # in foreachBatch, the batch's own writes run inside the stream
@@ -37,7 +37,7 @@ def refuse_table_properties(options: Iterable[str]) -> None:
 
 
 def refuse_table(context: TaskContext) -> None:
-    """Refuse ``saveAsTable``, whose writer gets the same options as for ``save``: only its tasks see the difference.
+    """Refuse ``saveAsTable``. Its writer gets the same options as that of ``save``; only tasks can tell the two apart.
 
     Raises:
         UnsupportedError: a table is being created.
@@ -48,7 +48,7 @@ def refuse_table(context: TaskContext) -> None:
 
 
 def require_path(options: Mapping[str, str]) -> None:
-    """Check that there is a path: reads and writes of a catalog table have no options.
+    """Check that the options contain a path; for a catalog table, Spark passes no options.
 
     Raises:
         InvalidRequestError: there is no path.

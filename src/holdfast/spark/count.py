@@ -27,14 +27,14 @@ def count(
     filters: Sequence[tuple[str, str, object]] | None = None,
     **options: object,
 ) -> int:
-    """Count the rows that `holdfast.read` would return: those of whole jobs only, at a single point in time.
+    """Count the rows that `holdfast.read` would return: rows of whole jobs only, at a single point in time.
 
     Spark does not tell a Python source that a query only counts rows, and requests every column of every row. This
     function reads only the footers of Parquet files, or, where footers are not enough, only the columns in `filters`.
     If Spark's own reader can open the destination, that reader counts the rows.
 
     Args:
-        spark: the session; its time zone and its own reader are used.
+        spark: the session, whose time zone applies, and whose own reader counts the rows if it can.
         url: ``s3://bucket/key`` or a directory.
         filters: see `holdfast.read`.
         options: those of docs/reference/options.md, except ``columns``.
@@ -54,7 +54,7 @@ def count(
 
 
 def _count_here(options: ReadOptions) -> int:
-    """Count in this process with the read's threads; each thread holds one batch of the filters' columns."""
+    """Count in this process, in several threads, each of which holds one batch of the columns that the filters use."""
     whole = infer_schema(replace(options, columns=None))
     names = {condition.column for condition in options.conditions}
     wanted = StructType([field for field in whole.fields if field.name in names])

@@ -1,4 +1,4 @@
-"""Check the headers of CSV files, which Spark's reader skips: it identifies a table's columns by position."""
+"""Check the headers of a table's CSV files, because Spark's reader skips headers and goes by position."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def require_headers_in_order(
     choice: FormatChoice,
     table: TableRecord,
 ) -> None:
-    """Check that every file has the table's columns in the table's order; the last ones may be missing.
+    """Check that every file has the table's columns in the table's order; the last columns may be missing.
 
     Args:
         files: the table's files.
@@ -31,7 +31,8 @@ def require_headers_in_order(
         table: the table as the log records it.
 
     Raises:
-        UnsupportedError: a file has another order; the Python reader can read such a file, because it uses the names.
+        UnsupportedError: a file has its columns in another order; the Python reader can read it, because it goes by
+            name.
     """
     plain = choice.parsed("")
     if not (isinstance(plain, CsvOptions) and plain.header):

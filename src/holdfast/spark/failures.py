@@ -21,7 +21,9 @@ _SHOWN = re.compile(r"holdfast\.errors\.(\w+Error): (.+)")
 
 @contextlib.contextmanager
 def one_sentence() -> Iterator[None]:
-    """Raise Holdfast's errors without causes and stack trace. Wraps everything that Spark calls in a worker process.
+    """Raise Holdfast's errors without cause and stack trace.
+
+    Everything that Spark calls in a worker process runs in this context.
 
     PySpark sends the whole traceback to the driver, which prints it together with the JVM's. PySpark omits the
     traceback if the environment variable below is set in the worker process, which ends after the error anyway.
@@ -35,7 +37,7 @@ def one_sentence() -> Iterator[None]:
 
 
 def find_holdfast_error(error: BaseException) -> HoldfastError | None:
-    """Return the Holdfast error inside Spark's error, or one that explains why workers cannot run; None if neither."""
+    """Return the Holdfast error inside Spark's error, or one that explains why workers cannot run; None for others."""
     found = None
     for match in _SHOWN.finditer(str(error)):
         found = match  # the last one ended the job
@@ -47,7 +49,8 @@ def find_holdfast_error(error: BaseException) -> HoldfastError | None:
     return kind(found[2].strip())
 
 
-# Modules that Holdfast needs. If a user's own function lacks a module, Python's message is clear enough.
+# Modules that Holdfast needs. If a user's own function needs another module that is missing, Python's message is clear
+# enough.
 _MISSING = re.compile(
     r"ModuleNotFoundError: No module named '((?:pyspark_)?holdfast|pyarrow|pyspark|fsspec|botocore|boto3)\b"
 )

@@ -53,7 +53,7 @@ class FormatChoice:
         return choice
 
     def settings(self, path: str, split_bytes: int) -> ReadSettings:
-        """Return the settings with which the file at `path` is read."""
+        """Return the settings with which to read the file at `path`."""
         return ReadSettings(
             file_format=get_format(self.name),
             format_options=self.parsed(path),
@@ -62,7 +62,7 @@ class FormatChoice:
         )
 
     def settings_of(self, split_bytes: int) -> Callable[[str], ReadSettings]:
-        """Return `settings` as a function of the path alone, which builds them once per file extension."""
+        """Return a function that takes a path and returns its `settings`, which are built once per file extension."""
         known: dict[str, ReadSettings] = {}
 
         def settings(path: str) -> ReadSettings:
@@ -74,7 +74,7 @@ class FormatChoice:
         return settings
 
     def parsed(self, path: str) -> FormatOptions:
-        """Return the options for the file at `path`. As in Spark, the names of text-based files determine the codec."""
+        """Return the format options for the file at `path`. As in Spark, a text file's name determines its codec."""
         if self.name in _STREAM_FORMATS:
             return replace(self._options, codec=codec_of_name(path))  # type: ignore[call-arg]  # all of these have one
         return self._options
@@ -92,7 +92,7 @@ class FormatChoice:
 
 
 def _require_recorded(recorded: Mapping[str, str], given: Mapping[str, str]) -> None:
-    """Refuse options other than those with which the files were written: the read would return other rows."""
+    """Refuse options that differ from those with which the files were written: the read would return other rows."""
     for name, value in recorded.items():
         if given.get(name, value) != value:
             raise InvalidRequestError(

@@ -1,9 +1,9 @@
 """Apply the conditions of a read before rows reach Spark.
 
-Spark can push a query's conditions down to a Python source, but that is unsafe: Spark reuses the narrowed scan for the
-DataFrame, so the next query over the same DataFrame, with other conditions or none, gets only the narrowed rows
-(observed with PySpark 4.1.1 and 4.3.0, for any Python source). So `HoldfastReader` does not implement `pushFilters`,
-and the caller states the conditions of a read.
+Spark can push a query's conditions down to a Python source, but that is unsafe: Spark reuses the scan that the
+conditions restricted, so the next query over the same DataFrame, with other conditions or none, gets only the
+restricted rows (observed with PySpark 4.1.1 and 4.3.0, for any Python source). So `HoldfastReader` does not implement
+`pushFilters`, and the caller states the conditions of a read.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def row_filters(conditions: Sequence[Condition], schema: pa.Schema) -> list[RowF
 
 
 def typed_values(values: Sequence[object], kind: pa.DataType, condition: Condition) -> Any:
-    """Return the values as an array of the column's type; dates, timestamps and decimals are given as text.
+    """Convert a condition's values to an array of the column's type; dates, timestamps and decimals are given as text.
 
     Raises:
         InvalidRequestError: a value does not have the type.
@@ -107,7 +107,10 @@ def typed_values(values: Sequence[object], kind: pa.DataType, condition: Conditi
 
 
 def is_in(field: Any, values: pa.Array) -> Any:
-    """Match a field against values. Arrow compares bits, even in statistics, and zero has two representations."""
+    """Return an expression that is true if the field equals one of the values.
+
+    Arrow compares bits, even in statistics, so 0.0 and -0.0 are both searched for.
+    """
     found = field.isin(values)
     if pat.is_floating(values.type) and 0 in values.to_pylist():
         return found | (field == pa.scalar(0, values.type))
@@ -115,7 +118,7 @@ def is_in(field: Any, values: pa.Array) -> Any:
 
 
 def _are_local(texts: Sequence[str]) -> bool:
-    """Check whether any of the strings is a timestamp without a zone."""
+    """Check whether any of the strings is a timestamp without a time zone."""
     for text in texts:
         try:
             if datetime.datetime.fromisoformat(text).tzinfo is None:

@@ -1,4 +1,4 @@
-"""Find the path under which Spark's own file systems see a destination."""
+"""Find the path under which Spark's own file systems, those of Hadoop, see a destination."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _FILTER = "mapreduce.input.pathFilter.class"
 def hadoop_path(
     spark: SparkSession, ctx: CommitContext, store: LocationOptions, snapshot: Snapshot
 ) -> tuple[str | None, str]:
-    """Return the destination's path for Spark and ``""``, or None and the reason why Spark cannot open it.
+    """Return the path under which Spark sees the destination and ``""``, or None and the reason why it cannot.
 
-    Guarantee: the path leads to the same data: at this path, the newest log entry has the same bytes or, without a log,
-    the first file has the same length. This is checked because Spark may be configured with another server, which may
-    have a bucket and a table with the same names.
+    Guarantee: the path leads to the same data: at this path, the newest log entry has the same bytes or, if there is no
+    log, the first file has the same length. This is checked because Spark may be configured with another server, which
+    may have a bucket and a table with the same names.
 
     Args:
         snapshot: the data to read; must have at least one file if there is no log entry.
@@ -47,7 +47,7 @@ def hadoop_path(
     if hadoop is None:
         return None, f"Spark has no file system for {provider.schemes[0]}://"
     if options_of(provider, store.store_options) != provider.options():
-        # Hadoop caches one file system per bucket, so a read's own options would not apply.
+        # Hadoop caches one file system per bucket, so options that are given to a single read would have no effect.
         return None, f"endpoint and keys are given to this read only; set them as spark.hadoop.{hadoop.settings}"
     path = f"{hadoop.scheme}://{ctx.url.partition('://')[2].rstrip('/')}"
     settings = _settings(spark)

@@ -60,7 +60,7 @@ def job(
             ``overwrite-partitions`` (replace only the directories that are written to); ``fail`` (alias ``error``,
             ``errorifexists``) if the destination holds data.
         committer: the commit protocol; ``two_phase`` by default.
-        allow_empty: commit even if no task has reported.
+        allow_empty: whether to commit even if no task has reported.
         options: store and commit options of docs/reference/options.md in snake case: ``endpoint="http://…"``,
             ``part_size="16m"``.
 
@@ -83,10 +83,10 @@ def job(
 
 
 class Job:
-    """A job of `job`. Enter it once.
+    """A job that `holdfast.job` returned. Enter its ``with`` block once.
 
     Attributes:
-        result: the outcome of the committed job; only after the block.
+        result: the outcome of the committed job; available after the block.
     """
 
     def __init__(self, spark: SparkSession, options: JobOptions, mode: SaveMode, allow_empty: bool) -> None:
@@ -110,7 +110,7 @@ class Job:
         return self
 
     def _refuse_table(self, ctx: CommitContext) -> None:
-        """Refuse to add files to a table. Only a committer with a log may replace a table: the log must record this.
+        """Refuse to add files to a table. A table may be replaced, but only by a committer whose log records this.
 
         Raises:
             InvalidRequestError: the destination holds a table.
@@ -182,7 +182,7 @@ class Job:
         self._result = JobResult.of(self._options.store.url, outcome)
 
     def _abort(self, ctx: CommitContext, record: JobRecord) -> None:
-        """Abort the job. Only log failures, because the caller raises the original error."""
+        """Abort the job. Errors are only logged, because the caller raises the original error."""
         try:
             outcome = self._committer.abort_job(ctx, record)
         except HoldfastError as error:

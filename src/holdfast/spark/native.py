@@ -1,8 +1,9 @@
-"""Read a snapshot with Spark's own reader: with its speed, dialects and types, but still only whole jobs.
+"""Read a snapshot with Spark's own reader: with the speed, dialects and types of Spark, but still only whole jobs.
 
-Spark lists the destination when the DataFrame is created, and reuses that listing. The decision log is read before and
-after the listing: the listing is a snapshot if no decision was pending and none was made in between. If a decision is
-pending, Spark gets the names of a snapshot's files instead of the directory.
+Spark lists the destination when the DataFrame is created, and reuses that listing. Holdfast reads the decision log
+before and after the listing. The listing is a snapshot if all decided jobs were completely published before it, and no
+job was decided in between. If a decided job is not completely published, Spark gets the names of the snapshot's files
+instead of the directory.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _ATTEMPTS = 20
 def native_frame(spark: SparkSession, options: ReadOptions) -> DataFrame | None:
     """Return a DataFrame that reads the snapshot with Spark's own reader, or None if the Python reader must do it.
 
-    Guarantee: the DataFrame has the same rows and schema as with the Python reader.
+    Guarantee: the DataFrame has the same rows and schema as one from the Python reader.
 
     Raises:
         NotFoundError: the destination holds no data.
@@ -84,10 +85,10 @@ def _frame_or_reason(spark: SparkSession, ctx: CommitContext, options: ReadOptio
 
 
 def _snapshot_of(ctx: CommitContext, instant: Instant) -> Snapshot:
-    """Return the snapshot, without files if the log records a table: then Spark lists them.
+    """Return the snapshot; without its files if the log records a table, because Spark then lists the files.
 
-    Without a table, the snapshot has all files, because they may have different formats, or be where Spark does not
-    look.
+    If the log records no table, the snapshot contains all files: they must be checked, since they may have different
+    formats, or lie where Spark does not look.
     """
     files = tuple(listed(ctx)) if instant.table is None else ()
     return Snapshot(head=instant.head, files=files, table=instant.table)

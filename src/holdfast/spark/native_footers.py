@@ -1,7 +1,8 @@
 """Compare the footers of files that Holdfast did not write with the columns that Spark will read.
 
-If a file's column has another type, Spark's readers silently reinterpret its bits, truncate values or return null. So
-all footers are read like with ``mergeSchema``: by Spark's tasks, over the files that Spark has listed.
+If a column has another type in a file, Spark's readers silently reinterpret its bits, truncate values or return null.
+So all footers are read first, as Spark does for ``mergeSchema``: by Spark's tasks, from the files that Spark has
+listed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def has_foreign_files(frame: DataFrame) -> bool:
     files = frame._jdf.queryExecution().analyzed().relation().location().inputFiles()
     jvm = frame.sparkSession._jvm
     assert jvm is not None, "a native read is classic Spark's"
-    # Fetch one string: one call per file would take longer than reading 100,000 files.
+    # Fetch all paths as one string: one call to the JVM per path would take longer than reading 100,000 files.
     return any(
         file_owner(path) is None
         for path in jvm.org.apache.hadoop.util.StringUtils.join("\n", files).split("\n")
@@ -42,7 +43,7 @@ def unlike_footers(spark: SparkSession, frame: DataFrame) -> str:
     """
     relation = frame._jdf.queryExecution().analyzed().relation()
     files = relation.location().allFiles()
-    # The read itself reports files that are empty or damaged.
+    # Skip files that are empty or damaged here: the read itself reports them.
     options = relation.options().updated("mergeSchema", "true").updated("ignoreCorruptFiles", "true")
     try:
         found = relation.fileFormat().inferSchema(spark._jsparkSession, options, files)
@@ -55,7 +56,7 @@ def unlike_footers(spark: SparkSession, frame: DataFrame) -> str:
 
 
 def _first_unlike(path: str, theirs: DataType, mine: DataType) -> str:
-    """Return the path of the first column, or nested field, with another type; empty if there is none."""
+    """Return the path of the first column or nested field whose types differ; empty if there is none."""
     if isinstance(theirs, StructType) and isinstance(mine, StructType):
         known = {field.name.lower(): field.dataType for field in mine.fields}
         for field in theirs.fields:

@@ -43,7 +43,7 @@ _SETTINGS_OF: Mapping[str, Mapping[str, str]] = {
 
 
 def limit_of_read(spark: SparkSession, options: ReadOptions, choice: FormatChoice) -> str:
-    """Return the reason why Spark's own reader cannot read a format with these options; empty if it can."""
+    """Return the reason why Spark's own reader cannot do a read with this format and these options; empty if it can."""
     if choice.name not in _FORMATS:
         return f"stock Spark does not read {choice.name}"
     if choice.name == "csv" and options.reader == "auto":
@@ -60,7 +60,7 @@ def limit_of_read(spark: SparkSession, options: ReadOptions, choice: FormatChoic
 
 
 def limit_of_zones(choice: FormatChoice, table_zone: str, time_zone: str | None) -> str:
-    """Return the reason why Spark cannot read text with two time zones, the directories' and the session's; or ""."""
+    """Return the reason why Spark cannot read text in directories with another time zone; empty if it can."""
     if choice.name in ("csv", "json") and table_zone and time_zone and time_zone != table_zone:
         return f"directories use time zone {table_zone}, text without a zone uses {time_zone}: Spark applies one zone"
     return ""

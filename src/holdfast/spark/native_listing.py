@@ -1,7 +1,7 @@
 """Check Spark's own listing of a destination: if it misses files, rows are missing without an error.
 
-A single directory ``p=1`` makes Spark treat everything as partitioned by ``p`` and ignore all files outside such
-directories. In a directory without partitions, Spark ignores all files in subdirectories.
+If there is a single directory ``p=1``, Spark treats everything as partitioned by ``p`` and ignores all files outside
+such directories. In a destination without partitions, Spark ignores all files in subdirectories.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _OTHERWISE = "a file lies in directories that differ from the other files' parti
 
 
 def directory_columns(files: Sequence[VisibleFile]) -> tuple[str, ...]:
-    """Return the partition columns of a directory without a log, taken from the first file that is not empty."""
+    """Return the partition columns of a destination without a log, taken from the path of the first non-empty file."""
     first = first_with_bytes(files)
     return () if first is None else tuple(parse_partition_path(first.path))
 
 
 def misplaced(files: Iterable[VisibleFile], partition_by: Sequence[str]) -> str:
-    """Return the reason why Spark would skip one of these files; empty if it reads all that are not empty."""
+    """Return the reason why Spark would skip one of these files; empty if Spark reads all non-empty ones."""
     wanted = _folded(partition_by)
     for file in files:
         if not file.size_bytes:
@@ -46,7 +46,8 @@ def unlike(frame: DataFrame, partition_by: Sequence[str], files: Callable[[], It
     Args:
         frame: a DataFrame from Spark's reader.
         partition_by: the partition columns.
-        files: lists the destination; only called if the counts differ, which empty files may explain.
+        files: lists the destination; only called if the counts differ, to check whether empty files explain the
+            difference.
     """
     plan = frame._jdf.queryExecution().analyzed()
     if plan.getClass().getSimpleName() != "LogicalRelation":
@@ -61,7 +62,7 @@ def unlike(frame: DataFrame, partition_by: Sequence[str], files: Callable[[], It
     if _folded(partitions.partitionColumns().fieldNames()) != _folded(partition_by):
         return _OTHERWISE
     if partition_by:
-        # Every directory with files is a partition, and each partition is one directory.
+        # Spark reads all files if every directory with files is a partition, and each partition is one directory.
         whole = partitions.partitions().size() == index.leafDirToChildrenFiles().size()
     else:
         whole = index.allFiles().size() == listed

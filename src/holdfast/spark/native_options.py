@@ -1,4 +1,4 @@
-"""Build the options with which Spark's own reader returns the same as the Python reader, in any session."""
+"""Build the options with which Spark's own reader returns the same rows as the Python reader, in any session."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def spark_options(table: TableRecord | None, choice: FormatChoice, options: Read
     if choice.name in ("json", "csv"):
         given["columnNameOfCorruptRecord"] = _NO_COLUMN  # else Spark may write into one of the table's columns
     if choice.name == "json" or (choice.name == "csv" and table is None):
-        # Else invalid values silently become null. Not for CSV tables, whose older files may lack columns.
+        # Without this option, invalid values silently become null. CSV tables cannot have it: their older files may
+        # lack columns.
         given["mode"] = "FAILFAST"
     zone = (table.time_zone if table is not None else "") or options.time_zone
     if zone:

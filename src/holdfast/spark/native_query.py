@@ -1,4 +1,4 @@
-"""Select the requested columns and rows with Spark's own expressions, with the same result as the Python reader."""
+"""Select the columns and rows that a read requests with Spark's own expressions, as the Python reader would."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["narrowed"]
 
 
 def narrowed(frame: DataFrame, options: ReadOptions, names: Sequence[str]) -> DataFrame:
-    """Select the requested columns and rows.
+    """Return the frame with only the columns and rows that the read requests.
 
     Args:
         frame: a DataFrame with all columns and rows.
@@ -53,7 +53,7 @@ def _column(name: str) -> Column:
 
 
 def _condition(condition: Condition, kind: DataType, arrow: object) -> Column:
-    """Translate a condition to its meaning in the Python reader: null meets no condition, and NaN only ``!=``."""
+    """Translate a condition to Spark, meaning what the Python reader means: null never matches, and NaN only ``!=``."""
     values = condition.value if isinstance(condition.value, tuple) else (condition.value,)
     typed = typed_values(values, arrow, condition).to_pylist()
     literals = [_literal(value, kind) for value in typed]
@@ -79,12 +79,12 @@ def _condition(condition: Condition, kind: DataType, arrow: object) -> Column:
 
 
 def _in_the_gap(value: date) -> bool:
-    """Check whether `java.sql.Date` lacks this day, or a neighboring one, because of time zones."""
+    """Check whether `java.sql.Date` lacks this day; because of time zones, its neighbors count as well."""
     return (1582, 10, 4) <= (value.year, value.month, value.day) <= (1582, 10, 15)
 
 
 def _literal(value: object, kind: DataType) -> Column:
-    """Return a value as a Spark literal; times become text with a zone, so that the session's zone does not matter."""
+    """Convert a value to a Spark literal; times become text with a zone, so that the session's zone does not matter."""
     plain = value if isinstance(value, bool | int | float | str | bytes) else _iso(value)
     return lit(plain).cast(kind)
 

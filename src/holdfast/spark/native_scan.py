@@ -1,4 +1,4 @@
-"""Make one attempt to read a snapshot with Spark's own reader, and check the result against the Python reader's."""
+"""Make one attempt to read a snapshot with Spark's own reader, and check that the Python reader would agree."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Scan:
         spark: the session.
         ctx: the destination.
         options: the options of the read.
-        snapshot: the snapshot to read; without files if Spark lists them.
+        snapshot: the snapshot to read; without files if Spark itself lists them.
         choice: the format.
         table: the table as the log records it; None if the log records none.
         partition_by: the partition columns.
@@ -61,7 +61,7 @@ class Scan:
 
     @classmethod
     def of(cls, spark: SparkSession, ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) -> Scan:
-        """Build the attempt, and determine the format.
+        """Prepare an attempt, and determine the format of the files.
 
         Raises:
             InvalidRequestError: the format is unknown, or an option does not fit it.
@@ -72,7 +72,7 @@ class Scan:
         return cls(spark, ctx, options, snapshot, choice, table, partition_by)
 
     def limit(self) -> str:
-        """Return the reason why Spark cannot read the snapshot, if this is known without asking Spark; else ""."""
+        """Return a reason that Spark cannot read the snapshot, if one is known without asking Spark; else ""."""
         if refusal := limit_of_read(self.spark, self.options, self.choice):
             return refusal
         if self.table is not None:
@@ -84,7 +84,7 @@ class Scan:
         return misplaced(self.snapshot.files, self.partition_by)
 
     def promised(self) -> StructType | None:
-        """Return the schema that the Python reader shows; None if it cannot represent the files' schema."""
+        """Return the schema that the Python reader would show; None if it cannot represent the files' schema."""
         if self.table is not None:
             return table_schema(self.table)
         if self.choice.name not in _SELF_DESCRIBING:
@@ -99,7 +99,7 @@ class Scan:
             return None
 
     def load(self, path: str, paths: list[str], promised: StructType | None) -> DataFrame:
-        """Load the destination's path, or the paths of its files, with Spark's reader.
+        """Load `paths` with Spark's reader: either the destination's path, or those of the snapshot's files.
 
         Raises:
             NotFoundError: Spark finds no files.
@@ -113,7 +113,8 @@ class Scan:
         # types than Holdfast.
         if promised is not None and (self.table is not None or self.choice.name not in _SELF_DESCRIBING):
             reader = reader.schema(promised)
-        # Spark treats two reads of one path as equal, and answers the second from the first one's cache.
+        # This option makes each read unique: Spark treats two equal reads of a path as one, and answers the second from
+        # a cache.
         reader = reader.option("basePath", path).option("holdfastRead", self.ctx.ids.token())
         try:
             return reader.load(paths)
@@ -123,7 +124,7 @@ class Scan:
             raise
 
     def unlike(self, frame: DataFrame, promised: StructType | None) -> str:
-        """Describe how a frame's files or columns differ from the Python reader's; empty if they do not."""
+        """Describe how the frame's files or columns differ from those of the Python reader; empty if they do not."""
         known = self.snapshot.files
         refusal = unlike(frame, self.partition_by, lambda: known if self.table is None else listed(self.ctx))
         if refusal:
@@ -142,7 +143,7 @@ class Scan:
         return ""
 
     def _knows_others(self, table: TableRecord) -> bool:
-        """Check whether all files that Holdfast did not write were inspected before its first append."""
+        """Check whether the files of other writers are still those inspected before Holdfast's first append."""
         return table.adopted != "" and table.adopted == fingerprint(iter_visible(self.ctx.store, self.ctx.prefix))
 
     def names(self, frame: DataFrame, promised: StructType | None) -> list[str]:

@@ -1,8 +1,8 @@
 """Apply a query's own conditions before rows reach Spark. Opt-in.
 
-This is only safe for a DataFrame that is used once, in one query: Spark reuses the narrowed scan for the DataFrame
-(observed with PySpark 4.1.1 and 4.3.0, for any Python source), so a later query over it would get the narrowed rows.
-That is why a read must request it with ``pushFilters=true``; see docs/decisions/0018.
+This is only safe for a DataFrame that is used once, in one query: Spark reuses the scan that the conditions restricted
+(observed with PySpark 4.1.1 and 4.3.0, for any Python source), so a later query over the same DataFrame would get only
+the restricted rows. That is why a read must request it with ``pushFilters=true``; see docs/decisions/0018.
 
 A pushed condition never excludes rows that Spark would keep. Conditions on floating-point columns may let too many rows
 pass, because NaN is the greatest value and equal to itself in Spark but not in Arrow; Spark applies these conditions
@@ -46,7 +46,7 @@ __all__ = ["PushingReader", "translate_filters"]
 
 
 class PushingReader(HoldfastReader):
-    """A scan that Spark may narrow by the conditions of one query.
+    """A scan that Spark may restrict by the conditions of one query.
 
     Args:
         options: the options of the read.
@@ -58,7 +58,7 @@ class PushingReader(HoldfastReader):
         self._spark_schema = schema
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # PySpark's name
-        """Accept the filters that Arrow can apply; return those that Spark must still apply."""
+        """Apply the filters that Arrow can express; return those that Spark must still apply."""
         taken, left = translate_filters(filters, self._spark_schema)
         self.narrow(taken)
         return left
@@ -66,7 +66,7 @@ class PushingReader(HoldfastReader):
 
 # --- translation ------------------------------------------------------------------------------------------------------
 class _Unsupported(Exception):
-    """Arrow cannot express this with Spark's meaning."""
+    """A condition for which Arrow has no expression with the same meaning as in Spark."""
 
 
 def translate_filters(filters: Sequence[Filter], schema: StructType) -> tuple[list[RowFilter], list[Filter]]:

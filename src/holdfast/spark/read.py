@@ -33,7 +33,7 @@ def read(
     filters: Sequence[tuple[str, str, object]] = (),
     **options: object,
 ) -> DataFrame:
-    """Return a DataFrame over the destination: whole jobs only, at a single point in time.
+    """Return a DataFrame over the destination, with the rows of whole jobs only, at a single point in time.
 
     Guarantee: either all rows of a job are read or none, even while the job commits. Files that Holdfast did not write
     are included, and are read like Spark's own sources read them.
@@ -43,8 +43,9 @@ def read(
         url: ``s3://bucket/key`` or a directory.
         columns: read only these columns (or this one), because Spark does not tell Python sources which columns a query
             needs.
-        filters: only rows that meet all of these, e.g. ``[("month", "=", 1), ("day", "in", [1, 2])]``. Partitions and
-            row groups that cannot contain such rows are skipped. Operators: ``= != < <= > >= in``.
+        filters: conditions, all of which a row must meet to be read, e.g. ``[("month", "=", 1), ("day", "in", [1,
+            2])]``. Partitions and row groups that cannot contain such rows are skipped. Operators: ``= != < <= > >=
+            in``.
         options: those of docs/reference/options.md, also in snake case: ``file_format="csv"``, ``header=True``.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Read one snapshot through the data source (C4), divided into parts for tasks."""
+"""Read one snapshot through the data source (C4), divided among Spark's tasks. This is the *Python reader*."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ _PLAN_CHUNK = 64
 
 @dataclass(frozen=True)
 class SplitGroup(InputPartition):
-    """The input of one task, with all results of planning, because the task's reader was copied before planning.
+    """The input of one task: everything that planning found out, because Spark copies the reader before planning.
 
     Attributes:
-        splits: parts of files.
+        splits: the parts of files that the task reads.
         choice: the files' format.
-        directories: the partition columns in the files' paths.
+        directories: the names of the partition columns in the files' paths.
         whole: the table's schema if files may identify columns by position; else None.
     """
 
@@ -64,7 +64,7 @@ class SplitGroup(InputPartition):
 
 # --- schema -----------------------------------------------------------------------------------------------------------
 def infer_schema(options: ReadOptions) -> StructType:
-    """Return the schema in the newest log entry; if there is none, that of the first file, or one for all values.
+    """Return the schema that the log records; without a log, infer it from the first file, or from all text files.
 
     Raises:
         NotFoundError: the destination holds no data.
@@ -133,7 +133,7 @@ def _whole_schema(ctx: CommitContext, options: ReadOptions, snapshot: Snapshot) 
 
 
 def _wanted(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
-    """Drop columns that were not requested: Spark may have no type for them."""
+    """Drop columns that were not requested, because Spark may have no type for them."""
     names = {name.lower() for name in columns or ()}
     wanted = [field for field in schema if field.name.lower() in names]
     return pa.schema(wanted) if columns is not None and len(wanted) == len(names) else schema
@@ -141,7 +141,7 @@ def _wanted(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 class HoldfastReader(DataSourceReader):
-    """One scan.
+    """One scan of a destination by Spark.
 
     Guarantee: reads whole jobs only: those that were visible at one point in time while the scan was planned.
 
@@ -158,11 +158,11 @@ class HoldfastReader(DataSourceReader):
         self._filters = row_filters(options.conditions, self._schema)
 
     def narrow(self, filters: Sequence[RowFilter]) -> None:
-        """Read only rows that also meet these filters. Call before `partitions`."""
+        """Restrict the scan to rows that also meet these filters. Call this before `partitions`."""
         self._filters = [*self._filters, *filters]
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Plan the tasks."""
+        """Plan the input of each task."""
         with one_sentence():
             with self._options.store.open() as ctx:
                 snapshot = _snapshot(ctx)
@@ -183,9 +183,10 @@ class HoldfastReader(DataSourceReader):
             return [SplitGroup(group, choice, directories, whole) for group in _packed(splits, goal)]
 
     def _whole(self, ctx: CommitContext, choice: FormatChoice, snapshot: Snapshot) -> pa.Schema | None:
-        """Return all columns of the table in its order if files may identify columns by position, else None.
+        """Return all columns, in the table's order, if files may identify columns by position; if not, None.
 
-        Requested columns have the requested types. Without a log, only the requested columns are known.
+        Columns that Spark requests have the requested types. If there is no log and no choice of columns, Spark
+        requests all columns, so the result is None.
         """
         by_position = get_format(choice.name).maybe_by_position
         if not by_position or (snapshot.table is None and self._options.columns is None):
@@ -212,7 +213,7 @@ class HoldfastReader(DataSourceReader):
         directories: tuple[str, ...],
         split_bytes: int,
     ) -> list[tuple[ReadSplit, int]]:
-        """Return the splits with their sizes. To divide large files, open them, concurrently."""
+        """Return the splits with their sizes. Large files are opened concurrently, to divide them."""
         table = _with_directories(self._schema, directories)
         chunks = [files[start : start + _PLAN_CHUNK] for start in range(0, len(files), _PLAN_CHUNK)]
 
@@ -239,7 +240,7 @@ class HoldfastReader(DataSourceReader):
 
 
 def _with_directories(schema: pa.Schema, directories: Sequence[str]) -> TableSchema:
-    """Return the requested columns and the partition columns in the files' paths, requested or not."""
+    """Return the requested columns, and all partition columns in the files' paths, even those not requested."""
     folded = {name.lower(): name for name in schema.names}
     fields = list(schema)
     partition_by: list[str] = []
@@ -265,7 +266,7 @@ def _packed(splits: Sequence[tuple[ReadSplit, int]], goal_bytes: int) -> Iterato
 
 
 def _labelled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the batch with Spark's own schema: Spark also compares nullability and metadata."""
+    """Return the batch with exactly Spark's schema, because Spark also compares nullability and metadata."""
     if not len(schema) or batch.schema.equals(schema, check_metadata=True):
         return batch
     columns = [

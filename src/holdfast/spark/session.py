@@ -17,14 +17,14 @@ __all__ = ["is_classic", "register", "registered", "require_dataframe", "require
 
 _log = logging.getLogger(__name__)
 
-# With any other value, Spark's Arrow writer computes the size of the whole batch after every row: the transfer from the
-# JVM to Python then takes three times as long (4.7 s instead of 1.6 s for 10 M rows of 6 columns).
+# With a limit in bytes, Spark's Arrow writer computes the size of the whole batch after every row, and the transfer
+# from the JVM to Python takes three times as long (4.7 s instead of 1.6 s for 10 M rows of 6 columns).
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _UNCHECKED = "2147483647"
 
 
 def is_classic(spark: object) -> bool:
-    """Check whether this is a classic session, whose JVM belongs to this process, rather than one of Spark Connect."""
+    """Check whether this is a session of classic Spark, whose JVM belongs to this process, and not of Spark Connect."""
     return hasattr(spark, "_jsparkSession")
 
 
@@ -53,7 +53,7 @@ def require_dataframe(df: object) -> None:
 
 
 def require_reachable(spark: object, url: str) -> None:
-    """Refuse a relative path with Spark Connect, because on the server it would mean another directory.
+    """Refuse a relative path over Spark Connect, because the server would resolve it to another directory.
 
     Raises:
         InvalidRequestError: the path is relative.
@@ -70,12 +70,12 @@ def register(spark: SparkSession) -> None:
     The user's own settings, for the session or the application, are not changed. In classic Spark, the session becomes
     the active session of the calling thread only.
 
-    Memory: Arrow batches are then bounded only by ``spark.sql.execution.arrow.maxRecordsPerBatch`` (10,000 rows); set
-    it lower for rows of more than some 100 KB.
+    Memory: afterwards, only ``spark.sql.execution.arrow.maxRecordsPerBatch`` (10,000 rows) bounds Arrow batches; set it
+    lower if rows have more than some 100 KB.
     """
     if is_classic(spark):
-        # Spark looks up formats in the thread's active session, whatever session the DataFrame belongs to; PySpark
-        # sets it in createDataFrame as well. A Spark Connect server does so by itself.
+        # Spark looks up formats in the thread's active session, whatever session the DataFrame belongs to, so this
+        # session must be the active one; PySpark's createDataFrame does the same. A Spark Connect server needs no help.
         SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
     spark.dataSource.register(HoldfastDataSource)
     if spark.conf.get(_BATCH_BYTES, None) is None:  # if a default is passed, Spark does not return its own default
@@ -85,7 +85,7 @@ def register(spark: SparkSession) -> None:
 
 @contextlib.contextmanager
 def registered(spark: SparkSession) -> Iterator[None]:
-    """Register with a session for the duration of a call, and restore the thread's active session afterwards."""
+    """Register Holdfast with a session while a call runs, and restore the thread's active session afterwards."""
     if not is_classic(spark):
         register(spark)
         yield

@@ -27,8 +27,8 @@ __all__ = ["HoldfastDataSource"]
 class HoldfastDataSource(DataSource):
     """``df.write.format("holdfast")``, ``df.writeStream.format("holdfast")`` and ``spark.read.format("holdfast")``.
 
-    Spark builds it in processes of its own and passes the options as strings. Each of these processes parses the
-    options once, before any task runs. Options are listed in docs/reference/options.md.
+    Spark builds the data source in separate processes and passes the options as strings. Each of these processes parses
+    the options once, before any task runs. Options are listed in docs/reference/options.md.
     """
 
     @classmethod
@@ -57,7 +57,7 @@ class HoldfastDataSource(DataSource):
             return PushingReader(options, schema) if options.push_filters else HoldfastReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> HoldfastWriter:
-        """Check a write and announce its job."""
+        """Check a write, and announce its job in the store."""
         from holdfast.options.write import parse_write_options
         from holdfast.spark.writer import HoldfastWriter
 
@@ -72,7 +72,7 @@ class HoldfastDataSource(DataSource):
         return NoStreamReader()
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> HoldfastStreamWriter:
-        """Check a batch of a stream; its tasks announce the job."""
+        """Check the write of a stream's batch; the batch's tasks will announce its job."""
         from holdfast.options.stream import parse_stream_options
         from holdfast.spark.stream_writer import HoldfastStreamWriter
 

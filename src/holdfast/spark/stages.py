@@ -17,13 +17,13 @@ _BUS_MS = 30_000
 
 
 def stage_tasks(context: SparkContext) -> Callable[[int], StageTasks | None]:
-    """Return a function that looks up a stage's tasks by its id; it returns None if Spark has forgotten the stage.
+    """Return a function that looks up the tasks of a stage by the stage's id; None if Spark has forgotten the stage.
 
     Spark remembers the last ``spark.ui.retainedStages`` stages, by default a thousand, even without a UI. PySpark's own
     status tracker only knows a stage's last attempt, which has fewer tasks if output was lost.
     """
     jvm_context: Any = context._jsc.sc()
-    # Completed tasks reach the status store through a queue: wait for it.
+    # Completed tasks reach Spark's status store through a queue: wait until the queue is empty.
     with contextlib.suppress(Py4JError):  # a timeout: runs that are not in the store yet are refused later
         jvm_context.listenerBus().waitUntilEmpty(_BUS_MS)
     store = jvm_context.statusStore()

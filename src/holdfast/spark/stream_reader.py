@@ -1,4 +1,4 @@
-"""Refuse to read a destination as a stream, in one sentence."""
+"""Refuse to read a destination as a stream, with an error of one sentence."""
 
 from __future__ import annotations
 

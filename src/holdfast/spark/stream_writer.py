@@ -1,8 +1,8 @@
-"""Write the batches of a stream: each micro-batch is a job that is decided once, however often Spark repeats it.
+"""Write the batches of a stream: each micro-batch is a job that is committed once, however often Spark repeats it.
 
-Spark builds one writer for a batch's tasks and another one for its commit or abort, and tells neither constructor the
-query or the batch: only tasks can find out. So the constructor plans a job, the tasks complete the plan and announce
-the job, and their messages carry the job to the commit. The constructor itself writes nothing.
+Spark builds one writer for a batch's tasks and another one for its commit or abort. Neither constructor learns which
+query and batch the writer is for; only tasks can find out. So the constructor plans a job without writing anything. The
+tasks complete the plan and announce the job, and their messages carry the job to the commit.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
         Raises:
             InvalidRequestError: a query with another checkpoint has already written this stream.
 
-        Crash: leaves hidden files and an announced job; the stream's next commit removes them.
+        Crash: hidden files and an announced job remain; the stream's next commit removes them.
         """
         with one_sentence():
             context = TaskContext.get()
@@ -97,7 +97,7 @@ class HoldfastStreamWriter(DataSourceStreamArrowWriter):
         return StreamBatch(stream=self._stream or query, checkpoint=query, batch=int(batch))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Commit the batch and make it visible. Idempotent, even if another driver repeats it.
+        """Commit the batch and make it visible. Idempotent, even if another driver repeats the commit.
 
         Raises:
             InvalidRequestError: a task's message is missing, or the messages belong to another batch. The batch stays

@@ -40,12 +40,12 @@ _INSPECTED_FILES = 1000  # before each job of a committer without a log: one pag
 
 @dataclass(frozen=True)
 class TableJob:
-    """A checked write request. Spark sends it to tasks, so all fields are plain values.
+    """A checked write request. Spark sends the request to tasks, so all fields are plain values.
 
     Attributes:
         options: the options of the write, with partition columns spelled as in `written`.
         written: the schema and layout of the job's files, as the destination's table requires them.
-        rows: Spark's schema of the rows as JSON, if the rows are written unchanged; else empty.
+        rows: Spark's schema of the rows as JSON, if the rows are written without a cast; empty if they are cast.
         details: additional data that the log stores with the decision.
     """
 
@@ -66,7 +66,7 @@ class TableJob:
 
     @classmethod
     def of(cls, options: WriteOptions, schema: StructType) -> TableJob:
-        """Check what can be checked without access to the destination.
+        """Build the request, and check all that can be checked without access to the destination.
 
         Raises:
             InvalidRequestError: the format does not support the rows, or a partition column is missing.
@@ -163,17 +163,18 @@ class TableJob:
         return job
 
     def with_files(self, written: TableRecord) -> TableJob:
-        """Return the request for files with the columns and layout of `written`; the table may have changed since."""
+        """Return the request with `written` replaced by what the tasks wrote; the table may have changed since."""
         options = replace(self.options, partition_by=written.partition_by)
         return replace(self, options=options, written=written, rows="")
 
     def contract(
         self, ctx: CommitContext, job: JobRecord, table: Mapping[str, object] | None
     ) -> Mapping[str, object] | None:
-        """Return the table that results from this job's commit; see `holdfast.commit.context.Contract`.
+        """Return the table that this job's commit leaves; see `holdfast.commit.context.Contract`.
 
         Raises:
-            ConflictError: another job has changed the table since this one started.
+            ConflictError: another job has changed the table, in a way that this job's files do not fit, since this job
+                started.
         """
         if job.mode not in _ADDING:
             return self.written.encode()

@@ -70,7 +70,7 @@ class TaskFile(io.BufferedIOBase):
             self._sink.close()
 
     def discard(self) -> None:
-        """Discard the file and free its name. No-op after `close`."""
+        """Discard the file and free its name. After `close`, this does nothing."""
         if not self.closed:
             super().close()
             self._attempt.drop(self.name)

@@ -32,13 +32,13 @@ class Reports(AccumulatorParam[list[TaskReport]]):
 
 
 class TaskFunction:
-    """Wrap ``function(task, rows)`` as a function of only the rows.
+    """Wrap ``function(task, rows)`` as a function that takes only the rows.
 
-    Spark pickles the wrapped function once for every DataFrame or RDD that is made with it. Each of these uses gets its
-    own tasks.
+    Spark pickles the wrapped function once for every DataFrame or RDD that is made with it. Each of these *uses* of the
+    function gets its own task numbers in the job.
 
     Args:
-        uses: numbers the uses in the job, on the driver.
+        uses: yields a new number for each use; only the driver has it.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class TaskFunction:
 
 
 class _Fixed:
-    """The number of the use for which a function was pickled: the same number on every call."""
+    """A stand-in for `uses` in tasks: it always yields the number of the use for which the function was pickled."""
 
     def __init__(self, use: int) -> None:
         self._use = use

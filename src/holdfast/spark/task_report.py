@@ -13,7 +13,7 @@ from holdfast.table.contract import TableRecord
 __all__ = ["PARTITIONS", "Run", "TaskReport"]
 
 PARTITIONS = 1_000_000
-"""The number of task numbers for one use of a function of `holdfast.job`; the next use starts after them."""
+"""How many task numbers each use of a function reserves; a use is one DataFrame or RDD made with the function."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Run:
         task: the task's number in the job.
         stage: Spark's id of the stage, which stays the same when Spark runs the stage again.
         spark_task: Spark's id of its task attempt, unique in the application.
-        attempt: id of Holdfast's task attempt, unique; empty if the task had nothing to write.
+        attempt: the unique id of Holdfast's task attempt; empty if the task had nothing to write.
     """
 
     task: int
@@ -50,8 +50,8 @@ class TaskReport(WriterCommitMessage):
     Attributes:
         run: the execution of the task.
         commit: the data that the attempt passes to the job commit; None if the task had nothing to write.
-        job: the job of a stream's batch, the same in all of the batch's reports; None if the task had nothing to write,
-            and for all other writes, whose driver knows the job.
+        job: the job of a stream's batch, the same in all reports of the batch. None if the task had nothing to write;
+            also None if the write is not a stream's, because then the driver knows the job.
         written: the columns and layout of the files of a stream's batch; None if `job` is None. Needed because Spark
             builds a new writer for the commit, and by then the table may have changed.
     """

@@ -25,8 +25,8 @@ __all__ = [
     "without_foreign_metadata",
 ]
 
-# Column metadata that tables of Spark's catalog store for Spark itself: when Spark reads files with such metadata, it
-# fills nulls with the table's default values, and pads or truncates strings.
+# Column metadata that Spark stores in the tables of its catalog. When Spark reads files with such metadata, it fills
+# nulls with the default values of that table, and pads or truncates strings.
 _FOREIGN = re.compile(r"CURRENT_DEFAULT|EXISTS_DEFAULT|__(?!COLLATIONS$).*")
 
 # PySpark 4.3 has a parameter for the zone; 4.1 has a flag whose default means the same.
@@ -96,7 +96,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def _known_field(field: pa.Field) -> StructField | None:
-    """Return the field as Spark recorded it in the file, if the file has that type; never a user-defined type.
+    """Return the field as the file's Spark schema describes it, if the description fits; never a user-defined type.
 
     A user-defined type names Python code to import, which a file of unknown origin must not do.
     """

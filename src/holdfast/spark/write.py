@@ -64,9 +64,10 @@ def write(
         partition_by: columns that become directories, outermost first.
         file_format: ``parquet`` (the default), ``csv``, ``json``, ``orc``, ``avro``, ``text`` or ``arrow``.
         committer: the commit protocol; ``two_phase`` by default.
-        repartition: first shuffle the rows of each partition to one task, which costs a shuffle but leads to few files.
-        sort_within_partitions: first sort each task's rows by `partition_by`, so that a task has only one open file at
-            a time.
+        repartition: whether to move all rows of a partition to one task first, which costs a shuffle but leads to few
+            files.
+        sort_within_partitions: whether to sort each task's rows by `partition_by` first, so that a task has only one
+            open file at a time.
         options: those of docs/reference/options.md, also in snake case: ``compression="zstd"``,
             ``max_records_per_file=10_000``.
 
@@ -138,10 +139,12 @@ def _find_earlier(options: WriteOptions) -> JobResult | None:
 
 
 def _after_failure(error: Exception, options: WriteOptions) -> JobResult:
-    """Return the committed job if there is one: Spark reports a failure even if a process died after the commit.
+    """Return the committed job, if there is one.
+
+    Spark reports a failure even if a process died after the commit.
 
     Raises:
-        HoldfastError: a Holdfast error ended the job; if it was another error, Spark's own error is raised.
+        HoldfastError: a Holdfast error ended the job. If another error did, Spark's own error is raised.
     """
     cause = find_holdfast_error(error)
     try:
@@ -157,7 +160,7 @@ def _after_failure(error: Exception, options: WriteOptions) -> JobResult:
 
 
 def _refuse_dynamic_session(df: DataFrame, request: WriteRequest) -> None:
-    """Refuse a full overwrite if Spark's own writers, with this session's setting, would keep other partitions.
+    """Refuse a full overwrite if Spark's own writers would keep other partitions because of a session setting.
 
     Raises:
         InvalidRequestError: the session's setting and the call contradict each other.
@@ -199,7 +202,7 @@ def _find_result(options: WriteOptions, *, succeeded: bool) -> JobResult:
             # Another write with the same id was committed while this one ran.
             found = find_write(ctx, read_log(ctx), options.write_id)
         if found is None and succeeded and options.mode is not SaveMode.IGNORE:
-            # _SUCCESS is switched off, or another job has replaced it.
+            # The option that switches _SUCCESS off is set, or another job has replaced the file.
             found = find_files(ctx, token)
             _log.warning("the number of rows is unknown: there is no _SUCCESS file of this job any more")
     if found is None and succeeded and options.mode is not SaveMode.IGNORE:

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class HoldfastWriter(DataSourceArrowWriter):
-    """One batch write.
+    """The writer of one batch write, as Spark expects it.
 
     Guarantee: an invalid request is refused in the constructor, before any task runs. The constructor announces the
     job; nothing becomes visible before `commit`.
@@ -49,7 +49,7 @@ class HoldfastWriter(DataSourceArrowWriter):
         DestinationExistsError: ``ifExists=fail`` and the destination holds data.
         UnsupportedError: the store lacks a capability that the committer needs.
 
-    Crash: leaves an announced job without files; the next ``holdfast recover`` removes it.
+    Crash: an announced job without files remains; the next ``holdfast recover`` removes it.
     """
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
@@ -72,7 +72,7 @@ class HoldfastWriter(DataSourceArrowWriter):
         """Write one partition to hidden files.
 
         Guarantee: the outputs of two attempts at the same partition are never mixed (C3); nothing becomes visible.
-        Crash: leaves hidden files, which carry the job's id in their names.
+        Crash: hidden files remain, with the job's id in their names.
         """
         with one_sentence():
             context = TaskContext.get()
@@ -101,7 +101,10 @@ class HoldfastWriter(DataSourceArrowWriter):
                 _log.warning(outcome.pending_reason)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Abort the job, unless it is committed: Spark calls this even if a process died after the commit."""
+        """Abort the job, unless it is committed.
+
+        Spark also calls this method if a process died after the commit.
+        """
         with one_sentence():
             if self._job is None:
                 return

@@ -1,6 +1,7 @@
 """Write record batches as partitioned files through a task attempt, and read them back.
 
-Names are loaded on demand: processes that use only `holdfast.table.contract` never see a row and do not need pyarrow.
+Names are imported on first use: a process that uses only `holdfast.table.contract` handles no rows, so it need not
+import pyarrow.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Determine the columns of existing files as one table, before rows are added to it.
+"""Determine the columns that existing files have as one table, before Holdfast adds the first rows to them.
 
-All files of formats that describe their columns are inspected. Types inferred from text files would be a guess, so text
-files get the types of the rows, provided that the files' values fit them.
+To record such files in the log as a table is called *adopting* them. If their format describes its columns, all files
+are inspected. Types inferred from text files would be a guess, so text files get the types of the new rows, provided
+that their values fit these types.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ _SELF_DESCRIBING = frozenset({"parquet", "orc", "avro", "arrow"})
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """The columns of the existing files.
+    """The columns of the existing files, as the table will record them.
 
     Attributes:
         fields: the columns.
-        plain: whether all files store values in the same way as Holdfast, so that all readers return the same values.
+        plain: whether all files store values as Holdfast would, so that all readers return the same values from them.
     """
 
     fields: Fields
@@ -48,14 +49,14 @@ def adopted_columns(
     *,
     limit: int | None,
 ) -> Adopted:
-    """Return the columns of the files, then the partition columns, with the directories' names and the rows' types.
+    """Return the columns of the files, then the partition columns, named like the directories and typed like the rows.
 
     Args:
         files: the existing files, none of them empty.
         options: the format options of the rows to write.
-        given: the table that the rows would form, with the partitioning of the directories.
-        limit: None to read all text files completely; with any limit, only the first rows of the first text file are
-            read.
+        given: the table that the rows alone would form, with its partition columns spelled like the directories.
+        limit: None to read all text files completely; with any other value, only the first rows of the first text file
+            are read.
 
     Raises:
         InvalidRequestError: the files contradict each other or the rows; the error says which.

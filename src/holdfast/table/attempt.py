@@ -17,7 +17,7 @@ class AttemptSink(ByteSink, Protocol):
         ...
 
     def discard(self) -> None:
-        """Discard the file. Safe after `close` failed, and when called twice."""
+        """Discard the file. This can also be called after `close` failed, and more than once."""
         ...
 
 

@@ -64,7 +64,7 @@ def time_text(micros: int) -> str:
 # --- from text --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class LocalTime:
-    """A parsed local time. `zone` is the time zone in the text; empty if the reader's zone applies."""
+    """A parsed local time. `zone` is the time zone that the text contains; empty if it contains none."""
 
     micros: int
     zone: str
@@ -78,16 +78,16 @@ _TIME = re.compile(
 
 
 def parse_date(text: str) -> int | None:
-    """Parse a text that Spark casts to a date, such as ``2026-1-2`` or ``2026``; return its days, or None.
+    """Parse a date like Spark (``2026-1-2``, ``2026``) into a count of days; return None if the text is not a date.
 
-    Unlike Spark, this returns None for a date that is followed by a time of day.
+    Unlike Spark, this function returns None for a date that is followed by a time of day.
     """
     found = _DATE_ONLY.fullmatch(text.strip())
     return None if found is None else _days(int(found[1]), int(found[2] or 1), int(found[3] or 1))
 
 
 def parse_time(text: str) -> LocalTime | None:
-    """Parse a text that Spark casts to a timestamp. Digits beyond the microsecond are cut off, as in Spark."""
+    """Parse a timestamp like Spark; return None if the text is not one. Digits beyond the microsecond are cut off."""
     found = _TIME.fullmatch(text.strip())
     if found is None or len(found[1].lstrip("+-")) > 6 or (found[4] is not None and found[3] is None):
         return None
@@ -106,7 +106,7 @@ _INFERRED_TIME = re.compile(_YEAR + r"-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]
 
 
 def is_date(text: str) -> bool:
-    """Check whether Spark infers a date from a directory's value."""
+    """Check whether Spark infers a date from the value in a directory name."""
     if not _INFERRED_DATE.fullmatch(text):
         return False
     days = parse_date(text)
@@ -114,7 +114,7 @@ def is_date(text: str) -> bool:
 
 
 def is_timestamp(text: str) -> bool:
-    """Check whether Spark infers a timestamp from a directory's value: it expects at most tenths of a second."""
+    """Check whether Spark infers a timestamp from a directory name's value, which allows at most tenths of a second."""
     if not _INFERRED_TIME.fullmatch(text):
         return False
     found = parse_time(text)

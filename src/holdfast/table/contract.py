@@ -1,9 +1,10 @@
-"""Define a table's schema and layout, and the changes that a job may make to them.
+"""Define a table's schema and layout, and the changes that a job may make to them: the table's contract.
 
-The same rule is checked before a job and in its decision. An append must fit the existing table: the same format, the
-same reader options of the format, the same partition columns (C12). Columns match by name in any case. A column that
-the job lacks reads as null. Rows are cast to the table's types if no value can change; a wider type or a new column
-needs ``mergeSchema``. An overwrite may change everything; overwriting partitions counts as an append.
+The contract is checked twice: before a job starts, and when it is decided. An append must fit the existing table: the
+same format, the same reader options (those that all readers of the files must use), the same partition columns (C12).
+Columns match by name in any case. A column that the job lacks reads as null. Rows are cast to the table's types if no
+value can change; a wider type or a new column needs ``mergeSchema``. An overwrite may change everything; overwriting
+partitions counts as an append.
 
 The table's record is part of the log: every entry contains a copy of it (`holdfast.commit.two_phase.records.LogState`).
 """
@@ -30,7 +31,8 @@ class TableRecord:
     Attributes:
         fields: the columns in order, as in the JSON of a Spark schema; all of them are nullable.
         file_format: name of the files' format.
-        reader_options: options that readers of the files need, under Spark's names (CSV's ``header``, ``sep``).
+        reader_options: the options that all readers of the files must use, by Spark's names, such as CSV's ``header``
+            and ``sep``.
         partition_by: columns whose values are in directory names, outermost first, spelled as in `fields`.
         time_zone: the zone of timestamps in directory names; empty if there are none.
         adopted: fingerprint of the files of other writers that were inspected before the first append
@@ -47,7 +49,7 @@ class TableRecord:
 
     @property
     def schema_json(self) -> str:
-        """The schema as JSON, as Spark's `StructType` prints it."""
+        """The schema, in the JSON of Spark's `StructType`."""
         return json.dumps({"type": "struct", "fields": list(self.fields)}, ensure_ascii=False, separators=(",", ":"))
 
     @property
@@ -56,7 +58,7 @@ class TableRecord:
         return [str(one["name"]) for one in self.fields if one["name"] not in self.partition_by]
 
     def encode(self) -> dict[str, object]:
-        """Return the record as the log stores it."""
+        """Return the record in the form in which the log stores it."""
         return {
             "schema": self.schema_json,
             "format": self.file_format,
@@ -68,10 +70,10 @@ class TableRecord:
 
 
 def decode_table(table: Mapping[str, object]) -> TableRecord:
-    """Decode the record that the log stores.
+    """Decode the record of a table that the log stores.
 
     Raises:
-        CorruptDataError: the record is invalid; the error keeps its bytes.
+        CorruptDataError: the record is invalid; the error contains it.
     """
 
     def decode() -> TableRecord:
@@ -107,7 +109,7 @@ def _require_fields(fields: Any) -> None:
 
 
 def _require_type(kind: Any) -> None:
-    """Check the structure that `holdfast.table.widening` relies on; Spark checks the names of types."""
+    """Check that a type has the structure that `holdfast.table.widening` relies on; Spark checks the names of types."""
     if isinstance(kind, str):
         return
     require(isinstance(kind, dict), "a type is neither a string nor an object")
@@ -121,12 +123,12 @@ def _require_type(kind: Any) -> None:
 
 
 def agree(known: TableRecord, given: TableRecord, *, merge: bool, written: bool = False) -> TableRecord:
-    """Return the table that results from adding rows of the table `given` to the table `known`.
+    """Return the table that results if rows with the columns and layout of `given` are added to the table `known`.
 
     Args:
-        merge: whether the table may change (``mergeSchema``).
-        written: whether the rows are already in files. This is the case when the job is decided; by then, another job
-            may have changed the table.
+        merge: whether the append may change the table (``mergeSchema``).
+        written: whether the rows are already in files, as they are when the job is decided. By then, another job may
+            have changed the table.
 
     Raises:
         InvalidRequestError: the rows do not fit; the error describes the table.
@@ -192,7 +194,7 @@ def _require_layout(known: TableRecord, given: TableRecord) -> None:
 
 
 def _require_partition_types(known: TableRecord, after: TableRecord, given: TableRecord) -> None:
-    """Check that partition columns keep their types: with a wider type, a value could have another directory name."""
+    """Check that partition columns keep their types: as a wider type, a value could have another directory name."""
     before, now, new = fold(known.fields), fold(after.fields), fold(given.fields)
     for name in known.partition_by:
         column = name.lower()

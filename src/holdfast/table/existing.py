@@ -36,14 +36,14 @@ _LONGEST_MAGIC = max(map(len, _MAGIC))
 def find_existing(
     ctx: CommitContext, given: TableRecord, schema: pa.Schema, options: FormatOptions, *, limit: int | None = None
 ) -> TableRecord | None:
-    """Return the table that a reader without a log would see at the destination, or None if there is no data.
+    """Return the table that the files at a destination without a log form, or None if there are none.
 
     Args:
         given: the table that the rows to add would form.
         schema: the Arrow schema of the rows.
         options: the format options of the rows; the existing CSV files are assumed to have the same.
-        limit: inspect at most this many files, or only the first one if the format does not describe its columns; None
-            for all files.
+        limit: the maximum number of files to inspect; only one is inspected if the format does not describe its
+            columns. None to inspect all files.
 
     Raises:
         InvalidRequestError: the files are not a table, or the rows cannot be added to it; the error says why.
@@ -80,7 +80,10 @@ def _folded(names: Sequence[str]) -> list[str]:
 def _alike(
     files: Iterable[VisibleFile], first: VisibleFile, file_format: FileFormat[Any], values: Sequence[set[str | None]]
 ) -> Iterator[VisibleFile]:
-    """Yield the files, and check that each one is like the first. `values` collects the directories' values."""
+    """Yield the files, after checking that each has the format and the partition columns of the first one.
+
+    The values in the directories' names are added to `values`, a set for each partition column.
+    """
     directories = tuple(parse_partition_path(first.path))
     for file in files:
         found = parse_partition_path(file.path)
@@ -112,7 +115,7 @@ def _sniff_format(ctx: CommitContext, file: VisibleFile) -> FileFormat[Any] | No
 def _require_values(
     values: Sequence[set[str | None]], directories: Sequence[str], given: TableRecord, schema: pa.Schema
 ) -> None:
-    """Check that each directory's value has its column's type and does not change in it, or readers would fail."""
+    """Check that the value of each directory fits the type of its column exactly; if not, readers would fail."""
     folded = {name.lower(): name for name in schema.names}
     for name, seen in zip(directories, values, strict=True):
         column = folded.get(name.lower())
@@ -136,7 +139,7 @@ _BEYOND_MICROSECONDS = re.compile(r"\.[0-9]{6}[0-9]*[1-9]")
 
 
 def _is_cut(text: str, kind: pa.DataType) -> bool:
-    """Check whether the type would change a directory's value. Types other than floats and timestamps never do."""
+    """Check whether the type would change the value of a directory; only floats and timestamps can."""
     if pat.is_floating(kind):
         number = parse_float(text)
         assert number is not None, "the value was parsed before"

@@ -51,7 +51,7 @@ def is_plain(schema: pa.Schema, fields: Fields) -> bool:
 
 
 def _stored(field: pa.Field) -> pa.Field:
-    """Return the field with the type that its values have in files, which may differ from Arrow's type in memory."""
+    """Return the field with the type in which files store its values; it may differ from Arrow's type in memory."""
     kind = field.type.value_type if pat.is_dictionary(field.type) else field.type
     if is_string(kind):
         kind = pa.string()
@@ -98,7 +98,7 @@ def _require_names(names: Sequence[str]) -> None:
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
 def merge_json_fields(mine: Sequence[Mapping[str, Any]], theirs: Iterable[pa.Field]) -> Fields:
-    """Return the rows' fields with the JSON files' spelling, then the fields that only the files have.
+    """Return the fields of the rows, spelled as in the JSON files, then the fields that only the files have.
 
     Args:
         theirs: the fields inferred from the files' values; a null has no type, and a field without any value is not a

@@ -21,7 +21,7 @@ class Fingerprint:
         self._sum = 0
 
     def passing(self, files: Iterable[tuple[str, ObjectInfo]]) -> Iterator[tuple[str, ObjectInfo]]:
-        """Yield the files unchanged; add those to the set that are not empty and have no name of Holdfast's."""
+        """Yield the files unchanged, and add to the set those that are not empty and that Holdfast did not write."""
         for path, info in files:
             if info.size_bytes and file_owner(path) is None:
                 text = f"{path}\0{info.size_bytes}\0{info.modified_at_s!r}"
@@ -29,12 +29,12 @@ class Fingerprint:
             yield path, info
 
     def text(self) -> str:
-        """Return the number as a string, for a record."""
+        """Return the number as a hexadecimal string, to be stored in a log record."""
         return f"{self._sum % 2**_BITS:064x}"
 
 
 def fingerprint(files: Iterable[tuple[str, ObjectInfo]]) -> str:
-    """Return the fingerprint of a complete listing."""
+    """Return the fingerprint of the files in a complete listing."""
     found = Fingerprint()
     deque(found.passing(files), maxlen=0)
     return found.text()

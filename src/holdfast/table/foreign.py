@@ -1,4 +1,4 @@
-"""Refuse tables of other formats: only the table's own metadata says which of its files are valid."""
+"""Refuse tables of other table formats, such as Delta: only their own metadata says which files are valid."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _KINDS = (
 def refuse_foreign_write(ctx: CommitContext) -> None:
     """Refuse to write into a table of another format, or into a directory of such a table.
 
-    The other format would not know of added files, and would miss replaced ones. Costs listings of four folders in the
-    destination, and of four more in each folder above it.
+    The other table format would not know about added files, and would miss replaced ones. This check lists four folders
+    in the destination, and four in each folder above it.
 
     Raises:
         InvalidRequestError: there is such a table; the error names its kind. Folders above the destination are not
@@ -68,7 +68,7 @@ def refuse_foreign_write(ctx: CommitContext) -> None:
 
 
 def refuse_foreign_read(ctx: CommitContext, *, by_spark: bool = False) -> None:
-    """Refuse to read a table of another format, because its directory also contains deleted and changed rows.
+    """Refuse to read a table of another format, because its directory also contains deleted and outdated rows.
 
     Args:
         by_spark: whether the table is read by Spark's own reader, which understands the metadata of Spark's streams.

@@ -1,4 +1,4 @@
-"""Infer the type of a partition column from its directories, like Spark.
+"""Infer the type of a partition column from the names of its directories, like Spark.
 
 Source: ``PartitioningUtils.inferPartitionColumnValue`` and ``findWiderTypeForPartitionColumn`` of Spark 4.3; this
 module reproduces results observed in Spark.
@@ -23,7 +23,7 @@ __all__ = ["infer_type"]
 _MOST_DIGITS = 38
 _INTEGER = re.compile(r"[+-]?\d+")
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,10})?")
-# The digits of an integer type that is widened to a decimal.
+# The number of digits of each integer type, for widening it to a decimal.
 _DIGITS = {pa.int32(): 10, pa.int64(): 20}
 _INSTANT = pa.timestamp("us", "UTC")
 
@@ -33,8 +33,9 @@ def infer_type(texts: Sequence[str | None], *, enabled: bool = True, timestamp: 
 
     Args:
         texts: the values as they are in directory names, escaped; None for null.
-        enabled: Spark's ``spark.sql.sources.partitionColumnTypeInference.enabled``; if False, every type is string.
-        timestamp: the type of timestamps, Spark's ``spark.sql.timestampType``.
+        enabled: Spark's ``spark.sql.sources.partitionColumnTypeInference.enabled``; if False, the type is always
+            string.
+        timestamp: the type of timestamps, which Spark takes from ``spark.sql.timestampType``.
 
     Returns:
         The type; the null type if there are only nulls.

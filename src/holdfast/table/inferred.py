@@ -1,4 +1,4 @@
-"""Infer the schema of files without one from all values of all files, like stock Spark."""
+"""Infer the schema of files that do not contain one, from all values of all files, like stock Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LARGE_AT_ONCE = 4  # each of these takes some dozen megabytes of memory; smalle
 
 
 class ForEach(Protocol):
-    """`map`, or the `map` of a `holdfast.runtime.runner.Runner`."""
+    """Apply a function to each item: Python's `map`, or the concurrent `map` of a `holdfast.runtime.runner.Runner`."""
 
     def __call__(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[R]: ...
 
@@ -41,7 +41,7 @@ class File(Protocol):
 
 
 def opener(ctx: CommitContext) -> Callable[[File], BinaryIO]:
-    """Return a function that opens a file of the destination; reads fail if it is no longer the listed object."""
+    """Return a function that opens a listed file; its reads fail if the object was replaced after the listing."""
 
     def open_file(file: File) -> BinaryIO:
         return cast(BinaryIO, StoreFile(ctx.store, ctx.key(file.path), file.size_bytes, file.etag))
@@ -77,7 +77,7 @@ def infer_types(
     options_of: Callable[[str], FormatOptions],
     each: ForEach,
 ) -> Any:
-    """Infer the types of all files, which the format's inference can turn into a schema; nulls have no type yet."""
+    """Infer the types of all files, as findings that the format's `Inference` merges and turns into a schema."""
     inference = file_format.inference
     assert inference is not None, "only called for formats without types"
     found: Any = None
@@ -98,8 +98,8 @@ def map_files(
     """Apply a function to each opened file, and yield the results in the files' order.
 
     Args:
-        footers: whether the function reads only a small part of each file, even of a large one. If not, only a few
-            large files are open at the same time.
+        footers: whether the function reads only a small part of each file, even of a large one. If it reads more, only
+            a few large files are open at the same time.
     """
     large = threading.Semaphore(_LARGE_AT_ONCE)
 

@@ -1,7 +1,7 @@
 """Build and parse the names of Hive-style partition directories, with Spark's names and escapes.
 
 Spark does not write ``month=1/city=S%C3%A3o``: it escapes only the characters that a file system or a URL could
-misinterpret (observed by running Spark over every ASCII character). Other characters, such as ``ã`` and a space, are
+misinterpret (observed by writing every ASCII character with Spark). Other characters, such as ``ã`` and a space, are
 not escaped.
 """
 
@@ -36,7 +36,7 @@ __all__ = [
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
-# Spark does not escape NUL, but no store accepts a key with it.
+# Spark does not escape NUL, but no store accepts a key that contains it.
 _TO_ESCAPE = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 _ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
 # The longest directory name on common file systems.
@@ -57,8 +57,8 @@ def segment(column: str, value: str | None) -> str:
     """Return one directory name, ``column=value``.
 
     Raises:
-        InvalidRequestError: the name is longer than file systems allow, or it would mean null: Spark's writer silently
-            turns the empty string into null.
+        InvalidRequestError: the name is longer than file systems allow, or the value is the empty string, which Spark's
+            writer silently turns into null.
     """
     if value == "":
         raise InvalidRequestError(
@@ -88,8 +88,8 @@ def segment(column: str, value: str | None) -> str:
 def canonical_directory(directory: str, schema: pa.Schema, time_zone: str) -> str:
     """Return Holdfast's name for a partition directory that another writer may have named differently.
 
-    Other writers use ``month=01``, escape more characters, or print a double with more digits (older Java). These name
-    the same partition. A directory whose value does not fit the schema is returned unchanged.
+    Other writers use ``month=01``, escape more characters, or print a double with more digits (older Java). Such names
+    mean the same partition. A directory whose value does not fit the schema is returned unchanged.
     """
     folded = {name.lower(): name for name in schema.names}
     segments = []
@@ -127,8 +127,9 @@ def resolve_partition_columns(schema: pa.Schema, partition_by: Sequence[str]) ->
     """Return the partition columns as the schema spells them, after checking them.
 
     Raises:
-        InvalidRequestError: a column is missing (the error suggests the nearest names), named twice, hidden by its
-            name, or of a type that directory names cannot represent; or there are no other columns.
+        InvalidRequestError: a partition column does not exist (the error suggests the nearest names), is named twice,
+            is called "" or something that makes readers skip the directory, or has a type that directory names cannot
+            represent; or all columns are partition columns.
     """
     if partition_by:
         check_names(schema)
@@ -185,14 +186,14 @@ def _check_partition_field(field: pa.Field) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Codes:
-    """One partition column of a batch: a code for each row, and the directory name of each code."""
+    """One partition column of a batch: for each row an index into `names`, which contains the directory names."""
 
     indices: Any
     names: Sequence[str]
 
 
 class PartitionSplitter:
-    """Splits record batches by partition.
+    """An object that splits record batches by partition.
 
     Args:
         schema: the schema of the batches.
@@ -245,7 +246,7 @@ class PartitionSplitter:
 
 
 def _merge_equal(indices: Any, names: Sequence[str]) -> Any:
-    """Give equal names the same code: all NaN values share one directory, whatever their payload."""
+    """Give equal names the same index: NaN values with different payloads have different indices, but one name."""
     first: dict[str, int] = {}
     mapping = [first.setdefault(name, code) for code, name in enumerate(names)]
     if len(first) == len(names):
@@ -254,7 +255,7 @@ def _merge_equal(indices: Any, names: Sequence[str]) -> Any:
 
 
 def _combine(columns: Sequence[_Codes]) -> Any:
-    """Return a number for each row; rows with equal partition columns have equal numbers."""
+    """Return a number for each row, so that two rows have the same number if they belong to the same partition."""
     combined = columns[0].indices.cast(pa.int64())
     for codes in columns[1:]:
         # Make codes dense before each step, so that the product stays below rows x names and cannot overflow.
@@ -270,7 +271,7 @@ def _directory(columns: Sequence[_Codes], row: int) -> str:
 def raw_partition_values(path: str, columns: Sequence[str]) -> Mapping[str, str | None]:
     """Return the values of `columns` in a file's path, still escaped; None for null.
 
-    They are not unescaped, because Spark infers a string type from an escaped digit.
+    The values are not unescaped, because Spark infers a string type from an escaped digit.
 
     Raises:
         InvalidRequestError: the path lacks one of the columns.

@@ -1,7 +1,7 @@
 """Read partitioned files as record batches.
 
-Reading has three steps, so that an engine can run the last one on many machines: `read_schema`, `plan_splits` and
-`read_split`. Splits, schemas and settings can be pickled.
+Reading has three steps: `read_schema`, `plan_splits` and `read_split`. An engine such as Spark can run the last step on
+many machines, since splits, schemas and settings can be pickled.
 
 Worked composition::
 
@@ -47,7 +47,7 @@ __all__ = [
 _MIB = 1024 * 1024
 
 OpenFile = Callable[[ListedFile], BinaryIO]
-"""Opens a file for reading; the caller closes it."""
+"""A function that opens a listed file for reading; the caller closes the file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,8 @@ class ReadSettings:
     Attributes:
         file_format: format of the files.
         format_options: the format's options; None for its defaults.
-        split_bytes: larger files are divided if their format supports it (Parquet, by row groups).
+        split_bytes: the file size above which a file is divided, if its format supports that (Parquet does, by row
+            groups).
         time_zone: the session's time zone, which applies to timestamps in the names of partition directories.
     """
 
@@ -94,7 +95,7 @@ class TableSchema:
 
 @dataclass(frozen=True, slots=True)
 class ReadSplit:
-    """A part of a table for one reader.
+    """A part of a table that one task reads: a file, or some of its row groups.
 
     Attributes:
         file: the file.
@@ -204,7 +205,7 @@ def plan_splits(
     settings: ReadSettings,
     filters: Sequence[RowFilter] = (),
 ) -> list[ReadSplit]:
-    """Plan the splits to read, without empty files and those whose partition directories do not meet the filters.
+    """Plan the splits to read. Skip empty files, and files whose partition directories do not meet the filters.
 
     Only files larger than `ReadSettings.split_bytes` are opened.
     """
@@ -281,7 +282,10 @@ def read_splits(
     columns: Sequence[str],
     filters: Sequence[RowFilter] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Read many splits in sequence like `read_split`, but prepare only once, which matters for small files.
+    """Read many splits in sequence.
+
+    This is like `read_split` for each of them, but filters and columns are prepared only once, which matters for small
+    files.
 
     Args:
         settings_of: returns the settings for the file at a path.

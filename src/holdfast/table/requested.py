@@ -1,7 +1,8 @@
 """Compare the columns that a reader requests with the current table, which an overwrite may have changed.
 
-A reader that received its columns earlier, or from its user, selects values by name and type. If the table no longer
-has these columns, the reader would show one column's values as another's, or nulls for a removed column.
+A reader selects values by the names and types of columns that it got earlier or that its user gave. If the table no
+longer has these columns, the reader would show the values of one column as those of another, or nulls for a removed
+column.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def _require_type(path: str, wanted: SparkType, known: SparkType, file_format: s
 
 
 def _stored(kind: SparkType) -> SparkType:
-    """Return the type that is stored: the SQL type of a user-defined type, and string for char and varchar."""
+    """Return the type as which values are stored: a user-defined type's SQL type, and string for char and varchar."""
     if isinstance(kind, dict) and kind.get("type") == "udt":
         return _stored(kind["sqlType"])
     return "string" if isinstance(kind, str) and kind.startswith(("char(", "varchar(")) else kind

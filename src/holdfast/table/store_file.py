@@ -13,14 +13,14 @@ __all__ = ["StoreFile"]
 class StoreFile(io.RawIOBase):
     """A read-only file over `ObjectStore.get`.
 
-    Guarantee: at most `read_ahead_bytes` are buffered. A small read fetches that many bytes in one request, and the
-    following reads are served from this buffer; a file that fits in the buffer is fetched whole. A larger read is one
-    request for exactly its bytes, so a column chunk costs one round trip.
+    Guarantee: at most `read_ahead_bytes` are buffered. A read of less than this fills the buffer with one request, and
+    the following reads are served from the buffer; a file that fits in the buffer is fetched whole. A larger read is
+    one request for exactly the bytes wanted, so a column chunk costs one round trip.
 
     Args:
         store: the store; closing the file leaves it open.
         key: the object's key.
-        size_bytes: the object's size from a listing, which saves a request.
+        size_bytes: the object's size as a listing reported it, which saves a request for the size.
         etag: the object's etag from the same listing, so that all ranges are from the same version of the object. Empty
             only for objects that cannot be replaced.
         read_ahead_bytes: the size of the buffer.
@@ -83,7 +83,7 @@ class StoreFile(io.RawIOBase):
             return self._window[offset : offset + length]
         if length >= self._read_ahead:
             return self._get(start, length)
-        # The footer is requested first: for a small file, one request fetches everything.
+        # Readers ask for the footer first. If the file is small, fetch all of it with that request.
         self._window_start = 0 if self._size <= self._read_ahead else start
         self._window = self._get(self._window_start, min(self._read_ahead, self._size - self._window_start))
         offset = start - self._window_start

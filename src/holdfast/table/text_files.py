@@ -39,7 +39,7 @@ class TextFiles:
     whole: bool
 
     def _options_of(self, path: str) -> Any:
-        """Return the options with the codec that the file's name implies; each read sets its own time zone."""
+        """Return the options for one file, with the codec that its name implies, and UTC if no time zone was given."""
         texts: Any = self.options
         return replace(texts, codec=codec_of_name(path), time_zone=texts.time_zone or "UTC")
 
@@ -74,9 +74,10 @@ class TextFiles:
         deque(map_files(self.files, opener(self.ctx), look, self.ctx.runner.map), maxlen=0)
 
     def require_columns(self, names: Sequence[str]) -> Sequence[str]:
-        """Return the names as the CSV files spell them, which have columns by position, and names only in headers.
+        """Check that the CSV files have the columns of the rows, in order; return the names as the files spell them.
 
-        Files after the first one may lack columns, which read as null. Empty files are ignored.
+        CSV columns are identified by position; only headers contain names. Files after the first one may lack columns,
+        which then read as null. Empty files are ignored.
 
         Args:
             names: the names of the rows' columns.
@@ -122,7 +123,7 @@ class TextFiles:
         return spelled or names
 
     def _first_line(self, source: BinaryIO, file: File, with_header: bool) -> list[str]:
-        """Return the column names of a header as readers see them; the first record if there is no header."""
+        """Return the column names in the header as readers see them; if the files have no header, the first record."""
         texts = header_names(source, replace(self._options_of(file.path), header=True))
         return safe_names(texts, self._options_of(file.path).null_value) if with_header else texts
 

@@ -1,4 +1,7 @@
-"""Merge the columns of existing files that describe them: each column gets a type for the values of all files."""
+"""Merge the columns of existing files in formats that describe their columns.
+
+Each column gets a type that can represent the values of all files.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,9 @@ class _Column:
     """A column of the files inspected so far.
 
     Attributes:
-        field: the column with its type in all files; types in files without rows are ignored where they do not fit.
-        bound: the column with its type in the files that have rows.
-        file: the file that `bound` is from; as long as no file is known to have rows, the last file with the column.
+        field: the column with a type for all files; the type in a file without rows is ignored if it does not fit.
+        bound: the column with a type for only the files that have rows; another file's type must fit this one.
+        file: the file from which `bound` comes; while no file is known to have rows, the last file with the column.
         has_rows: whether one of the files is known to have rows.
     """
 
@@ -50,7 +53,7 @@ class TypedFiles:
     odd: list[str] = field(default_factory=list)
 
     def columns(self, files: Iterable[File], partition_by: set[str]) -> Fields:
-        """Return the columns of all files in order of appearance, each with a type for the values of all files."""
+        """Return the columns of all files in order of appearance, each with a type that fits all files' values."""
 
         def look(file: File, source: BinaryIO) -> tuple[File, Fields]:
             schema = self.file_format.read_schema(source, self.options)
@@ -102,7 +105,7 @@ class TypedFiles:
         return Rules(file_format=self.file_format.name, merge=True, written=True)
 
     def _held(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return a field that can represent the values of both, or None if there is none."""
+        """Return a field that can represent the values of both fields, or None if no field can."""
         try:
             return merge_fields([one], [other], self._rules)[0]
         except MismatchError:
@@ -111,7 +114,8 @@ class TypedFiles:
     def _has_rows(self, file: File) -> bool:
         """Check whether a file has rows. The types in a file without rows (an empty data frame) may be guesses.
 
-        Called until a file with rows is found, and for files whose types differ; each file is read only once.
+        This is called until a file with rows is found, and for files whose types differ. Each file is checked only
+        once.
         """
         if file.path not in self.known_rows:
             self.known_rows[file.path] = self._any_rows(file)

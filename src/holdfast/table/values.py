@@ -1,7 +1,7 @@
 """Convert partition values to text, like Spark's cast to string, and back.
 
-The texts of other writers are parsed like Spark parses them: ``05`` is 5, ``1e3`` is a decimal, and ``2026-1-2`` is a
-date, if the column has such a type.
+Strings of other writers are parsed like in Spark, according to the column's type: ``05`` is the integer 5, ``1e3`` can
+be a decimal, and ``2026-1-2`` a date.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SPECIAL_FLOATS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 # --- to text ----------------------------------------------------------------------------------------------------------
 def partition_texts(values: Any, time_zone: str, column: str = "") -> list[str | None]:
-    """Return a string for each value of an array (of distinct values: this runs per value, not per row).
+    """Convert each value of an array to a string. Pass distinct values only: this is a Python loop over them.
 
     Guarantee: `parse_values` restores the values from the strings, bit for bit (except for the payload of NaN).
 

@@ -1,9 +1,9 @@
 """Define how a column's type may change; types are spelled as in the JSON of a Spark schema.
 
-``holds(wide, narrow)``: every value of `narrow` is exactly a value of `wide`. Integers widen to larger integers, float
-to double, integers up to 32 bits to double, decimals to decimals with no fewer digits on either side of the point, and
-a column of nulls to any type (`read_exactly` covers files with such a column). Source: the widening that Spark 4's
-Parquet reader supports (SPARK-40876), as far as it changes no value.
+``holds(wide, narrow)`` is true if every value of `narrow` can be represented exactly in `wide`. Integers widen to
+larger integers, float to double, integers up to 32 bits to double, decimals to decimals with no fewer digits on either
+side of the point, and a column of nulls to any type (`read_exactly` covers files with such a column). Source: the
+widening that Spark 4's Parquet reader supports (SPARK-40876), as far as it changes no value.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class MismatchError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The rules for changing a table's types.
+    """The circumstances that decide which changes of a table's types are allowed.
 
     Attributes:
         file_format: name of the files' format.
@@ -72,7 +72,7 @@ def fold(fields: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
 
 
 def holds(wide: SparkType, narrow: SparkType) -> bool:
-    """Check whether every value of an atomic type `narrow` is exactly a value of `wide`."""
+    """Check whether every value of the atomic type `narrow` can be represented exactly in `wide`."""
     if wide == narrow or narrow == "void":
         return True
     if isinstance(narrow, str) and narrow in _INTEGERS:
@@ -90,7 +90,7 @@ def holds(wide: SparkType, narrow: SparkType) -> bool:
 
 
 def read_exactly(file_format: str, wide: SparkType, narrow: SparkType) -> bool:
-    """Check whether values that files of a format store with an atomic type `narrow` can be read exactly as `wide`.
+    """Check whether values that files of this format store with the atomic type `narrow` can be read exactly as `wide`.
 
     Text does not distinguish float from double: the ``0.1`` of a float column would become a double with a different
     value. Parquet stores a column of untyped nulls as integers, which Spark can read as hardly any other type.
@@ -140,7 +140,7 @@ def merge_types(path: str, known: SparkType, given: SparkType, rules: Rules) -> 
 def merge_fields(
     known: Sequence[Mapping[str, Any]], given: Sequence[Mapping[str, Any]], rules: Rules, path: str = ""
 ) -> list[dict[str, Any]]:
-    """Return the fields of a table or struct after values with the fields `given` are added: `known`, then new ones.
+    """Return the fields `known` of a table or struct, changed so that values with the fields `given` can be added.
 
     Raises:
         MismatchError: a type does not fit, or a field is new and the table may not change.

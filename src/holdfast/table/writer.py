@@ -38,12 +38,14 @@ class WriteSettings:
         format_options: the format's options; None for its defaults.
         partition_by: columns that become directories, outermost first.
         max_records_per_file: exact limit of rows in a file; None for no limit.
-        target_file_size_bytes: a file ends once it has about this size; None for no limit.
-        buffer_bytes: memory for buffered rows; when it is exceeded, the file with the most buffered bytes ends.
-        max_open_files: limit of open sinks; when it is reached, the file with the most buffered bytes ends. Each sink
-            has its own buffers. A partition opens its sink only when 8 MiB of its rows are buffered or when its file
-            ends, so many small partitions do not end each other's files.
-        write_empty_file: if there are no rows, write one file without rows, so that the schema can be read back.
+        target_file_size_bytes: about the size at which a file is ended and the next one begun; None for no limit.
+        buffer_bytes: memory for buffered rows; when it is exceeded, the writer ends the file with the most buffered
+            bytes.
+        max_open_files: limit of open sinks; when it is reached, the writer ends the file with the most buffered bytes.
+            Each sink has its own buffers. A partition opens its sink only when 8 MiB of its rows are buffered or when
+            its file ends, so many small partitions do not make the writer end files too early.
+        write_empty_file: whether to write one file without rows if there are no rows, so that the schema can be read
+            back.
         time_zone: the session's time zone, in which timestamps in directory names are shown.
     """
 
@@ -92,7 +94,7 @@ class WriteCounts:
 
 
 class _CountingSink:
-    """Counts the bytes written to a sink, until the file is discarded."""
+    """A sink that counts the bytes written to another sink, and ignores writes after the file was discarded."""
 
     def __init__(self, sink: AttemptSink) -> None:
         self._sink: AttemptSink | None = sink
@@ -106,7 +108,7 @@ class _CountingSink:
         return written
 
     def discard(self) -> None:
-        """Discard the file. Garbage-collected writers of pyarrow write a footer, which must not reach the sink."""
+        """Discard the file and ignore later writes: pyarrow's writers write a footer when garbage-collected."""
         sink, self._sink = self._sink, None
         if sink is not None:
             sink.discard()
@@ -124,7 +126,7 @@ class _Output:
 
 @dataclass(slots=True)
 class _File:
-    """An unfinished file: rows wait in `pending` until its output is open, then in the format's writer."""
+    """An unfinished file. Its rows wait in `pending` until its output is opened, and then in the format's writer."""
 
     pending: BatchBuffer
     output: _Output | None = None
@@ -151,7 +153,7 @@ class TableWriter:
     Raises:
         InvalidRequestError: see `WriteSettings.check_schema`; no file was opened.
 
-    Crash: files that were opened belong to the attempt, which finds them by their names.
+    Crash: files that were opened remain as hidden data of the attempt; cleanup finds them by their names.
     """
 
     def __init__(self, schema: pa.Schema, settings: WriteSettings, attempt: AttemptFiles) -> None:
@@ -167,7 +169,8 @@ class TableWriter:
         self._unfinished: dict[str, _File] = {}
         self._buffered_bytes = 0
         self._files = self._rows = self._bytes = 0
-        # Together with the bytes of ended files, this gives the ratio that predicts how large buffered rows will be.
+        # Together with the bytes of ended files, this count gives the ratio that predicts the size of buffered rows in
+        # a file.
         self._ended_received_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -186,7 +189,7 @@ class TableWriter:
             self._split_gathered()
 
     def _known(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the batch, after checking that it has no column that the table lacks: its values would be dropped."""
+        """Check that the batch has no column that the table lacks, whose values would be dropped; return the batch."""
         if batch.schema.names != self._schema.names:
             known = {name.lower() for name in self._schema.names}
             for name in batch.schema.names:

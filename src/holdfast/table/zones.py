@@ -19,7 +19,7 @@ __all__ = ["Zone", "find_zone"]
 _EPOCH = datetime.datetime(1970, 1, 1)
 _CYCLE_MICROS = 146_097 * DAY_MICROS
 _MICROSECOND = datetime.timedelta(microseconds=1)
-# Before the first, every zone uses its local mean time; after the second, only the rules that repeat apply.
+# Before the first of these times, every zone uses its local mean time; after the second, only repeating rules apply.
 _FIRST = (datetime.datetime(1800, 1, 1) - _EPOCH) // _MICROSECOND
 _LAST = (datetime.datetime(2400, 1, 1) - _EPOCH) // _MICROSECOND
 
@@ -28,7 +28,7 @@ class Zone:
     """One time zone.
 
     Args:
-        rules: the offset for each local time and each timestamp.
+        rules: the zone's rules, which give its offset from UTC at each local time and each timestamp.
     """
 
     def __init__(self, rules: datetime.tzinfo) -> None:
@@ -53,7 +53,7 @@ class Zone:
 
 
 def _known(micros: int) -> datetime.datetime:
-    """Return a time that Python's datetime can represent and that has the same offset."""
+    """Return a time that Python's datetime can represent, and at which zones have the same offset as at `micros`."""
     if micros >= _LAST:
         micros = _LAST + (micros - _LAST) % _CYCLE_MICROS
     return _EPOCH + datetime.timedelta(microseconds=max(micros, _FIRST))

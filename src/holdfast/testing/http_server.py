@@ -1,4 +1,4 @@
-"""Run a small HTTP server on loopback that replies as a function says, and forward requests to another server.
+"""Run a small HTTP server on loopback whose replies a function decides; it can forward requests to another server.
 
 Worked composition, a proxy that loses every reply to a PUT::
 
@@ -32,7 +32,7 @@ _Headers = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Request:
-    """A request as it arrived.
+    """A request as the client sent it.
 
     Attributes:
         path: the path, with its query.
@@ -47,14 +47,14 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply to send.
+    """A reply for the client.
 
     Attributes:
         reason: the reason phrase; None for the standard phrase of the status.
         headers: the headers, without ``Content-Length``.
         body: the body; it is not sent in reply to a HEAD.
-        content_length: the value of ``Content-Length``; None for the length of the body. If the body is shorter, the
-            connection is closed after the body.
+        content_length: the value of ``Content-Length``; None for the length of the body. If the body is shorter than
+            this value, the connection is closed after the body.
     """
 
     status: int
@@ -70,7 +70,8 @@ class LoopbackServer:
     Guarantee: after the block no new connection is accepted.
 
     Args:
-        reply: returns the reply to a request; None closes the connection without one. Called by several threads.
+        reply: returns the reply to a request, or None to close the connection without a reply. Several threads call
+            this function.
     """
 
     def __init__(self, reply: Callable[[Request], Reply | None]) -> None:
@@ -132,7 +133,7 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     daemon_threads = True  # the connection of a killed client may never end
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore errors of a connection: killed clients reset their connections."""
+        """Ignore errors of connections, because clients that are killed reset them."""
 
 
 def _handler(reply: Callable[[Request], Reply | None]) -> type[http.server.BaseHTTPRequestHandler]:

@@ -1,4 +1,4 @@
-"""Simulate MinIO's pending uploads over any store, to expose code that relies on listing them.
+"""Simulate how MinIO lists pending uploads, over any store, to expose code that relies on listing them.
 
 Worked composition::
 
@@ -22,10 +22,10 @@ __all__ = ["MinioLike"]
 
 
 class MinioLike(InterceptedStore):
-    """Wraps a store and lists uploads like MinIO: a prefix finds only the uploads of exactly that key.
+    """A store that lists uploads like MinIO: a prefix finds only the uploads of exactly that key.
 
-    Without a prefix, MinIO lists the uploads that the answering process has seen since its start; here, these are all
-    uploads. Like MinIO, the wrapper does not declare how it lists uploads: `stores.probe` has to find out.
+    Without a prefix, a MinIO process lists the uploads that it has seen since its start; this class lists all uploads.
+    Like MinIO, the wrapper does not declare how it lists uploads: `stores.probe` has to find out.
 
     Args:
         inner: the store to wrap; all other calls go to it unchanged.

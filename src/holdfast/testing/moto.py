@@ -1,4 +1,4 @@
-"""Run moto's S3 server in this process: it accepts any key, stores data in memory and checks no credentials.
+"""Run moto's S3 server in this process. It accepts any object key, stores data in memory and checks no credentials.
 
 Worked composition::
 

@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def free_ports(count: int) -> list[int]:
-    """Return distinct free loopback ports; hold all of them until the last is chosen."""
+    """Return distinct free loopback ports; each is occupied until the last is chosen, so none is chosen twice."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -45,7 +45,7 @@ def start_server(
 
 
 def _die_with_parent_call() -> Callable[[], None] | None:
-    """Return a function that the child runs first, so that it dies with its parent; None except on Linux."""
+    """Return a function that makes the child process that runs it die with its parent; None if this is not Linux."""
     if not sys.platform.startswith("linux"):
         return None
     libc = ctypes.CDLL(None, use_errno=True)
@@ -60,7 +60,7 @@ def _die_with_parent_call() -> Callable[[], None] | None:
 
 
 def end_group(process: subprocess.Popen[bytes], first_signal: signal.Signals = signal.SIGTERM) -> None:
-    """End a process and everything it started: with `first_signal`, then with SIGKILL."""
+    """End a process and all processes of its group: first with `first_signal`, then with SIGKILL."""
     for each in (first_signal, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, each)

@@ -35,7 +35,7 @@ _STOP_S = 10.0
 
 
 class Authority:
-    """A certificate authority for tests: it stores its private keys unprotected in `directory`.
+    """A certificate authority for tests, which stores its private keys unprotected in `directory`.
 
     Attributes:
         bundle: path of the authority's own certificate, for clients.
@@ -80,7 +80,7 @@ class Authority:
 
 
 class TlsFront:
-    """Accepts TLS connections on a free loopback port and forwards their bytes to a plain HTTP server.
+    """A server that accepts TLS connections on a free loopback port and forwards their bytes to a plain HTTP server.
 
     Guarantee: after the block, its thread and its connections are closed.
 
@@ -146,7 +146,7 @@ class TlsFront:
 
 
 async def _pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    """Copy one direction byte by byte, and close the target at the end, so that both directions end."""
+    """Copy all bytes from `source` to `target`, then close `target`, so that the other direction ends as well."""
     with contextlib.suppress(OSError):
         while data := await source.read(_CHUNK_BYTES):
             target.write(data)

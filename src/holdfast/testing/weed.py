@@ -46,7 +46,7 @@ def _find_binary() -> str:
 
 
 class SeaweedServer:
-    """An S3 server with its data in a directory, for clients on this machine that have its keys.
+    """An S3 server with its data in a directory, for clients on this machine that have the access key.
 
     Guarantee: after `start`, clients can create buckets and write. After `stop`, or after the thread that started the
     server has died, no process is left. A new start on the same directory finds the same data.
@@ -236,7 +236,7 @@ class SeaweedServer:
         try:
             end_group(process, first_signal)
         finally:
-            # The server creates these sockets in /tmp, whatever TMPDIR says, and leaves some of them behind.
+            # Remove the sockets that the server creates in /tmp, whatever TMPDIR says, and does not remove itself.
             for port in self._ports:
                 for path in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
                     path.unlink(missing_ok=True)

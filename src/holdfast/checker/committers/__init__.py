@@ -1,1 +1,1 @@
-"""Check committers: define a job's actors, the properties that must hold, and how to tell a history in words."""
+"""Check committers: define the actors of a job, the properties that must hold, and how to tell a history in words."""

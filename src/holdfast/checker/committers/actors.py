@@ -2,7 +2,7 @@
 
 Nothing here makes a decision that belongs to the code under test. These functions do what Spark and Holdfast's data
 source do around that code: pass the job to its tasks, ask for permission to commit, report, and, after a commit that
-raised, call abort in another process.
+raised an error, call abort in another process.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ __all__ = [
 ]
 
 START_S = 1_800_000_000.0
-"""When the job runs, seconds since the epoch."""
+"""When the main job runs, in seconds since the epoch."""
 
 LATER_S = START_S + 7200.0
-"""When recovery runs: the job has been inactive for longer than `QUIET_S`."""
+"""When recovery runs: by then, the main job has been inactive for longer than `QUIET_S`."""
 
 FINALLY_S = LATER_S + 7200.0
-"""When the final recovery runs, after the end of a history: all jobs count as inactive unless known to be alive."""
+"""When the final recovery runs, after a history: by then, all jobs count as inactive unless known to be alive."""
 
 QUIET_S = 3600.0
 
@@ -80,20 +80,20 @@ SETTINGS = CommitSettings(
 
 
 def time_of(actor: str) -> float:
-    """Return the time at which an actor acts: when recovery runs, only the main job's objects are old."""
+    """Return the time at which an actor acts. When recovery acts, it finds only the main job's objects old."""
     return START_S if actor in ("driver", "second driver") or actor.startswith("task ") else LATER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherJob:
-    """Another job on the destination, from start to end in one process: one task, with a file in each directory.
+    """Another job on the destination. One process runs all of it; its only task writes a file into each directory.
 
     Attributes:
-        name: name of the actor; its first word is part of the content of the files.
-        mode: None for the mode of the job under test.
-        later: whether the job starts only after the driver has ended or is gone.
+        name: name of the actor; the job's files contain its first word.
+        mode: the save mode; None for that of the job under test.
+        later: whether the job starts only after the main job's driver has ended or is gone.
         batch: number of the micro-batch that the job writes; None if the job belongs to no stream.
-        times: number of such jobs, which run one after the other.
+        times: how many jobs of this description run, one after the other.
         at_once: whether each of these jobs runs to its end before any other actor moves, so that worlds stay small.
     """
 
@@ -108,18 +108,18 @@ class OtherJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """The settings of a world, as far as its actors know them.
+    """What the actors of a world know about it.
 
     Attributes:
         capabilities: what each store supports, by the name of the store.
         files: number of files of each attempt.
-        chosen: whether jobs choose their file names themselves, and all choose the same names.
+        chosen: whether jobs choose their file names themselves; if so, all jobs choose the same names.
         batch: number of the micro-batch that the job writes; None if the job belongs to no stream.
         others: the other jobs.
         threads: number of calls that a process makes concurrently, if it has enough work.
         piecemeal: whether listings take several steps, as on a file system.
         calm: whether no fault happens and no other job interferes; every job must then be committed.
-        settings: settings with few retries, so that histories stay short.
+        settings: the commit settings, with few retries, so that histories stay short.
     """
 
     committer: Committer
@@ -216,7 +216,7 @@ def second_driver(setting: Setting) -> Callable[[Port], None]:
 
 
 def end_job(setting: Setting, port: Port, job: JobRecord, reports: tuple[TaskCommit, ...] | None) -> bool:
-    """Commit if there are reports; abort otherwise, or after an error; then report the outcome.
+    """Commit if there are reports; abort if there are none, or if the commit raised an error; then report the outcome.
 
     Returns:
         Whether the job is committed.
@@ -263,7 +263,7 @@ def run_attempt(setting: Setting, port: Port, job: JobRecord, task: int, attempt
 
 
 def write_files(setting: Setting, running: TaskAttempt, task: int, attempt: int) -> None:
-    """Write an attempt's files."""
+    """Write the files of an attempt, without committing them."""
     for number in range(setting.files):
         name = chosen_name(task, number) if setting.chosen else running.file_name(".txt")
         sink = running.open(f"{directory(attempt, number)}/{name}")
@@ -304,10 +304,10 @@ def reader(setting: Setting) -> Callable[[Port], None]:
 
 
 def network(port: Port) -> None:
-    """Cut an executor off from the driver, once."""
+    """As the network, cut one executor off from the driver."""
     _ask(port, "lose")
 
 
 def cancel(port: Port) -> None:
-    """Cancel the job while its tasks run."""
+    """As the user, cancel the job while its tasks run."""
     _ask(port, "cancel")

@@ -20,7 +20,7 @@ _HARM = (
     ("C4", "whole-reads"),  # rows are visible too early
     ("C10", "no-leftovers"),  # a user has to clean up
 )
-"""The names of the properties, grouped by the harm that a violation does, the worst first."""
+"""The names of the properties, grouped by how harmful a violation is, the worst first."""
 
 _RANKS = {name: (group, at) for group, names in enumerate(_HARM) for at, name in enumerate(names)}
 
@@ -32,7 +32,7 @@ class Progress:
     Attributes:
         states: number of states explored so far in this scene.
         histories: number of random histories of this scene so far; 0 for an exploration.
-        broken: names of the properties that broke so far, in any scene.
+        broken: names of the properties that broke so far, in this scene or an earlier one.
     """
 
     scene: str
@@ -47,7 +47,7 @@ class Violation:
 
     Attributes:
         answer: what `holdfast committers` declares about the property for this committer; None if it declares nothing.
-        actors, faults, steps: number of actors, faults and steps in the history.
+        actors, faults, steps: numbers of actors, faults and steps in the history.
         history: number of the random history; None if exploration found it.
         is_shrunk: whether the history was shrunk.
     """
@@ -84,8 +84,9 @@ class SceneReport:
         broken: names of the properties that broke.
         goals: names of the goals that at least one history of the scene must reach.
         reached: goals that at least one history reached.
-        missing: goals that no history reached and faults that never happened in a complete exploration: the check then
-            covers less than it should. Empty for an incomplete exploration, or if only some properties are judged.
+        missing: goals that no history reached, and faults that never happened, in a complete exploration: if there are
+            any, the check covers less than it should. Empty if the exploration is incomplete, or if only some
+            properties are judged.
     """
 
     scene: Scene

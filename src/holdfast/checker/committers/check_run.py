@@ -1,4 +1,4 @@
-"""Check one committer: explore its scenes, walk through random histories, keep the first violation of each property.
+"""Check one committer: explore scenes, walk through random histories, and store the first violation of each property.
 
 Worked composition::
 
@@ -50,10 +50,10 @@ class CheckRun:
     """A check of one committer, with the first violation of each property.
 
     Args:
-        properties: names of the properties to judge; empty for all. If given, the check ends once all of them have
-            broken.
-        until: stop exploring and shrinking when this returns true; called often.
-        progress: called every thousand states, and after each random history.
+        properties: names of the properties to judge; empty for all. If names are given, the check ends once all of
+            these properties have broken.
+        until: called often; stops exploring and shrinking by returning true.
+        progress: called every thousand states, and after each random history, to report progress.
 
     Attributes:
         violations: the first violation of each property, by the property's name.
@@ -75,7 +75,7 @@ class CheckRun:
 
     @property
     def is_over(self) -> bool:
-        """Check whether all wanted properties broke, or the caller wants to stop."""
+        """Check whether the check has ended: all wanted properties broke, or `until` returned true."""
         all_broke = bool(self.properties) and self.violations.keys() >= set(self.properties)
         return all_broke or self._until()
 
@@ -205,7 +205,7 @@ class CheckRun:
 
 
 def _breakable(world: World) -> set[str]:
-    """Return the names of the properties that can break: once all of them have, there is nothing left to find."""
+    """Return the properties that can break in a world: once all of them have, there is nothing left to find."""
     return {one.name for one in world.properties if one.title and (one.step or one.end)}
 
 

@@ -1,10 +1,10 @@
-"""Simulate Spark's part: which attempts run, which reports the driver accepts, and what callers are told.
+"""Simulate Spark's part: which attempts run, which reports the driver accepts, and which outcomes actors learn.
 
 The simulation guarantees what Spark guarantees, and no more. An attempt that the driver has lost keeps running: nothing
-stops it. The driver accepts one attempt per task. Attempts either ask before they commit (`Order.ASK_FIRST`, Hadoop's
-protocol, which the papers assume), or commit as soon as they have written, and the driver accepts the first one that
-reports (`Order.REPORT`, what Spark does for data sources in Python: ``write`` runs to its end before Spark asks its
-coordinator).
+stops it. The driver accepts one attempt per task. There are two orders. Attempts ask the driver for permission before
+they commit (`Order.ASK_FIRST`, Hadoop's protocol, which the papers assume). Or they commit as soon as they have
+written, and the driver accepts the first attempt that reports (`Order.REPORT`, what Spark does for data sources in
+Python: ``write`` runs to its end before Spark asks its coordinator).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CLUSTER = "cluster"
 
 
 class Order(enum.Enum):
-    """When an attempt commits."""
+    """When an attempt commits: once the driver permits it, or as soon as it has written."""
 
     ASK_FIRST = "asks the driver, then commits"
     REPORT = "commits, then reports"
@@ -42,7 +42,7 @@ class Attempt(enum.Enum):
 
 
 class Phase(enum.Enum):
-    """The phase of the driver that has progressed furthest."""
+    """How far the job is; if there are two drivers, the one that has progressed further determines the phase."""
 
     STARTING = "starts"
     RUNNING = "waits for its tasks"
@@ -52,7 +52,10 @@ class Phase(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What an actor was told at its end, such as ``committed``, ``aborted`` or ``unknown``; properties use `detail`."""
+    """The outcome that an actor learned at its end, such as ``committed``, ``aborted`` or ``unknown``.
+
+    `detail` says more to properties, such as whether the job is finished.
+    """
 
     who: str
     outcome: str
@@ -68,10 +71,10 @@ class ClusterState:
         accepted: for each task, the number of the accepted attempt and its report; None before a report is accepted.
         driver: ``alive``, ``dead``, or ``cut off`` (still running, but others presume it dead).
         second: the second driver: empty if it has not started, ``alive``, or ``dead``.
-        given_up: whether recovery has started.
+        given_up: whether recovery has started, which presumes the drivers dead.
         unnoticed: tasks with a dead attempt that had permission to commit. With speculation, another attempt may ask
             for permission before the driver notices the death.
-        offers: commits that jobs other than the driver's have announced; only properties read them.
+        offers: announcements of jobs other than the driver's that they are about to commit; only properties read them.
     """
 
     attempts: tuple[tuple[Attempt, ...], ...]
@@ -87,7 +90,7 @@ class ClusterState:
     offers: tuple[Offer, ...] = ()
 
     def outcome_of(self, who: str) -> str:
-        """Return what `who` was told; empty if it has not ended."""
+        """Return the outcome that the actor `who` learned; empty if it has not ended."""
         return next((told.outcome for told in self.told if told.who == who), "")
 
 
@@ -97,7 +100,7 @@ def attempt_actor(task: int, attempt: int) -> str:
 
 
 class Cluster:
-    """Drivers, tasks, and their messages.
+    """The resource that simulates Spark: drivers, tasks, and their messages.
 
     Args:
         order: when attempts commit.
@@ -218,19 +221,19 @@ class Cluster:
         return [Alternative(state=replace(state, offers=offers))]
 
     def _turn(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """Choose which of a process's threads continues."""
+        """Let the scheduler choose which of a process's threads continues."""
         return [
             Alternative(state=state, reply=Reply(at), label=f"thread {number}") for at, number in enumerate(call.args)
         ]
 
     def _await_end(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """Let a later actor start when the driver has ended, or is gone from the cluster."""
+        """Let a later job start once the driver has ended, or is gone from the cluster."""
         over = state.driver != "alive" or state.outcome_of("driver")
         return [Alternative(state=state)] if over else []
 
     # --- tasks --------------------------------------------------------------------------------------------------------
     def _begin(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
-        """Return the job as soon as the driver starts the attempt. No attempt starts once all tasks are done."""
+        """Block until the driver starts the attempt, and return the job. No attempt starts once all tasks are done."""
         task, attempt = cast("tuple[int, int]", call.args)
         if state.job is None or state.phase is not Phase.RUNNING or state.driver == "dead":
             return []

@@ -1,9 +1,9 @@
 """Combine features into scenes: each feature defines what exists, who acts, or what can go wrong.
 
-A scene's name consists of the names of its features, ``crash+recovery+overwrites``, so the name identifies the world.
+A scene's name consists of the names of its features, as in ``crash+recovery+overwrites``, so it identifies the world.
 Without any feature there are two tasks with one attempt and one file each, which append to an empty destination, and no
-fault happens. Features of one kind exclude each other. The goals of a combination follow from rules: each rule names a
-goal, and the features that together make it possible.
+fault happens. Features of the same kind exclude each other. The goals of a combination follow from rules: each rule
+names a goal, and the features that together make it possible.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Feature:
         summary: describes the feature in a few words.
         changes: fields of `Scene` that the feature sets, with their values.
         budgets: how often each fault may happen.
-        others: other jobs that run.
+        others: the jobs that run in addition to the main job.
         kind: a combination has at most one feature of each kind; empty for any number.
         without: names of features that cannot be combined with this one.
     """
@@ -268,7 +268,8 @@ def combine(features: Iterable[Feature]) -> Scene:
     )
     properties = [name for name in PROPERTIES if not (collide and name in _OF_ONE_JOB)]
     if "chosen" in names and "replaced-data" in properties:
-        # A file is replaced by one of the same name: docs/how-to/write-files.md, Modes and names.
+        # In these combinations, a file of the same name replaces another one: see docs/how-to/write-files.md, Modes and
+        # names.
         properties.remove("replaced-data")
     return Scene(
         name="+".join(one.name for one in given) or "plain",
@@ -297,7 +298,7 @@ def _goals(names: frozenset[str]) -> tuple[str, ...]:
 
 
 def draw(seed: int, number: int) -> Scene:
-    """Draw combination number `number` of a seed: at most one feature of each kind, and any without a kind."""
+    """Draw combination `number` of a seed: at most one feature of each kind, and any features without a kind."""
     chance = SeededRandom(SeededRandom.derive(seed, -1 - number))
     names: list[str] = []
     kinds = sorted({one.kind for one in _ALL if one.kind})

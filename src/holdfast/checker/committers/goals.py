@@ -1,8 +1,8 @@
-"""Define goals that histories must reach: a scene in which no actor makes progress shows nothing, however large it is.
+"""Define goals that histories must reach: if no actor of a scene makes progress, exploring the scene proves nothing.
 
 A property says what must never happen, and a committer that aborts every job violates none. So each scene names goals,
-and some history must reach each of them; a `GoalTracker` records which are reached. A complete exploration that has not
-reached a goal is a finding.
+and at least one history must reach each of them; a `GoalTracker` records which goals are reached. If a complete
+exploration has not reached a goal, this is reported as a finding.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EndGoal = Callable[[Sandbox, View], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """Something that some history must reach.
+    """Something that must happen in at least one history of a scene.
 
     Attributes:
         meaning: describes the goal in words.
@@ -44,7 +44,7 @@ class Goal:
 
 
 class GoalTracker:
-    """Records which goals of a scene are reached.
+    """The record of which goals of a scene are reached.
 
     Args:
         goals: names of the scene's goals.
@@ -85,7 +85,7 @@ def _ledger(view: View) -> Ledger:
 
 
 def _main(view: View) -> Decision | None:
-    """Return the decision about the driver's job."""
+    """Return the log's decision about the driver's job; None if there is none."""
     job = cluster_of(view).job
     return next((one for one in _ledger(view).decisions if job is not None and one.job == job.job), None)
 

@@ -1,7 +1,8 @@
-"""Keep all decisions of a destination, including those that its log has trimmed.
+"""Record all decisions of a destination, including those that its log has trimmed.
 
 Properties judge a state by the decisions that led to it. The log itself is trimmed, and a bug may overwrite it. So a
-world keeps a `Ledger` as its notes about the store (`Notes` in `holdfast.checker.simulated_store.resource`).
+world also stores a `Ledger`, a full copy that no process can change, as its notes about the store: facts that the store
+forgets (`Notes` in `holdfast.checker.simulated_store.resource`).
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ _RECORD = re.compile(rf"{re.escape(LOG_PREFIX)}(\d{{20}})\.(json|visible|done)")
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An entry of the log.
+    """A decision in the log.
 
     Attributes:
         batch: (stream, number) of the job, if it belongs to a stream.
-        data: the entry's bytes.
+        data: the bytes of the log entry.
     """
 
     seq: int
@@ -65,14 +66,14 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The complete history of a log.
+    """All that was ever written to a log.
 
     Attributes:
-        base: number of the newest decision when the history started; it and all earlier decisions are finished.
+        base: number of the newest decision when the history started; this decision and all earlier ones are done.
         decisions: the decisions after `base`, in the order in which they were made.
         visible, done: numbers of the decisions that were marked visible or done, in the order of the marks; a second
             mark of the same kind is ignored.
-        offers: offers of jobs that run as one call.
+        offers: the offers of jobs that run as a single call.
         wrong: a forbidden change of the log; empty if there was none.
     """
 
@@ -84,11 +85,12 @@ class Ledger:
     wrong: str = ""
 
     def with_record(self, seq: int, kind: str, data: bytes, *, created: bool = False) -> Ledger:
-        """Return the ledger after a record of the log was put.
+        """Return the ledger after a process has put a record into the log.
 
         Args:
-            created: whether the put required that no record existed. If so, and the number was used before, the earlier
-                entry was trimmed: the new one decides nothing, and must have no effect (docs/decisions, number 31).
+            created: whether the put required that no record existed. If it did, and the number was used before, the log
+                has trimmed the earlier entry: the new entry decides nothing, and must have no effect (docs/decisions,
+                number 31).
         """
         if kind != "json":
             known = self.visible if kind == "visible" else self.done
@@ -120,7 +122,7 @@ def _decided(seq: int, data: bytes) -> Decision:
 
 
 class LogNotes:
-    """Keeps a `Ledger` about the destination's store."""
+    """Notes that consist of a `Ledger` for the destination's store."""
 
     def first(self, image: MemoryImage) -> Hashable:
         return Ledger(base=max((seq for seq, kind, _ in _records(image) if kind == "json"), default=0))
@@ -149,7 +151,7 @@ def _records(image: MemoryImage) -> Iterable[tuple[int, str, bytes]]:
 
 
 def ledger_in(view: View, name: str) -> Ledger:
-    """Return the notes about the store with that name."""
+    """Return the ledger in the notes about the store with this name."""
     return cast("Ledger", cast("NotedImage", view.states[name]).notes)
 
 

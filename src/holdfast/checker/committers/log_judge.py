@@ -1,4 +1,4 @@
-"""Judge states of a destination against the model of its log: what listings and readers see, and what callers are told.
+"""Compare a destination with the model of its log: what listings and readers see, and which outcomes actors learn.
 
 See `holdfast.checker.committers.model` for the model, and `properties.log_order` for the property.
 """
@@ -30,7 +30,7 @@ _SUCCESS = HOME + layout.SUCCESS
 
 
 def submissions_of(sandbox: Sandbox, cluster: ClusterState, ledger: Ledger) -> Mapping[str, Submission]:
-    """Return, by job id, the submissions of the jobs that have submitted their output so far."""
+    """Return the submissions (the output that a job wants to commit) of all jobs so far, by job id."""
     setting = sandbox.setting
     found: dict[str, Submission] = {}
     if cluster.job is not None and None not in cluster.accepted:
@@ -59,12 +59,15 @@ def submissions_of(sandbox: Sandbox, cluster: ClusterState, ledger: Ledger) -> M
 
 
 def _offers(cluster: ClusterState, ledger: Ledger) -> Sequence[Offer]:
-    """Return the offers of jobs other than the driver's, sorted by job id, so that an actor's jobs are in order."""
+    """Return the offers (announcements that a job is about to commit) of all jobs except the driver's, by job id.
+
+    Job ids sort in the order in which an actor created them.
+    """
     return sorted((*cluster.offers, *ledger.offers), key=lambda one: one.job)
 
 
 def _unlike_recovered(told: Told, ledger: Ledger) -> str:
-    """Describe how the report of recovery differs from the decisions; empty if it does not."""
+    """Describe how the report of recovery contradicts the decisions; empty if it does not."""
     commits = {one.job: one.commits for one in ledger.decisions}
     for job, action in cast("tuple[tuple[str, str], ...]", told.detail):
         if action == Action.FORWARD.value and not commits.get(job):
@@ -76,7 +79,7 @@ def _unlike_recovered(told: Told, ledger: Ledger) -> str:
 
 @dataclass(slots=True)
 class Judge:
-    """Compares states with the model. States that look the same to the model are judged only once.
+    """A comparison of states with the model. States that look the same to the model are judged only once.
 
     Attributes:
         old: the visible files at the start.
@@ -96,7 +99,7 @@ class Judge:
 
     # --- a state ------------------------------------------------------------------------------------------------------
     def state(self, view: View) -> str:
-        """Describe how the destination differs from what its log says; empty if it does not."""
+        """Describe how the destination differs from what its log allows; empty if it does not."""
         image, cluster = cast("MemoryImage", view.states[DESTINATION]), cluster_of(view)
         looked_at = tuple((key, one.info.etag) for key, one in image.objects.items() if _is_looked_at(key))
         reported = tuple(None if one is None else one[0] for one in cluster.accepted)
@@ -121,7 +124,7 @@ class Judge:
         return unlike or _unfit_success(_success_seq(image), ledger)
 
     def _read(self, ctx: CommitContext, ledger: Ledger, cluster: ClusterState) -> str:
-        """Describe how a read through Holdfast differs from the visible decisions; empty if it does not."""
+        """Describe how a read through Holdfast contradicts the visible decisions; empty if it does not."""
         try:
             found = {file.path for file in read_snapshot(ctx).files}
         except HoldfastError as error:
@@ -131,7 +134,7 @@ class Judge:
     def unlike_visible(
         self, found: set[str], ledger: Ledger, cluster: ClusterState, marks: int, *, later: bool = False
     ) -> str:
-        """Describe how the paths that a reader found differ from those after the first `marks` visible decisions.
+        """Describe how the paths that a reader found differ from the result of the first `marks` visible decisions.
 
         Args:
             marks: number of decisions that count as visible, in the order of their marks.
@@ -142,7 +145,7 @@ class Judge:
         wanted = dict(after_decisions(self.old, counted, submissions))
         for path in taken_over([one for one in ledger.decisions if one not in counted], submissions):
             wanted.pop(path, None)
-            if later:  # the read may have ended before that decision was made
+            if later:  # the read may have ended before this decision was made
                 found = found - {path}
         missing, strange = sorted(wanted.keys() - found), sorted(found - wanted.keys())
         what = f"decisions {', '.join(str(one.seq) for one in counted)} are visible" if counted else "none is visible"
@@ -152,7 +155,7 @@ class Judge:
 
     # --- a step -------------------------------------------------------------------------------------------------------
     def success_goes_back(self, before: View, after: View) -> str:
-        """Describe how a step deletes _SUCCESS or replaces it with an earlier decision's; empty if it does not."""
+        """Describe how a step deletes _SUCCESS, or makes it report an earlier decision; empty if it does neither."""
         was, now = (_success_seq(cast("MemoryImage", view.states[DESTINATION])) for view in (before, after))
         if was is None or (now is not None and now >= was):
             return ""
@@ -161,7 +164,7 @@ class Judge:
         )
 
     def told(self, view: View, told: Told) -> str:
-        """Describe how an outcome, or a read, differs from the log; empty if it does not."""
+        """Describe how an actor's outcome, or what it read, contradicts the log; empty if it does not."""
         ledger, cluster = ledger_in(view, DESTINATION), cluster_of(view)
         if told.outcome == "read":
             since, until, paths = cast("tuple[int, int, tuple[str, ...]]", told.detail)
@@ -187,7 +190,7 @@ class Judge:
 
     # --- the end ------------------------------------------------------------------------------------------------------
     def end(self, view: View) -> str:
-        """Describe how the state differs from the model after the history and recovery; empty if it does not."""
+        """Run recovery after a history; describe how the state then differs from the model; empty if it does not."""
         settled, cluster = self.sandbox.settled(view), cluster_of(view)
         told = next((one for one in cluster.told if one.who == "driver"), None)
         if self.sandbox.setting.calm and (told is None or told.outcome != "committed" or not told.detail):
@@ -235,13 +238,16 @@ def _is_looked_at(key: str) -> bool:
 
 
 def _success_seq(image: MemoryImage) -> int | None:
-    """Return the decision that _SUCCESS reports; None if there is no _SUCCESS."""
+    """Return the number of the decision that _SUCCESS reports; None if there is no _SUCCESS."""
     found = image.objects.get(_SUCCESS)
     return None if found is None else report_seq(json.loads(found.data))
 
 
 def _unfit_success(seq: int | None, ledger: Ledger) -> str:
-    """Describe why the decision that _SUCCESS reports is wrong: unpublished, or older than the newest done one."""
+    """Describe why the decision that _SUCCESS reports is wrong; empty if it is right.
+
+    It must be a commit that is marked visible, and not older than the newest commit that is done.
+    """
     committed = [one.seq for one in ledger.decisions if one.commits]
     done = max((one for one in committed if one in ledger.done), default=0)
     if seq is None:

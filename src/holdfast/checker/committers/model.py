@@ -1,6 +1,6 @@
-"""Model a destination: carry out the decisions of its log one after the other, and say what may be visible meanwhile.
+"""Model a destination: apply the decisions of its log one after the other, and say what may be visible meanwhile.
 
-The model knows the output of jobs and the meaning of modes, and nothing of how the protocol works:
+The model knows the output of jobs and the meaning of save modes, but not how the protocol works:
 
 - An append adds the job's files. An overwrite leaves only the job's files. An overwrite of partitions leaves only the
   job's files in the directories that the job writes to, and does not change other directories. With ``fail`` or
@@ -33,11 +33,11 @@ _NEEDS_NOTHING = (SaveMode.FAIL, SaveMode.IGNORE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """What a job submits for its commit.
+    """The output that a job wants to commit.
 
     Attributes:
-        who: the actor that commits it.
-        files: the origins of the job's files, by path.
+        who: the actor that commits the job.
+        files: the origin (attempt and number) of each file, by path.
         chosen: whether the caller chose the names, which can then collide with other names.
     """
 
@@ -56,7 +56,7 @@ class Submission:
         return frozenset()
 
     def onto(self, before: Shown) -> Shown:
-        """Return the visible files after this job."""
+        """Return the visible files after this job, given those before it."""
         gone = self.replaces(before)
         return {**{path: origin for path, origin in before.items() if path not in gone}, **self.files}
 
@@ -79,13 +79,13 @@ def after_decisions(old: Shown, made: Iterable[Decision], submissions: Mapping[s
 
 
 def taken_over(waiting: Iterable[Decision], submissions: Mapping[str, Submission]) -> frozenset[str]:
-    """Return the chosen paths of decisions that are not marked visible: readers see no file at them, old or new."""
+    """Return the chosen paths of waiting decisions: until the visible mark, readers see no file there, old or new."""
     jobs = [submissions[one.job] for one in waiting if one.commits]
     return frozenset(path for job in jobs if job.chosen for path in job.files)
 
 
 def unfit_decision(old: Shown, made: Sequence[Decision], submissions: Mapping[str, Submission]) -> str:
-    """Describe a decision that contradicts those before it; empty if there is none."""
+    """Describe the first decision that must not follow those before it; empty if there is none."""
     batches: dict[tuple[str, int], int] = {}
     for one in made:
         if not one.commits:
@@ -109,8 +109,8 @@ class Listing:
     """What a plain listing may show at one moment.
 
     Attributes:
-        allowed: for each path, the origins that its file may have; they include None if the path may be missing. No
-            other path may exist.
+        allowed: for each path, the origins that its file may have, including None if the file may be missing. No other
+            path may exist.
         reasons: for each path, the last decision about it, in words.
     """
 
@@ -118,7 +118,7 @@ class Listing:
     reasons: dict[str, str] = field(default_factory=dict)
 
     def unlike(self, shown: Shown) -> str:
-        """Describe how a listing differs from what it may show; empty if it does not."""
+        """Describe how a listing differs from what is allowed; empty if it does not."""
         for path in sorted(shown.keys() | self.allowed.keys()):
             found, allowed = shown.get(path), self.allowed.get(path, frozenset({None}))
             if found in allowed:

@@ -1,4 +1,4 @@
-"""Resolve names of committers, scenes and properties, as users type them and counterexamples store them."""
+"""Resolve the names of committers, scenes and properties that users type and counterexamples contain."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ALL_SCENES: Mapping[str, Scene] = {
 
 
 def find_committer(name: str) -> Committer:
-    """Return the committer with that name; ``-`` and ``_`` are equivalent.
+    """Return the committer with this name; ``-`` and ``_`` are equivalent.
 
     Raises:
         InvalidRequestError: the name is unknown; the message suggests the most similar name.

@@ -1,4 +1,4 @@
-"""Run other jobs on the destination: interleaved with all actors, or each job as a single call."""
+"""Run jobs other than the main one: interleaved with all actors, or each as a single call, which is called a stroke."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["other_job", "stroke"]
 
 
 def other_job(setting: Setting, one: OtherJob) -> Callable[[Port], None]:
-    """Run jobs one after the other until one of them is not committed; each reports its outcome."""
+    """Return a program that runs jobs one after the other until one is not committed; each reports its outcome."""
 
     def run(port: Port) -> None:
         if one.later:
@@ -51,7 +51,7 @@ def stroke(setting: Setting, one: OtherJob, number: int) -> Stroke:
 
 
 class _DirectPort(Port):
-    """A port that executes every call to the store immediately, and stores the job's outcome in `told`."""
+    """A port that executes every call to the store at once, and stores the job's outcome in `told`."""
 
     def __init__(self, name: str, do: Callable[[Call], object], token: int) -> None:
         super().__init__(name, 0, lambda index, call: None)

@@ -47,7 +47,7 @@ _CONTENT = re.compile(rb"job (\w+) task (\d+) attempt (\d+) file (\d+)")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Origin:
-    """The attempt that wrote a file. The file is `damaged` if its bytes differ from those that an attempt wrote."""
+    """Where a file comes from: its job, task and attempt. It is `damaged` if its bytes are not those of any attempt."""
 
     job: str
     task: int = 0
@@ -61,28 +61,28 @@ class Origin:
 
 
 def content(job: str, task: int, attempt: int, number: int) -> bytes:
-    """Return the bytes of a file."""
+    """Return the bytes that an attempt writes to a file."""
     return f"job {job} task {task} attempt {attempt} file {number}".encode()
 
 
 def directory(attempt: int, number: int) -> str:
-    """Return the partition of a file."""
+    """Return the partition directory into which an attempt writes a file."""
     return f"day={number + attempt if number and attempt != 1 else 0}"
 
 
 def chosen_name(task: int, number: int) -> str:
-    """Return a file's name if jobs choose names: the same in every attempt and in every job."""
+    """Return the name of a file in worlds in which jobs choose names: the same for every attempt and job."""
     return f"chosen-{task}-{number}.txt"
 
 
 def files_of(job: str, task: int, attempt: int, files: int) -> frozenset[Origin]:
-    """Return the files of an attempt."""
+    """Return the origins of all files that an attempt writes."""
     return frozenset(Origin(job, task, attempt, number) for number in range(files))
 
 
 @lru_cache(maxsize=4096)
 def origin_of(data: bytes) -> Origin:
-    """Return the origin of these bytes."""
+    """Return the origin of a file with these bytes."""
     match = _CONTENT.fullmatch(data)
     if match is None:
         return Origin(job=data.decode(errors="replace"), damaged=True)
@@ -90,14 +90,14 @@ def origin_of(data: bytes) -> Origin:
 
 
 def visible(view: View, home: str = HOME) -> Mapping[str, Origin]:
-    """Return the files that a plain reader of the destination sees: origin by path."""
+    """Return the files that a plain reader of the destination sees, as a map from path to origin."""
     image = view.states[DESTINATION]
     assert isinstance(image, MemoryImage)
     return visible_in(image, home)
 
 
 def visible_in(image: MemoryImage, home: str = HOME) -> Mapping[str, Origin]:
-    """Return the files that a plain reader sees in an image of the destination's store: origin by path."""
+    """Return the files that a plain reader sees in an image of the store, as a map from path to origin."""
     return {
         key[len(home) :]: origin_of(found.data)
         for key, found in image.objects.items()
@@ -106,7 +106,7 @@ def visible_in(image: MemoryImage, home: str = HOME) -> Mapping[str, Origin]:
 
 
 def without_measurements(key: str, data: bytes) -> bytes:
-    """Remove from a job's report how often its driver called the store, and on which machine.
+    """Remove the driver's machine, and how often it called the store, from a job's report.
 
     No step of a protocol reads these values, and some of them depend on what other actors did meanwhile. With them,
     histories that do not differ otherwise would end in different bytes.

@@ -1,4 +1,4 @@
-"""Evaluate views for properties: who was told what, and which attempt a task's files are from."""
+"""Evaluate views for properties: which actor learned which outcome, and which attempt wrote a task's visible files."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ __all__ = ["Winner", "in_words", "just_told", "of_main", "told_finished", "was_t
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """The attempt whose files count as the output of a task.
+    """The attempt whose files are regarded as the visible output of a task.
 
     Attributes:
         accepted: the attempt whose report the driver accepted; None if there is none.
         attempt: an attempt whose files are all visible; None if there is none.
-        missing: files of the accepted attempt that are not visible, if no attempt is complete.
-        strange: visible files of the task that are of other attempts, damaged, duplicated, or in another partition.
+        missing: if no attempt is completely visible, the files of the accepted attempt that are not visible.
+        strange: visible files of the task that another attempt wrote, or that are damaged, duplicated, or in a wrong
+            partition.
     """
 
     task: int
@@ -38,7 +39,7 @@ def of_main(found: Mapping[str, Origin]) -> dict[str, Origin]:
 
 
 def winners(cluster: ClusterState, visible: Mapping[str, Origin], files: int) -> list[Winner]:
-    """Return, for each task, which attempt's output is visible: the accepted one if complete, else any complete one."""
+    """Find the attempt of each task whose files are all visible: the accepted one if possible, else any."""
     files_there = of_main(visible)
     there = files_there.values()
     odd = {origin for origin, times in Counter(there).items() if times > 1}
@@ -63,22 +64,22 @@ def _partition(origin: Origin) -> str:
 
 
 def just_told(before: View, after: View) -> list[Told]:
-    """Return the outcomes that actors were told in this step."""
+    """Return the outcomes that actors learned in this step."""
     old, now = cluster_of(before).told, cluster_of(after).told
     return [] if old is now else list((Counter(now) - Counter(old)).elements())
 
 
 def told_finished(before: View, after: View) -> str:
-    """Return the driver that was told in this step that the job is committed with nothing left to do; empty if none."""
+    """Return the driver that learned in this step that the job is committed and finished; empty if none did."""
     told = (one for one in just_told(before, after) if "driver" in one.who)
     return next((one.who for one in told if one.outcome == "committed" and one.detail), "")
 
 
 def was_told(view: View, outcome: str) -> list[Told]:
-    """Return the drivers that were told that outcome."""
+    """Return the entries of all drivers that learned this outcome."""
     return [told for told in cluster_of(view).told if told.outcome == outcome and "driver" in told.who]
 
 
 def in_words(origins: Iterable[Origin]) -> str:
-    """List origins for a sentence."""
+    """List origins as a part of a sentence."""
     return ", ".join(map(str, sorted(origins))) or "nothing"

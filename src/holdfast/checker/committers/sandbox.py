@@ -34,7 +34,7 @@ _RECOVERIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Bystander:
-    """A live job that has committed one task, on some destination. No other job may touch it (C7)."""
+    """A running job on some destination that has committed one task. No other job may touch it (C7)."""
 
     home: str
     job: JobRecord
@@ -46,7 +46,7 @@ class Copy:
     """Copies of a view's stores, on which a check can run further steps.
 
     Attributes:
-        recovered: action and reason for each job that recovery ended, and the errors of recoveries that failed.
+        recovered: what recovery did with each job and why, and the errors of recoveries that failed.
         troubles: how recoveries failed, and what they could not repair.
     """
 
@@ -57,7 +57,7 @@ class Copy:
     troubles: list[str] = field(default_factory=list)
 
     def context(self, home: str = HOME) -> CommitContext:
-        """Return the context of a process that starts after the history."""
+        """Return the context for a process that starts after the history, on the copied stores."""
         places = {
             name: Place(store=self.stores[name], prefix="later/" if name == "scratch" else "", url=f"memory://{name}")
             for name in ("scratch", "shared")
@@ -93,8 +93,8 @@ class Copy:
     def recover(self) -> bool:
         """Run `holdfast recover` once; return whether it changed anything.
 
-        Recovery looks for leftovers of two committers: the one under test, and `emr`, which finds unrecorded uploads by
-        the job id in their names.
+        Recovery of two committers looks for leftovers: that of the one under test, and that of `emr`, which finds
+        unrecorded uploads by the job id in their names.
         """
         before = self.key()
         committers = (self.setting.committer, COMMITTERS["emr"])
@@ -121,7 +121,7 @@ class Copy:
             return error
 
     def append(self) -> str:
-        """Commit a next job, which adds one file, and return the path of that file.
+        """Commit another job, which appends one file, and return the path of this file.
 
         Raises:
             HoldfastError: the job cannot be committed.
@@ -131,7 +131,7 @@ class Copy:
         return path
 
     def start_live_job(self, home: str) -> Bystander:
-        """Start a live job on a destination."""
+        """Start a job on a destination, and commit one task, so that the job is running."""
         job, commit, _path = self._write(home, "bystander")
         return Bystander(home, job, commit)
 
@@ -163,7 +163,7 @@ class Sandbox:
 
     @property
     def keeps_log(self) -> bool:
-        """Check whether the committer decides in a log, which then records the destination's whole past."""
+        """Check whether the committer records its decisions in a log."""
         return self.setting.committer.name == TWO_PHASE.name
 
     def first(self, name: str) -> object:
@@ -171,17 +171,17 @@ class Sandbox:
         return self._resources[name].initial()
 
     def copy(self, view: View) -> Copy:
-        """Return the stores of a view as a copy."""
+        """Copy the stores of a view."""
         return self.run_on({name: view.states[name] for name in self._resources})
 
     def run_on(self, states: Mapping[str, object], first_token: int = 0xF000_0000_0000) -> Copy:
-        """Return new stores with the contents of these states."""
+        """Create stores with the contents of these states."""
         clock, ids = StillClock(FINALLY_S), CountingIds(first_token)
         stores = {name: one.store(states[name], clock, ids) for name, one in self._resources.items()}
         return Copy(stores, self.setting, ids)
 
     def again(self, settled: Copy) -> Copy:
-        """Return a copy of a copy."""
+        """Copy a copy, so that the original is not changed."""
         return self.run_on({name: store.image() for name, store in settled.stores.items()}, settled.ids.last)
 
     def settled(self, view: View) -> Copy:
@@ -197,12 +197,12 @@ class Sandbox:
 
 
 def cluster_of(view: View) -> ClusterState:
-    """Return what drivers and tasks know."""
+    """Return what drivers and tasks know: the state of the cluster."""
     found = view.states[CLUSTER]
     assert isinstance(found, ClusterState)
     return found
 
 
 def start_live_jobs(copy: Copy) -> list[Bystander]:
-    """Start a live job in the destination, and one in its neighbor."""
+    """Start a job in the destination, and one in the destination beside it."""
     return [copy.start_live_job(home) for home in (HOME, NEIGHBOUR)]

@@ -22,10 +22,11 @@ __all__ = ["find_world", "replay_again"]
 
 
 def find_world(name: str, properties: Sequence[str] = ()) -> World:
-    """Return the world of that name, ``committer/scene``, in which its counterexamples replay.
+    """Return the world that a counterexample names, such as ``committer/scene``, to replay it there.
 
     Args:
-        properties: names of the properties to judge; empty for all of the scene's. Experiments judge their own.
+        properties: names of the properties to judge; empty for all that the scene judges. An experiment of `table_v`
+            always judges its own.
 
     Raises:
         InvalidRequestError: there is no world of that name.

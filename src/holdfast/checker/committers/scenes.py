@@ -167,7 +167,7 @@ and without forgetting gave the same results. In other combinations, no process 
 """
 
 SCENES: Mapping[str, Scene] = {scene.name: scene for scene in _ONE_TASK}
-"""Small scenes, each about one situation; exploring one takes seconds for any committer."""
+"""Small scenes, each about one situation. To explore one of them takes seconds for any committer."""
 
 _STORES = (
     Scene(
@@ -246,7 +246,7 @@ _SMALL = (
 )
 
 SMALL: Mapping[str, Scene] = {scene.name: scene for scene in _SMALL}
-"""Larger scenes; exploring one takes minutes."""
+"""Larger scenes. To explore one of them takes minutes."""
 
 ALL_ONCE = Scene(
     name="small-all",

@@ -1,4 +1,4 @@
-"""Let a process that ends a job forget what can no longer matter, so that fewer histories differ.
+"""Let a process that ends a job forget replies that can no longer matter, so that fewer histories differ.
 
 A driver that publishes files learns for each of them how it became visible: completed by this call, completed earlier
 by another process, or the reply was lost. Once the driver continues, this no longer matters, and neither do the replies
@@ -26,7 +26,7 @@ __all__ = ["remembers"]
 
 
 class _Stage(enum.IntEnum):
-    """How far a process that ends a job has come. All stages before that of its next call are over."""
+    """How far a process that ends a job has come; its next call says in which stage it is."""
 
     OTHER = 0
     PUBLISH = 1
@@ -74,7 +74,7 @@ def remembers(call: Call, past: Sequence[Past]) -> Hashable | None:
 
 
 def _kept(one: Past, now: _Stage) -> Hashable | None:
-    """Return the part of an earlier call that can still matter; None if nothing of it can."""
+    """Return the part of an earlier call, and of its reply, that can still matter; None if no part can."""
     then = _stage(one.call)
     if not _is_over(then, now) or _ends_the_step(one, then):
         return one.mark
@@ -82,7 +82,7 @@ def _kept(one: Past, now: _Stage) -> Hashable | None:
 
 
 def _ends_the_step(one: Past, then: _Stage) -> bool:
-    """Check whether this call ended the work on the decision, so that recovery continued with other jobs."""
+    """Check whether this call ended the work on a decision, after which recovery continued with other jobs."""
     error = one.reply.error
     retried = then in (_Stage.PUBLISH, _Stage.MARK)
     return isinstance(error, UnavailableError) or (isinstance(error, OutcomeUnknownError) and not retried)

@@ -1,10 +1,10 @@
-"""Interleave the threads of a process's runner call by call, in every order that the scheduler chooses.
+"""Interleave the threads of a process call by call, in every order that the scheduler chooses.
 
-A process is a plain function that is rerun from its start (`holdfast.checker.kernel.process`). The same is true of each
-item that the process's runner works on: the item is rerun with the replies that it got before, and suspended at its
-next call. The world chooses one of the suspended items (the call ``turn``), makes the call of that item, and the item
-continues to its next call. So threads are not actors: they die with their process. But every order of their calls is
-explored.
+A process is a plain function that is rerun from its start (`holdfast.checker.kernel.process`). The process's runner
+works on items, one thread for each. An item is rerun in the same way: with the replies that it got before, until its
+next call suspends it. The world chooses one of the suspended items (the call ``turn``), makes the call of that item,
+and the item continues to its next call. So threads are not actors: they die with their process. But every order of
+their calls is explored.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Thread(Generic[T, R]):
 
     Attributes:
         call: the item's next call; None if the item has ended.
-        at: number of the item's calls that were repeated in the current run.
+        at: how many of the item's earlier calls the current run has repeated so far.
     """
 
     item: T
@@ -75,7 +75,7 @@ class ThreadedPort(Port):
 
 @dataclass(frozen=True, slots=True)
 class ScheduledRunner:
-    """A runner with a number of threads, whose calls the world's scheduler interleaves."""
+    """A runner with several threads, whose calls the world's scheduler interleaves."""
 
     port: ThreadedPort
     threads: int

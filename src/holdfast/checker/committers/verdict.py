@@ -63,11 +63,11 @@ VERDICT: Sequence[Scene] = tuple(combine(features_of(name) or ()) for name in _N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The result of the small verdict.
+    """The result of `small_verdict`.
 
     Attributes:
-        findings: what broke, by scene and property. With ``reached`` in place of a property: the goals that no history
-            reached; with ``states``: that the scene has too many states.
+        findings: what broke, by scene and property. The property ``reached`` stands for goals that no history reached,
+            and ``states`` for too many states in the scene.
     """
 
     findings: dict[tuple[str, str], str]
@@ -81,7 +81,7 @@ def small_verdict(
 
     Args:
         first: whether to stop after the first scene with a finding.
-        states: maximum number of states of a scene. More states are a finding, too, because the shipped code has fewer.
+        states: maximum number of states of a scene. More states are also a finding, because the shipped code has fewer.
     """
     findings: dict[tuple[str, str], str] = {}
     looked_at = 0

@@ -35,14 +35,14 @@ _STORE_KINDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """A short description of a world; `build_world` builds it.
+    """A short description of a world; `build_world` builds the world.
 
     Attributes:
         store: options of `MemoryStore` for the destination, in addition to those for the committer.
-        bystanders: whether live jobs of the same committer exist, in the destination and beside it.
-        old: directories that each contain a file of an earlier job.
+        bystanders: whether other jobs of the same committer are running, in the destination and beside it.
+        old: the directories in which a file of an earlier job exists at the start.
         foreign: whether files exist that no job may touch: a hidden file, and a file beside the destination.
-        chosen: whether jobs choose their file names themselves, and all choose the same names.
+        chosen: whether jobs choose their file names themselves; if so, all jobs choose the same names.
         parts: number of parts of each uploaded file.
         batch: number of the micro-batch that the job writes; None if the job belongs to no stream.
         threads: number of calls that a process makes concurrently, if it has enough work.
@@ -50,10 +50,10 @@ class Scene:
         retention: number of decisions that the log keeps; None for the default.
         forgetful: whether processes forget what can no longer matter to them: see `state_abstraction`.
         properties: names of the properties to check.
-        reached: names of goals, each of which some history must reach: see `goals`.
+        reached: names of the goals, each of which at least one history must reach: see `goals`.
         order: when attempts commit.
         speculation: whether a second attempt may start while the first one runs.
-        cancel, second_driver, recovery, reader: whether these actors exist, or how many of them.
+        cancel, second_driver, recovery, reader: whether these actors exist, or how many of them exist.
         others: other jobs on the destination.
         mortal: the actors that may crash, by the first word of their names; empty for all actors.
     """
@@ -89,7 +89,7 @@ class Scene:
 
 
 def store_options(committer: Committer) -> dict[str, Any]:
-    """Return options of `MemoryStore` for the first kind of store that meets the committer's needs."""
+    """Return the options that make a `MemoryStore` the first kind of store that meets the committer's needs."""
     can = next(can for can in _STORE_KINDS if all(need.met(can) for need in committer.needs))
     return {"limits": can.multipart, "rename": can.rename}
 
@@ -164,7 +164,7 @@ def _settings(scene: Scene) -> CommitSettings:
 
 
 def _stores(committer: Committer, scene: Scene) -> dict[str, dict[str, Any]]:
-    """Return options of the destination, and of the disks that `staging-*` needs in addition."""
+    """Return the options of each store: the destination, and the disks that `staging-*` needs in addition."""
     found = {DESTINATION: {**store_options(committer), **scene.store}}
     if committer.staging:
         found.update({name: {"limits": None, "rename": True} for name in ("scratch", "shared")})
@@ -172,7 +172,7 @@ def _stores(committer: Committer, scene: Scene) -> dict[str, dict[str, Any]]:
 
 
 def _fill(setting: Setting, scene: Scene, stores: Mapping[str, StoreResource]) -> list[Bystander]:
-    """Write what exists at the start of a history: live jobs, and files of an earlier job."""
+    """Write what exists at the start of a history: running jobs, and files of an earlier job."""
     copy = Sandbox(setting, stores).run_on({name: one.initial() for name, one in stores.items()}, 0xE000_0000_0000)
     filled = copy.stores
     bystanders = start_live_jobs(copy) if scene.bystanders else []

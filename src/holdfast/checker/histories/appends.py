@@ -1,4 +1,4 @@
-"""Derive the order of versions from lists that only grow, for a database that the client cannot inspect.
+"""Find anomalies of transactions on lists that only grow, in a database that the client cannot inspect.
 
 Transactions append elements and read whole lists. A list that was read shows in which order its elements were appended.
 So the longest list of each key gives the order of all elements that were read; elements that were acknowledged, but
@@ -26,8 +26,8 @@ def find_anomalies_of_appends(
 ) -> list[Anomaly]:
     """Return what is wrong with a history, like `find_anomalies`, without inspecting the database.
 
-    It also finds two more anomalies. "duplicate": an element occurs twice in a list. "incompatible order": two lists of
-    a key were read, and neither is a prefix of the other, so one of them was dirty or has lost something.
+    This function also finds two more anomalies. "duplicate": an element occurs twice in a list. "incompatible order":
+    two lists of a key were read, and neither is a prefix of the other, so one of them was dirty or has lost something.
 
     Args:
         transactions: each `Write.version` is the element that was appended to the list of its key: unique in that list
@@ -73,7 +73,10 @@ def _elements(read: Read) -> _Elements:
 
 
 def _committed(transactions: Sequence[Transaction], writers: Mapping[tuple[str, Hashable], int]) -> set[int]:
-    """Return the committed transactions: acknowledged, or of unknown outcome and seen by a committed transaction."""
+    """Return the transactions that committed.
+
+    These are the acknowledged ones, and those of unknown outcome whose elements a committed transaction has read.
+    """
     found = {number for number, one in enumerate(transactions) if one.operation.outcome is Outcome.OK}
     to_ask = list(found)
     while to_ask:
@@ -88,7 +91,7 @@ def _committed(transactions: Sequence[Transaction], writers: Mapping[tuple[str, 
 
 
 def _outside(transaction: Transaction) -> tuple[tuple[Read | Write, ...], list[Anomaly]]:
-    """Keep only the first read of each key, and reduce its list to the last element that others had appended.
+    """Keep only the first read of each key, and cut its list after the last element that others had appended.
 
     Also return the reads that contradict the transaction's own earlier reads and appends.
     """

@@ -19,10 +19,10 @@ _RT = "had ended before T{other} began"
 
 @dataclass(slots=True)
 class Dependencies:
-    """Which transactions must precede which, and why. Edges are added first, then cycles are searched.
+    """The graph: which transactions must precede which, and why. Add all edges before searching for cycles.
 
     Args:
-        settled: whether no more versions will be installed.
+        settled: whether `versions` is final; False while transactions are still running.
     """
 
     all: list[Transaction]
@@ -56,7 +56,7 @@ class Dependencies:
             self._look_at_writes(number, installed)
 
     def _installed(self) -> dict[tuple[str, Hashable], int]:
-        """Return the installed versions with their positions in the order; report versions that cannot be right."""
+        """Map the installed versions to their positions in their key's order; report impossible versions."""
         found = {(key, one): len(them.order) for key, them in self.versions.items() for one in them.rest}
         for key, them in self.versions.items():
             for place, one in enumerate(them.order):
@@ -76,8 +76,8 @@ class Dependencies:
     def _committed(self, there: set[int]) -> set[int]:
         """Return the transactions that committed.
 
-        These are the acknowledged transactions, and those of unknown outcome with a write that is installed or that, as
-        long as more versions may be installed, a committed transaction has read.
+        An acknowledged transaction has committed. A transaction of unknown outcome has committed if one of its writes
+        is installed or, while more versions may be installed, if a committed transaction has read one of its writes.
         """
         outcomes = [one.operation.outcome for one in self.all]
         found = {number for number, outcome in enumerate(outcomes) if outcome is Outcome.OK}
@@ -148,12 +148,12 @@ class Dependencies:
                     self.add(reader, overwriter, "rw", f"read {key}={before!r}, and T{{other}} {why}")
 
     def _is_there(self, key: str, version: Hashable) -> bool:
-        """Check that a version was not installed by a failed transaction, which has no position in the order."""
+        """Check that a version is not from a failed transaction, which has no place in the order of transactions."""
         writer = self.writers.get((key, version))
         return writer is None or writer in self.edges
 
     def _outside_reads(self, number: int) -> Iterator[Read]:
-        """Iterate over the first read of each key that was not written before; report contradictory reads."""
+        """Yield the first read of each key that the transaction had not written; report contradictory reads."""
         own: dict[str, Hashable] = {}
         for action in self.all[number].actions:
             if isinstance(action, Write) or action.key not in own:
@@ -180,7 +180,7 @@ class Dependencies:
         self.add(writer, number, "wr", f"installed {key}={version!r}, which T{{other}} read")
 
     def add_real_time(self) -> None:
-        """Add an edge where a transaction had ended before another began, unless a third one lies between them.
+        """Add an edge between two transactions if one had ended before the other began, and no third lies between.
 
         Leaving out the edges around a third transaction keeps the graph small, however long the history is.
         """
@@ -196,7 +196,10 @@ class Dependencies:
 
     # --- cycles -------------------------------------------------------------------------------------------------------
     def cycles(self, level: Level, more: tuple[str, ...]) -> list[Anomaly]:
-        """Return, for each kind of anomaly, the shortest cycle of Adya's edges (ww, wr, rw) and the kinds in `more`."""
+        """Return the shortest cycle for each kind of anomaly.
+
+        Edges are Adya's (ww, wr, rw) and those of the kinds in `more`.
+        """
         found: dict[str, Anomaly] = {}
         forward = frozenset(("ww", "wr", *more))
         searches = [("ww", frozenset(("ww", *more)), 0), ("wr", forward, 0), *((kind, forward, 0) for kind in more)]
@@ -215,8 +218,8 @@ class Dependencies:
         """Return the shortest cycle of edges in `kinds` that has an edge of `kind`, as pairs (from, kind of the edge).
 
         Args:
-            rule: further rw edges of the cycle: 0 and 1 for none, 2 for at least one and no two adjacent, 3 for at
-                least one.
+            rule: how many further rw edges the cycle has: 0 and 1 stand for none, 2 for one or more, no two of them
+                adjacent, and 3 for one or more.
         """
         component = self._components(kinds)
         best: list[tuple[int, str]] | None = None

@@ -1,6 +1,8 @@
 """Check that each unit of a job has exactly one committed effect, whatever is retried, duplicated or replayed.
 
-The check inspects the effects in the store, not what anyone was told.
+A *unit* is a piece of work that must take effect once, such as one task's rows or one file to move.
+
+The check inspects the effects in the store, not the replies that actors got.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ class Effect:
     """One committed effect of a unit.
 
     Attributes:
-        unit: the job and an explicit id of the unit, never a position in an order that may change.
-        by: who committed it, for messages.
+        unit: the job and an explicit id of the unit within the job; never a position in an order that may change.
+        by: who committed the effect, for messages.
     """
 
     unit: Hashable
@@ -40,7 +42,7 @@ def what_is_repeated(effects: Iterable[Effect]) -> list[str]:
 
 
 def what_is_missing(units: Iterable[Hashable], effects: Iterable[Effect]) -> list[str]:
-    """Describe units without an effect, and effects without a unit: not allowed once the job has succeeded (T2)."""
+    """Describe units without an effect, and effects without a unit. Neither is allowed after a success (T2)."""
     wanted, there = dict.fromkeys(units), list(effects)
     done = {effect.unit for effect in there}
     found = [f"unit {unit!r} did not take effect" for unit in wanted if unit not in done]
@@ -51,8 +53,8 @@ def what_strays(claimed: AbstractSet[Hashable], effects: Iterable[Effect]) -> li
     """Describe how a record of progress differs from the committed effects (T9).
 
     Args:
-        claimed: the units that the record says are done, which a retry would skip. A record that is a count claims all
-            units below it, so it claims too much as soon as one unit was deferred.
+        claimed: the units that are done according to the record, so that a retry would skip them. If the record is a
+            count n, it claims the first n units, which is wrong as soon as one of them was deferred.
     """
     done = {effect.unit for effect in effects}
     found = [
@@ -74,7 +76,7 @@ def exactly_once_property(
 ) -> Property:
     """Return the property that no unit ever has two effects, and that each has one when the job has succeeded.
 
-    Calls that change effects, or what `is_success` inspects, must be observed.
+    `World.observed` must include every call that changes the effects, or what `is_success` inspects.
     """
     wanted = tuple(units)
 
@@ -101,7 +103,7 @@ def progress_property(
 ) -> Property:
     """Return the property that the record of progress always equals the committed effects: see `what_strays`.
 
-    Calls that change the record or the effects must be observed.
+    `World.observed` must include every call that changes the record or the effects.
     """
 
     def step(before: View, after: View, actor: str) -> str | None:

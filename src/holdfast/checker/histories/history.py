@@ -1,12 +1,13 @@
-"""Record operations: who asked what, in which order, and how each ended.
+"""Record operations: who asked for what, in which order, and how each operation ended.
 
 Time is a position in the history, not the reading of a clock. All that a checker needs to know of real time is which
 operation had ended before another one began. So consecutive invocations share a position, consecutive ends share the
 next one, and histories that differ in nothing else are equal: a world with a `Recorder` has far fewer states than one
 that numbers its events.
 
-An operation ends with a value, or it fails and has no effect, or its outcome is unknown: then it may take effect once,
-at any later time, or never. An operation that has not ended, because its actor is still running or dead, is unknown.
+An operation ends with a value, or it fails and has no effect, or its outcome is unknown. In the last case, it may take
+effect once, at any later time, or never. The outcome of an operation that has not ended, because its actor is still
+running or dead, is unknown.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ class Operation:
     """One operation of a history.
 
     Attributes:
-        who: its actor, which does one operation after the other.
-        name, args: what was asked.
-        invoked: its position in the history.
-        ended: the position of its end; None if it has not ended.
-        value: its answer.
-        notes: what its actor recorded on the way, such as the reads and writes of a transaction.
+        who: the actor, which does one operation after the other.
+        name, args: what the actor asked for.
+        invoked: the position of the operation's start in the history.
+        ended: the position of the operation's end; None if it has not ended.
+        value: the answer.
+        notes: what the actor recorded during the operation, such as the reads and writes of a transaction.
     """
 
     who: str
@@ -91,7 +92,7 @@ class History:
         return self._with(last, replace(last, notes=(*last.notes, *notes)), self.position)
 
     def end(self, who: str, outcome: Outcome, value: object = None) -> History:
-        """Return the history with the end of the open operation of `who`: ok or failed. Ends have odd positions."""
+        """Return the history in which the open operation of `who` has ended, ok or failed. Ends have odd positions."""
         assert outcome is not Outcome.UNKNOWN, "an unknown outcome is not an event: the operation stays open"
         position = self.position + 1 - self.position % 2
         last = self._open(who)
@@ -109,9 +110,9 @@ class History:
 class Recorder:
     """A resource that stores a `History`; actors call it when an operation begins and ends.
 
-    Its calls have no faults and commute with those of other resources. `World.observed` need not cover them: a
-    violation found in a history remains when the history continues, and the footprints express which order of calls
-    matters.
+    The recorder's calls cannot fail, and they commute with those of other resources. `World.observed` need not include
+    them: a violation found in a history remains when the history continues, and the footprints express which order of
+    calls matters.
     """
 
     def __init__(self, name: str = HISTORY) -> None:
@@ -132,7 +133,7 @@ class Recorder:
         return [Alternative(state=history.end(actor, *cast("tuple[Outcome, object]", args)))]
 
     def footprint(self, call: Call) -> Footprint:
-        """Return accesses such that two invocations commute, and two ends commute, but not an invocation and an end."""
+        """Return accesses that let two invocations commute, and two ends, but not an invocation and an end."""
         who = str(call.args[0])
         if call.operation == "note":
             return frozenset({Access(self.name, f"notes/{who}", writes=True)})
@@ -160,8 +161,9 @@ def record(
     Args:
         args: the arguments of the operation, as values.
         act: runs the operation, and returns its value.
-        answers: errors that are answers, such as "it exists already": the operation is ok, and its value is the name of
-            the error's class. Other errors fail the operation if they promise that nothing happened.
+        answers: errors that count as answers, such as "it exists already": the operation is ok, and its value is the
+            name of the error's class. Any other error ends the operation as failed if the error promises that nothing
+            happened; if not, the outcome is unknown.
 
     Raises:
         whatever `act` raises, after it was recorded.
@@ -186,5 +188,5 @@ def note(port: Port, *notes: object, recorder: str = HISTORY) -> None:
 
 
 def history_of(view: View, recorder: str = HISTORY) -> tuple[Operation, ...]:
-    """Return the operations in a world's recorder, by position."""
+    """Return the operations that a world's recorder has stored, by position."""
     return cast("History", view.states[recorder]).operations

@@ -1,4 +1,4 @@
-"""Check linearizability: is there an order, consistent with real time, in which a sequential model answers the same?
+"""Check linearizability: in some order, consistent with real time, a sequential model gives the same answers.
 
 A history is divided by key. If a key is a register to which each value is written only once, `registers` decides
 directly. Otherwise a depth-first search repeatedly takes an operation that may come next: one that was invoked before
@@ -31,14 +31,14 @@ from holdfast.checker.kernel.world import Property, View
 __all__ = ["PLACES_LIMIT", "Answer", "Model", "Verdict", "judge_linearizable", "linearizable_property"]
 
 PLACES_LIMIT = 200_000
-"""Maximum number of places, each a set of operations and a state, in one search: it takes seconds, and 50 MB."""
+"""Maximum number of pairs (operations taken, state) in one search; so many take seconds, and 50 MB."""
 
 _TOLD = 8
-"""Maximum number of explained operations, and of possible answers, in a message."""
+"""Maximum number of operations, and of possible answers, that a message lists."""
 
 
 class Answer(enum.Enum):
-    """Whether an order exists."""
+    """The answer to the question whether an order exists."""
 
     YES = "yes"
     NO = "no"
@@ -55,13 +55,15 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A sequential model: what operations do if they run one after the other.
+    """A sequential model: it says what operations do if they run one after the other.
 
     Attributes:
         initial: the state before the first operation.
-        apply: returns the state and the answer after an operation. Pure, and defined for every operation in every
-            state: an error is an answer. It may inspect the operation's arguments, but not its answer.
-        key_of: divides a history into independent parts, each with its own model.
+        apply: returns the state and the answer after an operation. The function is pure, and defined for every
+            operation in every state: an error counts as an answer. It may inspect the operation's arguments, but not
+            its answer.
+        key_of: returns the key of an operation; operations with different keys are independent, and each key has its
+            own model.
     """
 
     initial: Hashable
@@ -93,15 +95,15 @@ def judge_linearizable(operations: Sequence[Operation], model: Model, *, limit: 
 
 # --- one key ----------------------------------------------------------------------------------------------------------
 _Order = list[tuple[Operation, object]]
-"""Operations with the model's answers."""
+"""Operations in an order, each with the model's answer."""
 
 
 class _GivenUpError(Exception):
-    """Raised when a search visited too many places."""
+    """Raised when a search has visited more pairs (operations taken, state) than the limit allows."""
 
 
 class _Part:
-    """The operations of one key."""
+    """The operations on one key."""
 
     def __init__(self, operations: list[Operation], model: Model, limit: int) -> None:
         self.operations = operations
@@ -115,7 +117,7 @@ class _Part:
         ]
 
     def core(self, history: Sequence[Operation | None]) -> tuple[Operation, ...] | None:
-        """Return operations that have no order, or none if it is unknown which; None if the history has an order.
+        """Return None if the history has an order; if not, the operations that have none, or () if these are not known.
 
         Raises:
             _GivenUpError: the search takes too long.
@@ -152,7 +154,8 @@ class _Part:
         Raises:
             _GivenUpError: the search takes too long.
         """
-        # Reads are tried first, then operations by their end. A read of unknown outcome says nothing.
+        # Reads are tried first, then operations by their end. A read of unknown outcome proves nothing, so it is left
+        # out.
         numbers = [
             number
             for number, one in enumerate(history)
@@ -197,7 +200,7 @@ class _Search:
         wanted = self._wanted(fits, free)
 
         def is_dead_end(taken: int, state: Hashable) -> bool:
-            """Check whether a read still waits for a value that no remaining operation writes."""
+            """Check whether a read that was not taken needs a value that no remaining operation writes."""
             return any(not taken & bit and state not in good and not sources & ~taken for bit, good, sources in wanted)
 
         tried: set[tuple[int, Hashable]] = {(0, self.model.initial)}
@@ -229,7 +232,7 @@ class _Search:
         return None
 
     def _wanted(self, fits: Callable[[int, object], bool], free: int) -> list[tuple[int, AbstractSet[Hashable], int]]:
-        """Return, for each read, its bit, the states in which it fits, and the operations (as bits) that lead there."""
+        """Return each read's bit, the states in which its answer fits, and the operations (bits) that lead there."""
         apply, operations = self.model.apply, self.operations
         leads: list[AbstractSet[Hashable]] = [
             set() if self.reads[n] else {apply(state, one)[0] for state in self.states}
@@ -251,7 +254,7 @@ def _judge(part: _Part) -> Verdict:
             return Verdict(Answer.YES)
         ends = [number for number, one in enumerate(operations) if one.outcome is Outcome.OK]
         ends.sort(key=lambda number: (operations[number].ended, operations[number].invoked))
-        # A prefix without an order has no extension with one.
+        # If a prefix has no order, no longer prefix has one.
         count = bisect_left(
             range(len(ends)), True, key=lambda n: part.core(_until(operations, ends[: n + 1])) is not None
         )
@@ -262,7 +265,7 @@ def _judge(part: _Part) -> Verdict:
 
 
 def _until(operations: Sequence[Operation], ended: Sequence[int]) -> list[Operation | None]:
-    """Return the history up to the last end of these operations; operations that had not ended by then are open."""
+    """Cut the history after the last end of the operations `ended`; all operations not in `ended` become unknown."""
     last, known = operations[ended[-1]], frozenset(ended)
     assert last.ended is not None
     return [
@@ -274,7 +277,7 @@ def _until(operations: Sequence[Operation], ended: Sequence[int]) -> list[Operat
 
 
 def _tell(part: _Part, history: list[Operation | None], number: int) -> str:
-    """Describe the last operation, and the answers that it could have had: without its end the history has an order."""
+    """Describe the last operation, and the answers with which the history would have an order."""
     last, core = history[number], part.core(history)
     could = " or ".join(sorted(map(repr, part.answers(history, number))))
     if core:

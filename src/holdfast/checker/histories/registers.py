@@ -1,12 +1,12 @@
-"""Decide whether a history of a register is linearizable, in linear time, if each value is written once.
+"""Decide in linear time whether a history of a register is linearizable, if each value is written once.
 
 The reads of a value come after its write and before the next one: together they are a *cluster*. A cluster precedes
 another one if one of its operations had ended before one of the other cluster's operations began. Two clusters that
 precede each other have no order. If there are no such clusters, and no read had ended before its value was written,
 there is an order.
 
-The code does not assume that operations are those of a register, but tests it: it asks the model what each operation
-does in every state to which the operations can lead.
+The code does not assume that the operations are those of a register, but finds out: it asks the model what each
+operation does in every state to which the operations can lead.
 
 Source: Gibbons, Korach, "Testing shared memories", SIAM J. Comput. 1997, section 4.1 (read-mapped, zones).
 """
@@ -25,7 +25,7 @@ from holdfast.checker.kernel.canonical import canonical
 __all__ = ["Register", "as_register", "reachable"]
 
 _STATES = 2_000
-"""Maximum number of reachable states up to which a model is inspected."""
+"""A model is inspected only if it has at most this number of reachable states."""
 
 _Apply = Callable[[Hashable, Operation], tuple[Hashable, object]]
 
@@ -50,7 +50,7 @@ class _Cluster:
         return max(one.invoked for one in self.all)
 
     def core(self) -> list[Operation]:
-        """Return the write, and the operations that ended first and began last."""
+        """Return the operations that prove a contradiction: the write, the first to end, and the last to begin."""
         first = [min(self.all, key=_end)] if self.write else []
         return [*([self.write] if self.write else []), *first, max(self.all, key=lambda one: one.invoked)]
 
@@ -65,7 +65,7 @@ class Register:
 
     Attributes:
         writes: for each operation, the state to which it leads; None for a read. No state of a register is None.
-        answers: for each state, the answer of a read, as a key.
+        answers: for each state, the canonical key of the answer that a read gives.
     """
 
     initial: Hashable
@@ -79,7 +79,7 @@ class Register:
         return replace(self, operations=[one for one, _state in those], writes=[state for _one, state in those])
 
     def contradiction(self) -> tuple[Operation, ...] | None:
-        """Return a few operations that have no order; None if all have one."""
+        """Return a few operations that have no order; None if all operations together have one."""
         by_state = {self.initial: _Cluster(None)}
         by_answer = {answer: state for state, answer in self.answers.items()}
         for one, state in zip(self.operations, self.writes, strict=True):
@@ -93,7 +93,7 @@ class Register:
                 if read_from.write and _end(one) < read_from.write.invoked:
                     return one, read_from.write
                 read_from.reads.append(one)
-        # A write of unknown outcome that no operation read may not have happened.
+        # A write of unknown outcome that no operation read may never have happened, so it is left out.
         clusters = [one for one in by_state.values() if one.reads or (one.write and one.write.outcome is Outcome.OK)]
         pair = _without_order(clusters)
         if pair is None:
@@ -106,8 +106,8 @@ def _without_order(clusters: Sequence[_Cluster]) -> tuple[_Cluster, _Cluster] | 
     """Return two clusters that precede each other.
 
     In a *forward* cluster, the first end precedes the last start. The intervals between first end and last start of two
-    forward clusters must not overlap. Nor may such an interval enclose that of a cluster that is not forward, which
-    reaches from its last start to its first end.
+    forward clusters must not overlap. Nor may the interval of a forward cluster enclose that of a cluster that is not
+    forward, which reaches from the last start to the first end.
     """
     forward = sorted((one for one in clusters if one.first_end < one.last_start), key=lambda one: one.first_end)
     for one, other in pairwise(forward):

@@ -20,9 +20,9 @@ with ``-realtime`` if the cycle needs an rt edge. Other anomalies than cycles: "
 
 A transaction of unknown outcome may have committed or not. If another transaction sees one of its writes, the
 transaction has committed, with all of its writes. Its writes that are not installed yet come after all installed
-versions, or are missing if nothing more can be installed. Phantoms are found if a key guards each range, and
-transactions read and write that key. For a database that cannot be inspected, `appends` derives the versions from lists
-that only grow.
+versions, or are missing if nothing more can be installed. Phantoms are found if each range has a key that guards it,
+and transactions read and write that key. For a database that cannot be inspected, `appends` derives the versions from
+lists that only grow.
 
 Sources: Adya, Liskov, O'Neil, "Generalized isolation level definitions", ICDE 2000; Kingsbury, Alvaro, "Elle: inferring
 isolation anomalies from experimental observations", VLDB 2020 (the order of versions from lists that only grow; cycles
@@ -52,13 +52,13 @@ def find_anomalies(
 ) -> list[Anomaly]:
     """Return the anomalies of a history, the worst first, with the shortest cycle of each kind; empty if it has none.
 
-    Guarantee: exact in both directions if the order of all versions is known. With `Versions.rest`, every anomaly that
-    is found exists, but some may be missed under snapshot isolation.
+    Guarantee: if the order of all versions is known, all reported anomalies exist, and none is missed. With
+    `Versions.rest`, all reported anomalies exist, but some may be missed under snapshot isolation.
 
     Args:
         real_time: whether the order has to respect real time: strict serializability, or strong snapshot isolation.
-        settled: whether `versions` is final. False while transactions are running: the writes of a transaction of
-            unknown outcome may still be installed, after all others.
+        settled: whether `versions` is final; False while transactions are still running, because the writes of a
+            transaction of unknown outcome may still be installed, after all other versions.
 
     Raises:
         InvalidRequestError: two writes of a key have the same version, so that reads are ambiguous.
@@ -83,8 +83,8 @@ def serializable_property(
 ) -> Property:
     """Return the property that the transactions of a world are always serializable. Equal histories are judged once.
 
-    At the end of a history nothing more can be installed, so a transaction with only some of its writes installed is
-    torn.
+    At the end of a history nothing more can be installed. If only some writes of a transaction are installed by then,
+    the transaction is torn, and this is reported.
 
     Args:
         versions_of: returns the versions of all keys, as the world's database has installed them.

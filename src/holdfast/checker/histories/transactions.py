@@ -20,7 +20,7 @@ class Level(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A version of a key that was read; the initial version, or absence, is a version too."""
+    """A version of a key that a transaction read. The initial version, which may be absence, counts as a version."""
 
     key: str
     version: Hashable
@@ -36,7 +36,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """One try of a transaction: its reads and writes, in its own order. A retry is another transaction."""
+    """One attempt at a transaction: its reads and writes, in their order. A retry is another transaction."""
 
     operation: Operation
     actions: tuple[Read | Write, ...]
@@ -65,7 +65,7 @@ class Anomaly:
 
     Attributes:
         name: name of the kind, such as ``G-single``.
-        words: the proof.
+        words: the proof, in words.
         transactions: the transactions involved.
     """
 
@@ -75,7 +75,7 @@ class Anomaly:
 
 
 def transactions_of(operations: Iterable[Operation]) -> list[Transaction]:
-    """Return the transactions of actors that recorded their reads and writes with `note` before the commit request.
+    """Return the transactions in a history. Actors must `note` reads and writes before they request the commit.
 
     An operation without notes never requested the commit, and did nothing.
     """

@@ -1,4 +1,4 @@
-"""Check that the directory table of a file-system namespace, with rows (id, parent, name, kind), forms a tree."""
+"""Check that a table of a file system's files and directories, with rows (id, parent, name, kind), forms a tree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Row", "tree_property", "what_is_no_tree"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One inode.
+    """One row: a file or a directory.
 
     Attributes:
         parent: the id of its directory; None for the root.
@@ -30,7 +30,7 @@ def what_is_no_tree(rows: Iterable[Row]) -> list[str]:
     Finds: no root or several; duplicate ids; orphans, whose parent does not exist; children of files; two children with
     the same name; cycles, which no path from the root reaches.
 
-    A deleted subtree that waits for garbage collection must be below a directory, or its rows must be left out.
+    If a deleted subtree waits for garbage collection, it must still be below a directory, or its rows must be left out.
     """
     listed = list(rows)
     found: list[str] = []
@@ -61,7 +61,7 @@ def what_is_no_tree(rows: Iterable[Row]) -> list[str]:
 
 
 def _path(row: Row, by_id: Mapping[Hashable, Row]) -> str:
-    """Return the path, as far as it is known: `…` stands for what is above an orphan or in a cycle."""
+    """Return the path of a row; `…` stands for the unknown part, above an orphan or in a cycle."""
     names = [row.name]
     seen = {row.id}
     at = row
@@ -95,7 +95,10 @@ def _cycles(by_id: Mapping[Hashable, Row]) -> list[str]:
 
 
 def tree_property(*, name: str = "N1", rows_of: Callable[[View], Iterable[Row]]) -> Property:
-    """Return the property that the rows of a world are always a tree. Calls that change rows must be observed."""
+    """Return the property that the rows of a world are always a tree.
+
+    `World.observed` must include every call that changes rows.
+    """
 
     def step(before: View, after: View, actor: str) -> str | None:
         return "; ".join(what_is_no_tree(rows_of(after))) or None

@@ -1,1 +1,4 @@
-"""Explore the histories of worlds of any kind, and find counterexamples. Nothing in this package depends on jobs."""
+"""Explore the histories of simulated worlds, and find counterexamples.
+
+A *history* is one execution of a world, step by step. Nothing in this package depends on jobs or committers.
+"""

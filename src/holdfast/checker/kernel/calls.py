@@ -1,7 +1,8 @@
 """Define calls on resources, and the ways in which a call can end.
 
-`Resource.alternatives` takes a state and a call and returns every possible result. States and replies are values;
-nothing is changed in place. So the exploration can return to any state, and recognizes equal ones.
+A *resource* is something that actors share, such as a store. `Resource.alternatives` takes a resource's state and a
+call and returns every possible result. States and replies are values; nothing is changed in place. So the exploration
+can return to any state, and recognizes equal states.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["Access", "Alternative", "Call", "Fault", "Footprint", "Reply", "Reso
 
 
 class Fault(str, enum.Enum):
-    """What can go wrong; a world has a budget for each kind."""
+    """What can go wrong; a world limits how often each kind of fault may happen."""
 
     CRASH = "crash"
     """An actor dies permanently between two calls."""
@@ -37,7 +38,7 @@ class Fault(str, enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call on a resource. `args` are values: the same call in the same state has the same alternatives."""
+    """A call on a resource. `args` are values, so the same call in the same state has the same alternatives."""
 
     resource: str
     operation: str
@@ -46,7 +47,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the caller gets: a value, or an error that is raised."""
+    """What the caller of a call gets: a value, or an error that is raised."""
 
     value: object = None
     error: HoldfastError | None = None
@@ -58,8 +59,9 @@ class Alternative:
 
     Attributes:
         state: the state of the resource afterwards.
-        label: names this way, for stories; unique among the alternatives of a call, and empty for the ordinary way.
-        fault: the fault that this way takes from the budget, or None.
+        label: the name of this way of ending, for stories; unique among a call's alternatives, and empty for the
+            ordinary way.
+        fault: the fault that happens if the call ends in this way, or None.
     """
 
     state: object
@@ -70,7 +72,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a call may read or write: one key of a space, or every key that starts with it.
+    """What a call may read or write: one key in a key space, or every key that starts with a prefix.
 
     Attributes:
         removes: whether the call only makes sure that the key does not exist, and does not report whether it did: such
@@ -111,7 +113,7 @@ class Resource(Protocol):
         ...
 
     def key(self, state: object) -> Hashable:
-        """Return a key that is equal for states that no actor and no property can tell apart."""
+        """Return a hashable key for a state; states that no actor and no property can tell apart have equal keys."""
         ...
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
@@ -119,21 +121,22 @@ class Resource(Protocol):
         ...
 
     def footprint(self, call: Call) -> Footprint:
-        """Return what the call may read or write; too much is safe, too little is not."""
+        """Return what the call may read or write. To name too much is safe, to name too little is not."""
         ...
 
     def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
-        """Return which death, and which faults, can end the wait of a blocked call.
+        """Return the actor whose death can end the wait of a blocked call, and the faults that can end it.
 
         Returns:
-            The actor that has to die, and the faults that end the wait as well; None if anything may end it.
+            The actor and the faults; None if anything may end the wait.
         """
         ...
 
     def bury(self, state: object, actor: str) -> object:
         """Return the state after the death of an actor.
 
-        A death may only allow the other actors more than before, except for changes in the footprint of the call that
-        the actor would have made next. So a death can be moved forward in a history like that call.
+        Apart from changes in the footprint of the call that the dead actor would have made next, a death must not take
+        possibilities away from other actors; it may add some. So a death, like that call, can be moved to an earlier
+        place in a history.
         """
         ...

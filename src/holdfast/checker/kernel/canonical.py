@@ -1,4 +1,4 @@
-"""Turn values into keys: equal values have equal keys, in every run."""
+"""Turn values into hashable keys: equal values have equal keys, in every run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIELDS: dict[type, tuple[str, ...]] = {}
 
 
 def canonical(value: object) -> Hashable:
-    """Return a hashable key that is equal for equal values, including records that contain mappings, and errors."""
+    """Return a hashable key that is equal for equal values. This also works for errors and records with mappings."""
     kind = type(value)
     if kind in _ATOMS or isinstance(value, enum.Enum):
         return value
@@ -36,7 +36,7 @@ def canonical(value: object) -> Hashable:
 
 
 class Numbered(Generic[T]):
-    """Numbers values from 0 by their keys; equal values share a number."""
+    """A numbering of values from 0; values with equal keys get the same number."""
 
     def __init__(self) -> None:
         self.values: list[T] = []

@@ -1,4 +1,4 @@
-"""Encode counterexamples as JSON that can be replayed: the scheduler's choices, and what broke."""
+"""Encode counterexamples as JSON that can be replayed: it contains the scheduler's choices, and what they broke."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Counterexample:
     """A history whose last step breaks a property.
 
     Attributes:
-        world: the name of the world, in which alone the history can be replayed.
+        world: the name of the world; the history can be replayed only there.
         property: name of the property.
         broke: what broke, in words.
         choices: for each step from the start, whose call came next, and how the call ended.

@@ -1,8 +1,8 @@
-"""Record which statements of a package ran: what an exploration did not execute is not checked.
+"""Record which statements of a package ran: an exploration checks only what it executes.
 
 Functions are recompiled from their source with a mark before each statement, and run in this form while a `Coverage`
-watches. A mark is one store into a byte array, which makes exploring a few percent slower. (A trace function would be
-called for every call and doubles the time; `sys.monitoring` does not exist before Python 3.12.)
+watches. A mark sets one byte in an array, which makes exploring a few percent slower. (With a trace function, which
+Python calls for every call, exploring takes twice as long; `sys.monitoring` does not exist before Python 3.12.)
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Covered:
 
     Attributes:
         name: qualified name in the module: ``Class.method``.
-        lines: line numbers of its statements, including those of nested functions, without its docstring.
+        lines: line numbers of the function's statements, including those of nested functions, without the docstring.
         missed: the lines of the statements that did not run.
     """
 
@@ -42,7 +42,7 @@ class Covered:
 
 # --- functions of a package, in its source and live -------------------------------------------------------------------
 def modules_of(*packages: str) -> list[ModuleType]:
-    """Import packages and all modules below them; return each package's modules sorted by name."""
+    """Import packages with all modules below them; return the modules, sorted by name within each package."""
     found: list[ModuleType] = []
     for package in packages:
         top = importlib.import_module(package)
@@ -97,7 +97,7 @@ def live_functions(module: ModuleType) -> dict[tuple[str, int], FunctionType]:
 
 
 def recompiled(module: ModuleType, tree: ast.Module) -> Iterator[tuple[FunctionType, CodeType]]:
-    """Iterate over the live functions of a module, each with its code compiled from a tree of the module's source.
+    """Compile a syntax tree of a module's source; yield each live function with the code that the tree gives it.
 
     Functions are matched by name and first line; functions without a match are left out.
     """
@@ -129,7 +129,7 @@ class _Marked:
     Attributes:
         marks: the marks of each function, by its name.
         lines: the line of each mark's statement.
-        codes: functions with their marked code.
+        codes: the functions, each with its code that contains marks.
         ran: one byte for each mark, set when it was passed.
     """
 
@@ -141,7 +141,7 @@ class _Marked:
 
 
 class Coverage:
-    """Records which statements of the functions in packages run; bodies of modules and classes ran at import.
+    """A recorder of the statements that run in the functions of packages; modules and class bodies ran at import.
 
     Args:
         packages: names of the packages; they are imported with all their modules.
@@ -152,7 +152,7 @@ class Coverage:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Record what runs in this process within the context. Cannot be nested; earlier records are kept."""
+        """Record what runs in this process within the context, in addition to earlier records. Cannot be nested."""
         with ExitStack() as stack:
             for one in self._modules:
                 vars(one.module)[_MARKS] = one.ran

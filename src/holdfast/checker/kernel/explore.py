@@ -1,19 +1,20 @@
-"""Explore every history of a small world, but only one of each set of equivalent histories.
+"""Explore every history of a small world, but only one history of each set of equivalent ones.
 
 The search is breadth-first, so that counterexamples are as short as possible. Two techniques keep it small:
 
 - *State hashing*: a state that was reached before is not explored again.
 - *Partial-order reduction* (ample sets): if the next calls of some actors commute with every call that any other actor
-  can make from here on, then only those actors move, and the others wait. Calls that change what properties look at
-  never commute with each other. The calls that others can make from here on are learned while exploring: they are the
-  calls below the actors' present places in the trees of their histories. What is learned later may invalidate an
-  earlier reduction. So at the end every reduced state is checked again. States whose reduction no longer holds are
-  expanded in full, and this repeats until all reductions hold. Then every full history can be turned into an explored
-  one by swapping neighboring steps that commute. Faults share budgets, but a fault that comes later in a history never
-  prevents one that is moved forward, because both were within the budget.
+can still make, then only those actors move in this state, and the others wait. Calls that change what properties look
+at never commute with each other. Which calls an actor can still make is learned while exploring: they are the calls
+below the actor's present place in the tree of its histories. What is learned later may invalidate an earlier reduction.
+So at the end, every reduced state is checked again. States whose reduction no longer holds are expanded in full, and
+this repeats until all reductions hold. Then every full history can be turned into an explored one by swapping
+neighboring steps that commute. All faults of a kind share one budget, but a swap never exceeds it, because the history
+as a whole is within the budget.
 
-Source: Clarke, Grumberg, Peled, "Model Checking", chapter 10 (ample sets, conditions C0-C3; in place of C2, observed
-calls depend on each other; C3 holds because states never repeat: every step lengthens a history).
+Source: Clarke, Grumberg, Peled, "Model Checking", chapter 10 (ample sets, which must meet the conditions C0 to C3; C2
+is replaced by treating all calls that properties observe as dependent on each other; C3 holds because states never
+repeat, since every step lengthens a history).
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Budget:
     depth: int | None = None
 
     def is_spent(self, *, seconds: float, states: int = 0, histories: int = 0) -> bool:
-        """Check whether the limit of seconds or states is exceeded, or the limit of histories reached."""
+        """Check whether the budget is used up: more seconds or states than allowed, or the full number of histories."""
         return (
             (self.seconds is not None and seconds > self.seconds)
             or (self.states is not None and states > self.states)
@@ -124,7 +125,7 @@ class _Search:
         return number
 
     def expand(self, number: int, *, full: bool = False) -> None:
-        """Take every step from a state, or only those of the actors that may move first."""
+        """Take every step from a state, or, if it can be reduced, only those of the actors that may move first."""
         state, space = self.states[number], self.space
         if self.reduce and not full and (group := space.group(state)):
             self.shortcuts[number] = group
@@ -166,7 +167,7 @@ class _Search:
         self.result.findings[name] = Finding(property=name, broke=broke, choices=tuple(path[::-1]))
 
     def spoiled(self) -> list[int]:
-        """Return the states whose reduction no longer holds."""
+        """Return the states in which the reduction, given what is known by now, must not be made."""
         return [
             number for number, group in self.shortcuts.items() if not self.space.is_group(self.states[number], group)
         ]
@@ -183,14 +184,14 @@ def explore(
 ) -> Exploration:
     """Explore the histories of a world.
 
-    Guarantee: if `complete` is set, every state that is reachable within the world's fault budgets was judged, up to
-    equivalence; otherwise, only some of them. The same world gives the same result, except for the time, and for how
-    much was explored if a limit of seconds ends the exploration.
+    Guarantee: if `Exploration.complete` is set, every state that is reachable within the world's fault budgets was
+    judged, or an equivalent one; if not, only some states were. The same world gives the same result, except for the
+    time, and for how much was explored if a limit of seconds ends the exploration.
 
     Args:
         reduce: False to explore all interleavings, including equivalent ones, in order to test the reduction.
-        until: stop when this returns true.
-        progress: called every few hundred states.
+        until: stops the exploration by returning true.
+        progress: called every few hundred states, to report progress.
     """
     clock = clock or SystemClock()
     started_s = clock.elapsed_s()

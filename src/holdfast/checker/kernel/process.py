@@ -1,12 +1,12 @@
 """Run a process as a plain function of the shipped code that can be suspended before any call.
 
 A process is rerun from its start each time: calls that it made before get their recorded replies, and the first new
-call raises `Stopped`. That is not an `Exception`: no handler of the code under test catches it, and every further call
-raises it again. So a process is described completely by the replies that it got. `process_tree` stores the tree of all
-histories of a process, and computes each place in it once.
+call raises `Stopped`. `Stopped` is not an `Exception`, so no handler of the code under test catches it, and every
+further call raises it again. So the replies that a process got describe its state completely. `process_tree` stores the
+tree of all histories of a process, and computes each place in the tree once.
 
-The code must be a function of its replies: no clock, no random numbers, no threads, no iteration order of sets. A
-process that makes other calls after the same replies raises `NondeterminismError`.
+The code must be a function of its replies: no clock, no random numbers, no threads, no iteration order of sets. If a
+process makes other calls after the same replies, `NondeterminismError` is raised.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Actor", "NondeterminismError", "Past", "Port", "Remembers", "Stopped
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A call that a process made, and its reply; `mark` is equal for equal calls with equal replies."""
+    """A call that a process made, and the reply; `mark` is equal for equal calls with equal replies."""
 
     call: Call
     reply: Reply
@@ -30,18 +30,18 @@ class Past:
 
 
 Remembers = Callable[[Call, Sequence[Past]], Hashable | None]
-"""Selects, from a process's next call and its past, everything in the past that can still matter.
+"""A function that takes a process's next call and its past, and returns the part of the past that can still matter.
 
-Equal results mean that the process behaves the same from here on. None means that everything matters.
+Equal results mean that the process behaves in the same way from here on. None means that everything matters.
 """
 
 
 class Stopped(BaseException):
-    """Suspends a process. Not an `Exception`: no code of the process may continue."""
+    """Raised to suspend a process. It is not an `Exception`, because no handler in the process may catch it."""
 
 
 class NondeterminismError(AssertionError):
-    """A process behaved differently after the same replies: look for clocks, random numbers, threads, and sets."""
+    """Raised if a process behaves differently after the same replies: look for clocks, randomness, threads, sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Port:
         self._stopped = False
 
     def call(self, call: Call) -> object:
-        """Make a call: return its value, or raise its error."""
+        """Make a call: return the value of its reply, or raise the error."""
         if self._stopped:
             raise Stopped
         reply = self._answer(self._calls, call)

@@ -1,7 +1,10 @@
 """Build the trees of histories of a world's processes, on demand.
 
-If the world says which part of its past a process still needs (`World.remembers`), histories that are equal in that
-part are merged into one place. The merging is checked, too: each merged history that is run must make the same calls.
+A history of one process is the calls that it made, and the replies that it got. A *place* is a node of the tree: what
+the process is about to do after one such history.
+
+If the world says which part of the past a process still needs (`World.remembers`), histories that are equal in that
+part are merged into one place. The merging is checked: each merged history that is run must make the same calls.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ class Place:
         future: the numbers, as bits, of the footprints of all calls that are known to be possible from here on,
             including this one.
         failure: the unexpected exception that ended the process; empty if none did.
-        also_from: places of other histories that lead here, because what distinguishes them is forgotten.
+        also_from: places of other histories that lead here too, because the process no longer needs what distinguishes
+            them.
     """
 
     number: int
@@ -46,7 +50,7 @@ class Place:
 
     @property
     def identity(self) -> Hashable:
-        """Return a key that is equal for equal calls."""
+        """Return a key for `call`; equal calls have equal keys."""
         if self._identity is None:
             self._identity = canonical(self.call)
         return self._identity
@@ -56,7 +60,7 @@ class Processes:
     """The trees of histories of all actors of a world.
 
     Args:
-        observed: whether properties look at something that a call may change.
+        observed: says whether a property looks at something that a call may change.
         remembers: see `World.remembers`.
     """
 
@@ -91,7 +95,7 @@ class Processes:
         return self._starts[actor]
 
     def after(self, actor: int, place: Place, number: int, states: Mapping[str, object]) -> Place:
-        """Return the place of an actor after the reply with that number.
+        """Return the place that an actor reaches from `place` if it gets the reply with this number.
 
         Args:
             states: the states of the resources after the call. If the place is not known yet, the actor runs on as if
@@ -114,7 +118,7 @@ class Processes:
                 there = known[index]
                 if there.call != call:
                     raise NondeterminismError(f"{self.actors[actor].name} called {call}, before: {there.call}")
-                # `known[i]` is the place before call i, so its reply is that of the place after it.
+                # `known[i]` is the place before call i, and the reply to call i is stored in the place after the call.
                 return known[index + 1].reply if index + 1 < len(known) else reply
             if index >= _CALLS_LIMIT:
                 first.append(self._end(at, last, f"more than {_CALLS_LIMIT} calls: a wait is unbounded"))
@@ -149,7 +153,7 @@ class Processes:
         return first[0]
 
     def _solo(self, world: dict[str, object], call: Call, actor: str) -> Reply | None:
-        """Return the reply if no other actor moves and no fault happens; None if the call blocks."""
+        """Return the reply to a call if no other actor moves and no fault happens; None if the call blocks."""
         ways = self._resources[call.resource].alternatives(world[call.resource], call, actor)
         if not ways or ways[0].fault is not None:
             return None
@@ -197,7 +201,7 @@ class Processes:
         return place
 
     def _announce(self, place: Place, future: int) -> None:
-        """Add calls that may follow to `future` in this place and in every place that leads here."""
+        """Add footprints to the `future` of this place and of every place that leads to it."""
         up = [place]
         while up:
             one = up.pop()
@@ -208,7 +212,10 @@ class Processes:
                     up.append(one.parent)
 
     def _memory(self, parent: Place | None, reply: Reply | None, call: Call) -> Hashable | None:
-        """Return a key, equal for places before the same call whose histories differ only in forgotten parts."""
+        """Return a key by which places are merged; None if they must not be.
+
+        Two places have equal keys if their calls are equal and their histories differ only in forgotten parts.
+        """
         if parent is None or reply is None or self._remembers is None:
             return None
         path = self._path(parent)
@@ -226,7 +233,10 @@ class Processes:
         return (path[0].number, canonical(call), remembered)  # a key per process: other processes create other tokens
 
     def _end(self, parent: Place | None, reply: Reply | None, failure: str) -> Place:
-        """Return the end of a process. Its replies no longer matter: all ends with the same failure are one place."""
+        """Return the place at a process's end.
+
+        Replies no longer matter there, so all ends with the same failure are one place.
+        """
         end = self._ends.get(failure) or self._ends.setdefault(failure, self._place(None, None, None, failure))
         if parent is not None and reply is not None:
             parent.next[self.reply_number(reply)] = end

@@ -1,4 +1,4 @@
-"""Replay a history from its choices: compute its states, its steps, and what is broken at its end."""
+"""Replay a history from the scheduler's choices: compute its states, its steps, and what is broken at its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Replay:
     """A replayed history.
 
     Attributes:
-        space: the space to which the numbers in `states` refer.
+        space: the state space that explains the numbers in `states`.
         states: the states from the initial one on; one more than `steps`.
         broken: the properties that the last step violates and, if no actor can take another step, those that do not
             hold at the end; each as (name of the property, explanation).
@@ -41,7 +41,7 @@ def replay(world: World, choices: Iterable[Choice], *, lenient: bool = False) ->
     Guarantee: the same choices give the same history; if the code under test has changed, the same history or an error.
 
     Args:
-        lenient: skip choices that cannot be taken.
+        lenient: whether to skip choices that cannot be taken, instead of raising an error.
 
     Raises:
         InvalidRequestError: a choice cannot be taken: the history belongs to another world or to other code.

@@ -1,10 +1,11 @@
-"""Shrink counterexamples: the same property still breaks, in a history that is easier to tell.
+"""Shrink counterexamples: find a history that breaks the same property and is easier to tell.
 
 A history is easier than another one if it has fewer actors; then fewer faults; then fewer runs, that is, switches from
 one actor to another; then fewer steps; then actors that come earlier in the world. Changes are tried until none makes
 the history easier: leave an actor out, or let another one play its part; remove a fault; let an actor stop earlier; let
-an actor continue before the others; leave out steps. A change that still breaks the property is kept. A changed history
-is only a proposal: choices that cannot be taken are skipped, and the history that results is the one that counts.
+an actor continue before the others; leave out steps. A change is kept if the property still breaks. A changed list of
+choices is only a *proposal*: choices that cannot be taken are skipped, and the history that results is the one that is
+compared.
 
 Source: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", section 3 (halves, then quarters,
 down to single steps).
@@ -65,10 +66,10 @@ class _Shrinker:
         return True
 
     def follow(self, proposal: _Choices) -> _History | None:
-        """Return the history that a proposal leads to, up to the step that breaks the property, or None.
+        """Return the history that a proposal leads to, up to the step that breaks the property; None if none breaks it.
 
-        If the property is judged at the end, the history continues after the proposal without faults, and the actor
-        that moved last moves first.
+        If the property is judged at the end of histories, actors go on without faults after the proposal, first the
+        actor that moved last.
         """
         space, state = self._space, self._space.initial()
         steps: list[Step] = []
@@ -130,7 +131,7 @@ def _change_parts(everybody: tuple[str, ...], choices: _Choices) -> Iterator[_Ch
 
 
 def _go_well(choices: _Choices) -> Iterator[_Choices]:
-    """For each choice with a label, such as a fault, take the ordinary way instead, or leave the choice out."""
+    """For each choice that is not ordinary, such as a fault, take the ordinary way instead, or leave it out."""
     for at, choice in enumerate(choices):
         if choice.label:
             if choice.label != DIES:
@@ -194,8 +195,8 @@ def shrink(
     unless `until` ended the search.
 
     Args:
-        replays: the maximum number of changes to try; each costs one replay.
-        until: try no more changes when this returns true; called before each change.
+        replays: the maximum number of changes to try; to try a change costs one replay.
+        until: called before each change; stops the search by returning true.
 
     Raises:
         InvalidRequestError: the counterexample does not break its property in this world.

@@ -1,7 +1,8 @@
 """Number the states of a world, and compute the steps between them.
 
-A state is a tuple of small numbers: one for each resource's state, one for each actor's place, and what is left of each
-fault budget. A step is an actor's next call, in one of the ways in which it can end, or that actor's death.
+A *state* is a tuple of small numbers: one for each resource's state, one for each actor's place (what it will do next:
+see `process_tree`), and what is left of each fault budget. A *step* is an actor's next call, in one of the ways in
+which it can end, or that actor's death.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ class Step:
 
     @property
     def fault(self) -> Fault | None:
-        """Return the fault of the step; None if it has none."""
+        """Return the fault that happens in the step; None for none."""
         return Fault.CRASH if self.alternative is None else self.alternative.fault
 
 
 @dataclass(slots=True)
 class _Outcome:
-    """An alternative of a call in a state of its resource, with its numbers."""
+    """One way in which a call can end in a state of its resource; reply and new state are given as numbers."""
 
     alternative: Alternative
     state: int
@@ -56,7 +57,7 @@ class _Outcome:
 
 
 class StateSpace:
-    """Everything that is known about a world so far: states, places, steps. It grows while the world is explored."""
+    """Everything that is known about a world so far: states, places and steps. It grows while the world is explored."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -89,7 +90,7 @@ class StateSpace:
         return View({name: self._numbered[i].values[state[i]] for i, name in enumerate(self.names)})
 
     def resource_keys(self, state: State) -> tuple[Hashable, ...]:
-        """Return a key that is equal for equal states of all resources, even in another state space."""
+        """Return keys for the states of all resources; equal states have equal keys, even in another state space."""
         return tuple(self._resources[i].key(self._numbered[i].values[state[i]]) for i in range(len(self.names)))
 
     def place(self, state: State, actor: int) -> Place:
@@ -189,7 +190,7 @@ class StateSpace:
         return found
 
     def judge_end(self, state: State) -> tuple[tuple[str, str], ...]:
-        """Return what does not hold in a state in which no actor moves any more: see `is_over`."""
+        """Return what does not hold in a final state (see `is_over`), as (name of the property, words)."""
         key = state[: self._first_place]
         found = self._judged_ends.get(key)
         if found is None:
@@ -200,7 +201,7 @@ class StateSpace:
 
     # --- reduction ----------------------------------------------------------------------------------------------------
     def group(self, state: State) -> int:
-        """Return the smallest set of actors, as bits, that may move first.
+        """Return the smallest set of actors, as bits, that may move before all others.
 
         Their next calls commute with everything that the others are known to be able to do from here on, and at least
         one of them can move without a fault. The result is 0 if only the set of all actors qualifies.
@@ -215,7 +216,7 @@ class StateSpace:
         return 0 if best == alive else best
 
     def is_group(self, state: State, actors: int) -> bool:
-        """Check whether these actors may move first, given what is known by now."""
+        """Check whether these actors may move before all others, given what is known by now."""
         near, _alive = self._near(state)
         return _closed(near, actors) == actors
 
@@ -227,7 +228,7 @@ class StateSpace:
         return not self.processes.conflicts[here.footprint] >> there.footprint & 1
 
     def is_let_go_on(self, state: State, actor: int, *, dead: int) -> bool:
-        """Check whether the next call of an actor can end in other ways once another actor is dead."""
+        """Check whether the next call of `actor` can end in other ways once the actor `dead` has died."""
         place = self.place(state, actor)
         assert place.call is not None
         resource = self._index[place.call.resource]
@@ -240,7 +241,7 @@ class StateSpace:
         return ways[0] != ways[1]
 
     def _near(self, state: State) -> tuple[list[int], int]:
-        """Return, for each actor, which others may conflict with its next call; and which actors have not ended."""
+        """Return, for each actor, those that may conflict with its next call; and the actors that have not ended."""
         places, conflicts = self.processes.places, self.processes.conflicts
         here = [places[state[self._first_place + actor]] for actor in range(len(self.world.actors))]
         alive = sum(1 << actor for actor, place in enumerate(here) if place.call is not None)
@@ -259,9 +260,9 @@ class StateSpace:
         return near, alive
 
     def _waits_for(self, state: State, place: Place) -> tuple[int, bool]:
-        """Return the actor whose death would unblock the one at `place`, or -1, and whether nothing else can do so.
+        """Return the actor whose death would unblock an actor at `place` (-1 if none), and whether nothing else can.
 
-        If nothing else can, the blocked actor does nothing before the other actor has made its next call.
+        If nothing else can, the blocked actor cannot move before the other actor's next step.
         """
         if place.call is None:
             return -1, False
@@ -276,7 +277,7 @@ class StateSpace:
         return alive and self.world.actors[actor].mortal and self._left(state, Fault.CRASH) > 0
 
     def _can_go_on(self, state: State, actors: int) -> bool:
-        """Check whether one of these actors can move without a fault, as others may use up the fault budget first."""
+        """Check whether one of these actors can move without a fault; other actors may use up the fault budget."""
         return any(
             step.fault is None
             for actor in range(len(self.world.actors))

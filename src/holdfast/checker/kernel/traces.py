@@ -6,12 +6,12 @@ even a reduced one.
 
 Sleep sets select one path of each trace, which is counted: when an actor's steps from a state have been counted, the
 actor sleeps on the paths that begin with the other actors' steps, until a step does not commute with its call. A path
-on which a sleeping actor moves was counted before, with neighbors swapped. So paths are counted by state and set of
-sleeping actors.
+on which a sleeping actor moves was counted before, with neighbors swapped. So the search keeps one count for each pair
+of a state and a set of sleeping actors.
 
 A dead actor cannot be cut off, presumed dead, or answered. Where the reduction moves a death forward, a history in
 which the actor is cut off or answered, and dies before anyone notices, is not counted in addition to the history in
-which it just dies. So the count is up to a tenth too low.
+which it just dies. So the count may be too low, by up to a tenth where this was measured.
 
 Sources: Mazurkiewicz, "Trace theory", LNCS 255, 1987; Godefroid, "Partial-Order Methods for the Verification of
 Concurrent Systems", LNCS 1032, 1996, chapter 5 (sleep sets: at most one path of each trace; with persistent sets, which
@@ -30,7 +30,7 @@ __all__ = ["Graph", "dying"]
 
 
 class Graph:
-    """Steps between numbered states, as an exploration finds them. The graph has no cycles."""
+    """The steps between numbered states that an exploration found. The graph has no cycles."""
 
     def __init__(self) -> None:
         self._targets: list[array[int]] = []
@@ -55,7 +55,7 @@ class Graph:
         self._ends[number] = is_end
 
     def count_histories(self, space: StateSpace, states: Sequence[State]) -> int:
-        """Count the traces that lead from state 0 to an end."""
+        """Count the traces that lead from the initial state, number 0, to an end."""
         incoming = array("q", bytes(8 * len(states)))
         for targets in self._targets:
             for target in targets:
@@ -79,7 +79,7 @@ class Graph:
     def _pass_on(
         self, number: int, here: Mapping[int, int], ways: Sequence[dict[int, int]], space: StateSpace, state: State
     ) -> None:
-        """Add a state's number of paths to those of its targets. An actor's calls and its death sleep separately."""
+        """Add a state's counts to those of its targets. An actor's calls and its death sleep separately."""
         actors = len(space.world.actors)
         steps = []
         for mover, those in groupby(zip(self._movers[number], self._targets[number], strict=True), _first):
@@ -102,10 +102,10 @@ def dying(actor: int) -> int:
 
 
 def _sleep_on(space: StateSpace, state: State, mover: int) -> int:
-    """Return what keeps sleeping after a step, as bits: first the calls of the actors, then their deaths.
+    """Return what keeps sleeping if `mover` takes a step, as bits: first the calls of the actors, then their deaths.
 
-    A death has the footprint of the call before which it happens, but may allow other actors more than this footprint
-    shows.
+    A death has the footprint of the call before which it happens, but it may also unblock other actors, which the
+    footprint does not show.
     """
     dies = mover < 0
     actor = ~mover if dies else mover

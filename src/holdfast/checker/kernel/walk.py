@@ -2,9 +2,10 @@
 
 Two things are drawn for a whole history before it starts, so that histories differ more than their steps do:
 
-- *The schedule*: either any actor may move at each step, or actors have priorities, and at a few points the actor that
-  moves gets the lowest priority. A few points are enough to find most concurrency bugs, with a known probability.
-- *The weather*: which faults may happen, and how often. A history with all faults all the time makes no progress; one
+- *The schedule*: either any actor may move at each step, or actors have priorities. In the second case, the actor that
+moves gets the lowest priority at a few random points: a few are enough to find most concurrency bugs, with a known
+probability. - *The weather*: which faults may happen, and how often. A history with all faults all the time makes no
+progress; one
   with only crashes gets far.
 
 Sources: Burckhardt et al., "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", section 2
@@ -26,7 +27,7 @@ from holdfast.runtime import Clock, SeededRandom, SystemClock
 __all__ = ["Walks", "draw_history", "walk"]
 
 _PLACES_LIMIT = 60_000
-"""Number of places after which everything learned about the world is dropped; they take about 150 MB."""
+"""Number of places after which everything learned about the world is dropped; so many take about 150 MB."""
 
 _ANYBODY = 1 / 3
 _CHANGES = (1, 2, 3, 5)
@@ -65,7 +66,7 @@ class Walks:
 
 
 class _Schedule:
-    """Orders the actors by priority."""
+    """The order in which actors may move."""
 
     def __init__(self, chance: SeededRandom, actors: int) -> None:
         self._chance = chance
@@ -83,13 +84,13 @@ class _Schedule:
         return self._order
 
     def went(self, actor: int, step: int) -> None:
-        """Note that an actor took step number `step` of the history."""
+        """Learn that an actor took step number `step` of the history, after which priorities may change."""
         if step in self._changes:
             self._order = [*(one for one in self._order if one != actor), actor]
 
 
 class _Walker:
-    """Draws one history. What `space` has learned about the world saves time, but does not change the history."""
+    """A random history that is being drawn. What `space` has learned saves time, but does not change the history."""
 
     def __init__(self, space: StateSpace, seed: int) -> None:
         self.space = space
@@ -205,8 +206,8 @@ def walk(
         first: number of the first history.
         budget: limits the seconds and the histories in total, and the steps of each history. A limit of seconds or of
             histories, or `until`, is required.
-        until: stop when this returns true; called after each history.
-        progress: called after each history.
+        until: called after each history; stops the walk by returning true.
+        progress: called after each history, to report progress.
     """
     clock = clock or SystemClock()
     started_s = clock.elapsed_s()
@@ -221,7 +222,7 @@ def walk(
 
 
 def draw_history(world: World, seed: int, *, depth: int | None = None) -> tuple[Choice, ...]:
-    """Return the choices of the history that is drawn from one seed, such as that in `Counterexample.seed`."""
+    """Draw the history of one seed, such as `Counterexample.seed`, and return its choices."""
     walker = _Walker(StateSpace(world), seed)
     while (depth is None or len(walker.steps) < depth) and (walker.go_on() or walker.go_wrong()):
         continue

@@ -40,7 +40,8 @@ class Property:
         meaning: the condition, in one sentence.
         step: given the views before and after a step and the actor's name, returns what the step broke, in words, or
             None.
-        end: returns the same for a state in which no actor moves any more without a fault.
+        end: given the view of a state in which no actor moves any more without a fault, returns what does not hold, in
+            words, or None.
     """
 
     name: str
@@ -52,7 +53,7 @@ class Property:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Everything that is explored.
+    """A world: everything that an exploration needs to know.
 
     Attributes:
         name: for reports, and for counterexamples, which are replayed in the world of this name.
@@ -60,8 +61,9 @@ class World:
         budgets: how often each fault may happen; a fault that is not listed never does.
         observed: says whether a property looks at something that a call may change. Steps with such calls are never
             reordered.
-        remembers: returns the part of its past that a process still needs, given its next call; None stands for all of
-            it. Histories that are equal in this part are merged. Without `remembers` no history is merged.
+        remembers: given a process's past and its next call, returns the part of the past that the process still needs,
+            or None if it needs all of it. Histories that are equal in this part are merged. Without `remembers`, no
+            histories are merged.
     """
 
     name: str

@@ -1,4 +1,7 @@
-"""Define what a domain supplies to tell its histories: words for its calls, and for its state."""
+"""Define the words for calls and states that are needed to tell a history.
+
+This package knows no domain; a domain, such as committers, supplies the words as a `Narrator`.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +19,18 @@ class Weight(enum.IntEnum):
     """How much a call matters in a story."""
 
     READ = 0
-    """Changes nothing: only counted."""
+    """The call changes nothing; a story only counts it."""
     SMALL = 1
-    """Bookkeeping: told if a run of calls has nothing more important."""
+    """Bookkeeping; a story tells the call if the calls around it are not more important."""
     WORK = 2
-    """Always told."""
+    """A story always tells the call."""
     TURN = 3
-    """Changes what others see: told at its position."""
+    """The call changes what others see; a story tells it at its position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One call of a history, or a death before it.
+    """One call of a history, or the death of an actor before the call.
 
     Attributes:
         number: number of the call in the history, from 1.
@@ -43,7 +46,7 @@ class Event:
 
     @property
     def fault(self) -> Fault | None:
-        """Return the fault; None if the call has none."""
+        """Return the fault of the call; None if it has none."""
         return Fault.CRASH if self.alternative is None else self.alternative.fault
 
     @property
@@ -65,9 +68,10 @@ class Act:
 
     Attributes:
         verb: present tense, third person.
-        things: what the call acts on; the things of equal acts in a run are listed together.
-        plural: plural noun for the things; if given, more than two things are counted instead of listed.
-        tail: the rest, including the leading space or comma.
+        things: the objects of the verb; if an actor's consecutive acts differ only in their things, these are listed
+            together.
+        plural: a plural noun for the things; if it is given, more than two things are counted instead of listed.
+        tail: the rest of the sentence, including the leading space or comma.
     """
 
     verb: str
@@ -82,9 +86,9 @@ class Thing:
     """Something that exists after a call.
 
     Attributes:
-        group: name of a group of things that are shown together, such as ``visible files``.
+        group: name of the group of things with which it is shown, such as ``visible files``.
         name: name of the thing, unique in its group.
-        text: what the thing is or contains.
+        text: what the thing is, or what it contains.
     """
 
     group: str
@@ -94,12 +98,12 @@ class Thing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Narrator:
-    """The words of a domain.
+    """The words of one domain.
 
     Attributes:
         act: puts a call into words; for a death, the call that is not made.
-        fault: describes a fault, as a continuation of the words of the act: ``, but the reply is lost``. Never called
-            for a death.
+        fault: describes the fault of a call, to be appended to the words of the act: ``, but the reply is lost``. Never
+            called for a death.
         holds: describes the state in a few short lines, by title. The titles are always the same.
         things: lists everything that exists.
     """

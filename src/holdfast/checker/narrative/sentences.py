@@ -1,7 +1,8 @@
 """Turn calls into sentences: decide which calls are told together, and how.
 
-Consecutive calls of one actor become one sentence, which tells what matters and counts the rest. If there are still too
-many sentences, the least interesting neighbors are joined, but never at the end, which is the point of a story.
+Consecutive calls of one actor become one sentence, which tells the calls that matter and counts the others. If there
+are still too many sentences, the least interesting neighbors are joined, but never those at the end, which are the
+point of the story. A *passage* is the calls that one sentence tells.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ SENTENCES = 15
 """The maximum number of sentences of a story: nobody reads more."""
 
 _END = 3
-"""Number of sentences at the end that are never joined."""
+"""Number of sentences at the end of a story that are never joined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A call and its words."""
+    """A call, and the words for it."""
 
     event: Event
     act: Act
 
     @property
     def weight(self) -> Weight:
-        """Return how much the call matters; a fault always does."""
+        """Return how much the call matters; a call with a fault always matters."""
         return self.act.weight if self.event.fault is None else Weight.TURN
 
 
@@ -102,7 +103,7 @@ def tell_passage(passage: Passage, narrator: Narrator) -> str:
 
 
 def _parts(passage: Passage) -> list[Passage]:
-    """Divide a passage by actor; in the order of its calls if one of them is a turn."""
+    """Divide a passage into parts by one actor each; keep the order of calls if one of them is a `Weight.TURN`."""
     found: list[Passage] = []
     ordered = any(moment.weight is Weight.TURN for moment in passage)
     for moment in passage:
@@ -115,7 +116,7 @@ def _parts(passage: Passage) -> list[Passage]:
 
 
 def _predicate(part: Passage, narrator: Narrator) -> str:
-    """Say what one actor does, with each fault after the call that it hits."""
+    """Say what one actor does, and put each fault after the call that it hits."""
     clauses: list[str] = []
     calm: Passage = []
     for moment in part:
@@ -140,7 +141,7 @@ def words_of(moment: Moment, narrator: Narrator) -> str:
 
 
 def _calm(part: Passage) -> str:
-    """Say what an actor does without faults: what matters, and the number of other calls."""
+    """Say what an actor does if no fault happens: the calls that matter, and the number of the others."""
     weight = min(Weight.WORK, max(moment.weight for moment in part))
     if weight is Weight.READ:
         return f"reads ({len(part)} call{'s' if len(part) > 1 else ''})"
@@ -154,7 +155,7 @@ def _calm(part: Passage) -> str:
 
 
 def _act(acts: Sequence[Act]) -> str:
-    """Join acts that differ only in their things."""
+    """Put acts that differ only in their things into one phrase."""
     first = acts[0]
     things = [thing for act in acts for thing in act.things]
     distinct = list(dict.fromkeys(things))

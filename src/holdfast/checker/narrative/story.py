@@ -1,4 +1,4 @@
-"""Tell a counterexample as numbered sentences: who does what, what goes wrong, the state after it, and what broke.
+"""Tell a counterexample as numbered sentences: who does what, what goes wrong, the state afterwards, and what broke.
 
 The code here knows no domain: a `Narrator` supplies the words. A history of a hundred calls becomes fifteen sentences;
 the story's document contains every call.
@@ -30,10 +30,10 @@ _FORMAT = "holdfast-story/1"
 # --- stories ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldCall:
-    """One call in full.
+    """One call, with all details.
 
     Attributes:
-        arguments, reply: JSON values; bytes are represented by their number and how they begin.
+        arguments, reply: JSON values; bytes are represented by their number and the first of them.
         words: the call in words.
         things: everything that exists after the call.
     """
@@ -52,11 +52,11 @@ class ToldCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
-    """One sentence.
+    """One sentence of a story.
 
     Attributes:
-        holds: the state after the sentence, as texts by title.
-        changes: the titles whose text differs from the sentence before.
+        holds: the state after the sentence, as short texts by title.
+        changes: the titles whose text has changed since the sentence before.
         faults: the faults that the sentence tells; more than one only if the story would be too long otherwise.
     """
 
@@ -74,7 +74,7 @@ class Story:
     """A counterexample as a story.
 
     Attributes:
-        title: says which property breaks in which world.
+        title: a sentence that says which property breaks in which world.
         summary: summary of the world.
         property_name, property_title, meaning: name, title and meaning of the property that breaks.
         actors: all actors of the world, in order.
@@ -103,7 +103,7 @@ class Story:
         """Return the story as lines of plain text.
 
         Args:
-            details: also show every call in full.
+            details: whether to show every call in full, in addition.
             width: maximum number of characters of a line.
         """
         found = _wrap(self.title, "", width)
@@ -121,9 +121,10 @@ class Story:
         return found
 
     def document(self) -> dict[str, object]:
-        """Return the story as a JSON value, with every call in full.
+        """Return the story as a JSON value, with every call and all details.
 
-        Guarantee: equal stories have equal documents, in the same order; at most 100 bytes of a file are shown.
+        Guarantee: equal stories have equal documents, with fields in the same order; at most 100 bytes of a file are
+        shown.
         """
         numbers: dict[Thing, int] = {}
 

@@ -38,6 +38,6 @@ def page(story: Story) -> str:
 
 
 def _embedded(story: Story) -> str:
-    """Encode the document as JSON in which an HTML parser finds no end of a script."""
+    """Encode the story's document as JSON in which an HTML parser cannot find the end of a script."""
     text = json.dumps(story.document(), separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

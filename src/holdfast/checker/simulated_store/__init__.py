@@ -1,5 +1,5 @@
-"""Simulate a store with the reference store's own code, over states that the exploration can return to.
+"""Simulate a store with the code of the reference store, `MemoryStore`, on states to which exploration can return.
 
-`resource` is the world's side of the store, and `handle` the side of a process. A dead process makes no calls, so its
-handle is dead, too.
+`resource` is the store itself, as the world sees it; `handle` is the store as a process sees it. A dead process makes
+no calls, so its handle does nothing either.
 """

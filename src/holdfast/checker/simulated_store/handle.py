@@ -1,4 +1,7 @@
-"""Give a process its handle on a simulated store: the world may switch actors at every call."""
+"""Give a process its handle on a simulated store.
+
+At each call, the world may let other actors move first.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,10 @@ class SimulatedStore:
     """A process's handle on a `StoreResource`.
 
     Args:
-        blur: maps the key and the bytes of a put to the stored bytes, to leave out data that depend on a process's
-            history and that nobody reads, so that fewer states differ.
-        piecemeal: whether a listing takes two steps, as on a file system: it may show one of the changes between these
-            steps without another. A listing that does not fit on one page takes one step.
+        blur: takes the key and the bytes of a put, and returns the bytes to store. It leaves out data that depend on
+            the process's history and that nobody reads, so that fewer states differ.
+        piecemeal: whether a listing takes two steps, as on a file system, so that it may show one of the changes
+            between these steps without another. A listing that does not fit on one page takes one step.
     """
 
     def __init__(
@@ -87,7 +90,7 @@ class SimulatedStore:
             self._call("delete_many", tuple(keys))
 
     def close(self) -> None:
-        """Do nothing: there is nothing to release."""
+        """Do nothing: the handle has nothing to release."""
 
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
         return cast("str", self._call("create_upload", key, _frozen(metadata), self._port.token()))
@@ -122,7 +125,7 @@ class SimulatedStore:
 
 
 class _Metadata(dict[str, str]):
-    """The metadata in a call. They never change, so they can be hashed."""
+    """The metadata in a call. They never change, so they have a hash."""
 
     def __hash__(self) -> int:  # type: ignore[override]  # dicts are not hashable; this one is a value
         return hash(tuple(sorted(self.items())))

@@ -36,7 +36,7 @@ _REMOVALS = frozenset({"delete", "delete_many", "abort_upload"})
 
 @dataclass(slots=True)
 class _CallersIds:
-    """Gives the store the id that its current caller supplies, so that its ids depend on nothing else."""
+    """Ids for the store that come from the current caller, so that they depend on nothing but the caller."""
 
     next_token: str = ""
 
@@ -52,22 +52,22 @@ class NotedImage(MemoryImage):
 
 
 class Notes(Protocol):
-    """Notes about what the store itself forgets. Processes see them only through the call ``notes``."""
+    """Facts that the store itself forgets. Processes can read these notes only by making the call ``notes``."""
 
     def first(self, image: MemoryImage) -> Hashable:
         """Return the notes at the start of a history."""
         ...
 
     def after(self, notes: Hashable, call: Call, image: MemoryImage) -> Hashable:
-        """Return the notes updated for a call; `image` is the state of the store after it."""
+        """Return the notes after a call; `image` is the state of the store after this call."""
         ...
 
     def told(self, notes: Hashable, what: Hashable) -> Hashable:
-        """Return the notes after a `Stroke` has made the call ``note``."""
+        """Return the notes after a `Stroke` has made the call ``note`` to add something to them."""
         ...
 
     def shown(self, notes: Hashable) -> Hashable:
-        """Return the answer to the call ``notes``, from which an actor learns when its read began."""
+        """Return the answer to the call ``notes``, with which a reading actor notes where in the log its read began."""
         ...
 
 
@@ -86,7 +86,7 @@ class StoreResource:
         name: name of the resource.
         time_of: returns the time at which an actor acts, seconds since the epoch: objects that the actor writes get
             this time. Time stands still within a history.
-        notes: keeps notes about the store; None for no notes.
+        notes: records facts that the store itself forgets (see `Notes`); None to record none.
         options: options of `MemoryStore`.
     """
 
@@ -115,7 +115,7 @@ class StoreResource:
         self._initial = image if self._notes is None else _noted(image, self._notes.first(image))
 
     def teach(self, name: str, stroke: Stroke) -> None:
-        """Define what the call ``stroke`` with that name does."""
+        """Define what the call ``stroke`` with this name does."""
         self._strokes[name] = stroke
 
     def key(self, state: object) -> Hashable:
@@ -153,7 +153,7 @@ class StoreResource:
         if call.operation in _FAULTLESS:
             return ways
         silence = Reply(error=OutcomeUnknownError("the store did not answer: read before retrying", key=_key(call)))
-        # Removals commute (`Access.removes`), so the second of two must be able to end like the first one.
+        # Removals commute (`Access.removes`), so the second of two removals must be able to end like the first one.
         if after is not state or call.operation in _REMOVALS:
             ways.append(Alternative(state=after, reply=silence, label="reply lost", fault=Fault.LOST_REPLY))
         if call.operation not in _READS:  # the caller cannot distinguish it from a lost reply
@@ -199,7 +199,7 @@ class StoreResource:
         return Reply(value), after
 
     def _torn(self, state: object, call: Call, reply: Reply) -> list[Alternative]:
-        """Return the possible results of a listing that began earlier: it shows each change since then, or does not."""
+        """Return the possible results of a listing that began earlier: it shows any part of the changes since then."""
         begun, now = cast("ObjectPage", call.args[-1]), cast("ObjectPage", reply.value)
         old, new = ({one.key: one for one in page.objects} for page in (begun, now))
         changed = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
@@ -294,9 +294,9 @@ class StoreResource:
         return frozenset({Access(objects, key, writes=writes), *self._clash(key)})
 
     def _clash(self, key: str) -> Footprint:
-        """Return the accesses of the check that no file is above `key` and no directory at it, on a store with rename.
+        """Return what a store with rename accesses to check that no file is above `key`, and no directory at it.
 
-        A directory may consist of pending uploads only.
+        A directory may exist only because of pending uploads below it.
         """
         if not self.capabilities.rename:
             return frozenset()
@@ -307,7 +307,11 @@ class StoreResource:
 
 
 def _choices(changed: list[str]) -> list[list[str]]:
-    """Return the sets of changes that a listing may have missed: any set if there are few; else none, all, or one."""
+    """Return the sets of changes that a listing may have missed.
+
+    If there are only a few changes, these are all sets; if there are many, the empty set, the set of all changes, and
+    each single change.
+    """
     if len(changed) > _TORN_LIMIT:
         return [[], changed, *([key] for key in changed)]
     return [[key for at, key in enumerate(changed) if some >> at & 1] for some in range(1 << len(changed))]

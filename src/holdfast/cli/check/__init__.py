@@ -1,1 +1,4 @@
-"""Define the command ``holdfast check``: its options, the run, its report and its files. Start at `command`."""
+"""Define the command ``holdfast check``: its options, the run, its report and its files.
+
+Start reading at `command`.
+"""

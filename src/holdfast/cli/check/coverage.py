@@ -1,4 +1,4 @@
-"""Measure which code of ``commit/`` and ``versioned_log/`` a check ran: the check proves nothing about the rest."""
+"""Measure which code of ``commit/`` and ``versioned_log/`` a check ran; the check proves nothing about other code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PACKAGES = ("holdfast.commit", "holdfast.versioned_log")
 
 @dataclass(slots=True)
 class Ran:
-    """The code that ran so far.
+    """Which code has run so far.
 
     Attributes:
         functions: all functions of the packages, each with the lines that did not run.
@@ -49,7 +49,7 @@ class Ran:
 
 
 def nothing_ran() -> Ran:
-    """Return the coverage before the first scene."""
+    """Return the coverage at the start, before the first scene."""
     return Ran([replace(one, missed=one.lines) for one in _coverage().functions()], {})
 
 
@@ -80,7 +80,7 @@ def _ran(one: Covered) -> int:
 
 
 def show_ran(ran: Ran, out: Output, *, lines: bool) -> None:
-    """Show how much code ran, and with `lines` the lines of each function that no history ran."""
+    """Show how much code ran; if `lines` is set, also show the lines of each function that no history ran."""
     entered = ran.entered
     total, there = sum(len(one.lines) for one in entered), sum(map(_ran, entered))
     modules = {one.module for one in entered}
@@ -99,7 +99,7 @@ def _file(one: Covered) -> str:
 
 
 def _spans(one: Covered) -> str:
-    """Format the missed lines; consecutive statements as ``first-last``."""
+    """Format the numbers of the missed lines, those of consecutive statements as ``first-last``."""
     spans: list[list[int]] = []
     follows = False
     for line in one.lines:

@@ -1,4 +1,4 @@
-"""Write the files of ``holdfast check``; test, before the search, that they can be written."""
+"""Write the files of ``holdfast check``; test that they can be written before the search starts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class StoryFiles:
     """The files for a story and its counterexamples, if the user asked for them.
 
     Args:
-        html: a file that must not exist yet, since an existing one may be unrelated.
-        directory: created if missing; a counterexample replaces an existing file of the same name.
+        html: the file for the story; it must not exist yet, since it could be an unrelated file.
+        directory: the directory for counterexamples, created if missing; existing files of the same name are replaced.
 
     Raises:
         InvalidRequestError: the file or the directory cannot be written.
@@ -43,7 +43,7 @@ class StoryFiles:
                 ) from error
 
     def save(self, counterexample: Counterexample) -> Path | None:
-        """Save a counterexample, and return its file."""
+        """Save a counterexample if the user asked for it, and return its file; None if the user did not."""
         if self._directory is None:
             return None
         file = self._directory / f"{counterexample.world.replace('/', '-')}-{counterexample.property}.json"
@@ -51,7 +51,7 @@ class StoryFiles:
         return file
 
     def write_page(self, story: Story) -> Path | None:
-        """Write the story as a page, and return its file."""
+        """Write the story as a page if the user asked for it, and return its file; None if the user did not."""
         if self._html is not None:
             self._write(self._html, page(story))
         return self._html

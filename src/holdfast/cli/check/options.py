@@ -19,7 +19,7 @@ class CheckOptions:
     """The options as the user gave them; None or empty if not given.
 
     Attributes:
-        seconds: time limit of each scene, or of a whole walk.
+        seconds: time limit of each scene, or of the whole walk through random histories.
         states: limit of states in each scene.
         save: directory for counterexamples.
         html: HTML file to write the story to.

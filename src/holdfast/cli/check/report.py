@@ -1,4 +1,4 @@
-"""Show the result of ``holdfast check``: tables and a story for a person, one document for a program."""
+"""Show the result of ``holdfast check``: tables and a story for a person, one JSON document for a program."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _ASTRONOMIC = 10**12
 
 @dataclass(kw_only=True)
 class Outcome:
-    """The result of a run.
+    """The result of one run of ``holdfast check``.
 
     Attributes:
-        told: the violated properties, worst first.
+        told: the violations to report, worst first.
         story: the story of the worst violation.
         ran: the coverage of the code under test.
     """
@@ -134,7 +134,7 @@ def _summary(outcome: Outcome) -> str:
 
 
 def _show_reached(scenes: Sequence[SceneReport], out: Output) -> None:
-    """Show which goals the histories reached: "nothing found" means little if no history gets to a commit."""
+    """Show which goals the histories reached. To find no violation means little if no history gets to a commit."""
     reached = Counter(name for report in scenes for name in report.reached)
     if reached:
         rows = [(name, str(number), GOALS[name].meaning) for name, number in reached.most_common()]

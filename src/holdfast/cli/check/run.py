@@ -34,7 +34,7 @@ def run_check(options: CheckOptions, out: Output) -> bool:
     """Run what the options ask for and show it; return True if no problem was found.
 
     Raises:
-        Abort: interrupted; what was found so far is shown.
+        Abort: the user interrupted the run; what was found so far has been shown.
     """
     if options.listed:
         show_list(out)
@@ -136,7 +136,7 @@ def _load(options: CheckOptions) -> Counterexample:
 # --- interrupts and warnings ------------------------------------------------------------------------------------------
 @contextlib.contextmanager
 def _first_interrupt() -> Iterator[Callable[[], bool]]:
-    """Only record the first Ctrl-C, so that the results so far can be shown; let the second one end the command."""
+    """Record the first Ctrl-C without stopping, so that results can be shown; let the second one end the command."""
     asked = False
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -153,7 +153,7 @@ def _first_interrupt() -> Iterator[Callable[[], bool]]:
 
 @contextlib.contextmanager
 def _quiet(debug: bool) -> Iterator[None]:
-    """Silence the warnings of the code under test: here, faults are injected thousands of times."""
+    """Silence the warnings of the code under test, into which thousands of faults are injected; not with `debug`."""
     logger = logging.getLogger("holdfast")
     before = logger.level
     if not debug:

@@ -18,7 +18,7 @@ _UNLIKE_DECLARED = "differs from the declaration, see below"
 
 
 def show_all(budget: Budget, out: Output) -> bool:
-    """Explore every committer, show the results; return whether all are as declared or differ for a known reason."""
+    """Explore every committer and show the results; return True if they are as declared or differ for known reasons."""
     with out.progress() as advance:
 
         def progress(now: Progress) -> None:
@@ -29,7 +29,7 @@ def show_all(budget: Budget, out: Output) -> bool:
 
 
 def show_table(table: Table, out: Output) -> bool:
-    """Show a table of results, and return whether all are as declared or differ for a known reason."""
+    """Show a table of results; return True if they are as declared or differ for known reasons."""
     out.document(table.document())
     columns = {name: [_marked(table.cell(row.name, name)) for row in table.rows] for name in table.committers}
     show_side_by_side([row.title for row in table.rows], columns, out)

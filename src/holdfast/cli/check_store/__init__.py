@@ -1,1 +1,4 @@
-"""Define the command ``holdfast check-store``: run the conformance suite and report on it. Start at `command`."""
+"""Define the command ``holdfast check-store``, which runs the conformance suite.
+
+The suite is a set of checks that every store must pass. Start reading at `command`.
+"""

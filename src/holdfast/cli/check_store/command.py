@@ -1,4 +1,4 @@
-"""Run ``holdfast check-store``: the conformance suite against a user's own bucket, and its cleanup."""
+"""Run ``holdfast check-store``: run the conformance suite against a user's own bucket, and clean up after it."""
 
 from __future__ import annotations
 

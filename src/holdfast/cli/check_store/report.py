@@ -1,4 +1,4 @@
-"""Report on a run of the conformance suite: what holds, and which committers are safe on the store."""
+"""Report on a run of the conformance suite: which checks passed, and which committers are safe on the store."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class StoreReport:
         url: the destination.
         directory: the directory in which the checks wrote.
         capabilities: what the store declares.
-        results: the error of each check by its name; None if it passed.
-        heeds_conditions: whether the store refused to create a key that existed.
+        results: the error of each check, by the name of the check; None if the check passed.
+        heeds_conditions: whether the store refused to create a key that already existed.
         upload_listing: how the store lists pending uploads.
         expiry: when the bucket's lifecycle rules abort pending uploads; empty if unknown.
-        drivers, rounds: number of drivers and of rounds in the races.
+        drivers, rounds: number of concurrent drivers and of rounds in the tests of conditional writes.
     """
 
     url: str
@@ -71,7 +71,7 @@ class StoreReport:
 
 
 def _weights(committer: Committer, known: Capabilities) -> set[Weight]:
-    """Return the weights of the topics that a committer relies on, on a store with these capabilities."""
+    """Return the weights of the topics on which a committer relies if the store has these capabilities."""
     found = {Weight.DATA}
     if CONDITIONAL_WRITES in committer.needs:
         found.add(Weight.DECISION)

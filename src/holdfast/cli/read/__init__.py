@@ -1,1 +1,4 @@
-"""Define the command ``holdfast read``: find the files, their columns and their first rows. Start at `command`."""
+"""Define the command ``holdfast read``: find the files, their columns and their first rows.
+
+Start reading at `command`.
+"""

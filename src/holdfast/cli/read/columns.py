@@ -1,4 +1,4 @@
-"""Find the columns that ``holdfast read`` shows: those of the given schema, of the log, or of the files."""
+"""Find the columns that ``holdfast read`` shows: those of the user's schema, of the log, or of the files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def find_columns(
     Args:
         choice: how to read the files; None if there are no files and no format is known.
         kept: the table record in the log; None if there is none.
-        ddl: the schema in Spark's DDL; None for that in the log or, if the log has none, that of the files.
+        ddl: the user's schema in Spark's DDL; None for the schema in the log or, if the log has none, that of the
+            files.
 
     Raises:
         InvalidRequestError: the schema does not match the table, or two columns have the same name.
@@ -72,14 +73,14 @@ def _found(
 def _given(
     wanted: pa.Schema, files: Sequence[VisibleFile], choice: FormatChoice | None, kept: TableRecord | None
 ) -> tuple[TableSchema, pa.Schema]:
-    """Check a requested schema against the table; a mismatch would put values into the wrong column or lose them."""
+    """Check the user's schema against the table: a mismatch would put values into wrong columns, or lose them."""
     if kept is None:
         table = given_schema(_with_directories(wanted, files, {}), files)
         return table, table.schema
     folded = {str(field["name"]).lower(): field for field in kept.fields}
     asked = {name.lower(): _arrow_field(folded[name.lower()]) for name in wanted.names if name.lower() in folded}
     others = [field for name, field in folded.items() if name not in asked]
-    # Compare the types that Arrow can express: those are all that the given schema can name.
+    # Compare only types that Arrow can express, because the user's schema cannot name others.
     known = _spark_fields(pa.schema([field.remove_metadata() for field in asked.values()]))
     require_known(_spark_fields(wanted), replace(kept, fields=[*known, *others]))
     described = pa.schema([_described(field, asked[field.name.lower()]) for field in wanted])
@@ -108,7 +109,7 @@ def _spark_fields(schema: pa.Schema) -> list[Mapping[str, Any]]:
 def _with_directories(
     schema: pa.Schema, files: Sequence[VisibleFile], kept: Mapping[str, Mapping[str, Any]]
 ) -> pa.Schema:
-    """Append the partition columns that are found only in directory names, like Spark if a schema is given.
+    """Append the partition columns that only directory names contain, as Spark does for a given schema.
 
     Args:
         kept: the table's columns by lower-case name; their types take precedence over types inferred from the names.

@@ -41,7 +41,7 @@ class FoundRows:
     """The first rows, as one Arrow table.
 
     Attributes:
-        count: number of rows, which an Arrow table without columns does not store.
+        count: number of rows; an Arrow table without columns does not store it.
         more: whether the destination has more rows.
         files: number of data files in the snapshot that was read.
     """
@@ -68,7 +68,8 @@ def first_rows(
 
     Args:
         options: read options and options of the format, as in docs/reference/options.md.
-        ddl: the schema in Spark's DDL; None for that in the log or, if the log has none, that of the files.
+        ddl: the user's schema in Spark's DDL; None for the schema in the log or, if the log has none, that of the
+            files.
 
     Raises:
         NotFoundError: the destination contains no data.
@@ -137,7 +138,7 @@ def _column(name: str, schema: pa.Schema) -> str:
 
 
 def _refuse_collated(field: pa.Field) -> None:
-    """Refuse a condition on a collated column: here, strings are compared byte by byte."""
+    """Refuse a condition on a column with a collation, because this command compares strings byte by byte."""
     if "collated string" in beyond_arrow(field):
         raise InvalidRequestError(
             "the column has a collation, which --where does not support: read with Spark and filter there",
@@ -176,7 +177,7 @@ def _unquoted(word: str) -> str:
 
 
 def _typed(word: str, kind: pa.DataType) -> Any:
-    """Convert a word to a value of a column's type; a timestamp without a zone is UTC, the zone of all output."""
+    """Convert a word of a condition to the column's type; a timestamp without a zone is in UTC, like all output."""
     if pat.is_nested(kind) or pat.is_null(kind):
         raise pa.ArrowNotImplementedError(f"not comparable: {kind}")
     if pat.is_timestamp(kind) and kind.tz is not None:
@@ -189,7 +190,7 @@ def _typed(word: str, kind: pa.DataType) -> Any:
 
 # --- cells ------------------------------------------------------------------------------------------------------------
 def cells(found: FoundRows) -> list[tuple[object, ...]]:
-    """Return the rows as Python values; values beyond Python's types, such as the year 10000, as Arrow's text."""
+    """Return the rows as Python values. Where Python has none, as for the year 10000, return Arrow's text."""
     columns = [_values(column) for column in found.rows.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * found.count
 

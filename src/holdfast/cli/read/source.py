@@ -25,7 +25,8 @@ class Source:
     """Files to read as one table.
 
     Attributes:
-        ctx: the directory to which the files' paths, including their partition directories, are relative.
+        ctx: the context of the directory to which the paths of the files, with their partition directories, are
+            relative.
         snapshot: the files, and the table record of the log.
     """
 
@@ -34,7 +35,9 @@ class Source:
 
 
 def find_source(ctx: CommitContext) -> Source:
-    """Find the files at the url of `ctx`: by its literal name if that exists, else as a pattern.
+    """Find the files at the url of `ctx`.
+
+    The url is taken literally if something of that name exists; if not, as a pattern.
 
     Guarantee: the result contains only files of committed jobs, according to the log of the directory at which the
     pattern starts.
@@ -66,7 +69,7 @@ def find_source(ctx: CommitContext) -> Source:
 
 
 def _at(ctx: CommitContext, prefix: str) -> CommitContext:
-    """Return a context of the same store at a parent directory."""
+    """Return a context for a parent directory in the same store."""
     root = ctx.url.removesuffix(ctx.prefix.rstrip("/")).rstrip("/")
     if ctx.url.startswith("file://"):
         root = "file://"
@@ -100,7 +103,7 @@ def _matches(path: str, pattern: Sequence[re.Pattern[str]]) -> bool:
 
 
 def _refuse_inner_destinations(base: CommitContext, files: Sequence[VisibleFile]) -> None:
-    """Refuse a pattern that reaches into another destination: its log, which says what is committed, is not read."""
+    """Refuse a pattern that reaches into another destination, whose log is not read to see what is committed."""
     inner = {
         key.partition(f"/{HOME}log/")[0]
         for key in (info.key[len(base.prefix) :] for info in iter_objects(base.store, base.prefix))

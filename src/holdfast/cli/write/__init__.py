@@ -1,1 +1,4 @@
-"""Define the command ``holdfast write``: request, input, Spark session, effect of Ctrl-C. Start at `command`."""
+"""Define the command ``holdfast write``: request, input, Spark session, effect of Ctrl-C.
+
+Start reading at `command`.
+"""

@@ -115,9 +115,9 @@ def _reader_options(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _check(given: Sequence[GivenOption], mode: str | None) -> WriteRequest:
-    """Parse the request.
+    """Parse the options of the write into a request.
 
-    Whatever cannot work is refused here, before Spark starts, which takes seconds.
+    Requests that cannot work are refused here, before Spark starts, which takes seconds.
     """
     from holdfast.commit import get_committer, require_fit
     from holdfast.commit.destination import refuse_file, refuse_taken

@@ -25,7 +25,7 @@ class Input:
     """The input that Spark reads.
 
     Attributes:
-        path: a file, a directory, a glob or a url that this Spark supports.
+        path: a file, a directory, a glob, or a url that the installed Spark supports.
         format: one of `INPUT_FORMATS`.
         options: the user's options for Spark's reader.
         schema: columns and types as DDL; None to infer them.
@@ -58,10 +58,10 @@ class Input:
 
 
 def format_of(path: str) -> str:
-    """Return the input format that the file name's extension indicates, ignoring the extension of a codec.
+    """Return the input format that the extension of a file name indicates, ignoring the extension of a codec.
 
     Raises:
-        InvalidRequestError: the name does not tell the format.
+        InvalidRequestError: the name indicates no format.
     """
     words = PurePosixPath(path).name.lower().split(".")[1:]
     while words and words[-1] in _CODECS:

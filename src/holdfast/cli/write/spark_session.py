@@ -61,23 +61,23 @@ def spark_session(
             "Spark did not start: check --master, and see Spark's log with --debug", master=master or "local[*]"
         ) from error
     if not debug:
-        # The accumulator server's thread prints a traceback when the JVM is gone.
+        # The thread of PySpark's accumulator server prints a traceback when the JVM is gone.
         spark.sparkContext._accumulatorServer.handle_error = _say_nothing  # type: ignore[method-assign]  # no other way
     with stopped(spark):
         yield spark
 
 
 def _say_nothing(request: object, client_address: object) -> None:
-    """Print no traceback."""
+    """Print no traceback: a replacement for socketserver's `handle_error`."""
 
 
 @contextlib.contextmanager
 def stopped(spark: SparkSession) -> Iterator[None]:
     """Stop Spark at the end of the block; after SIGINT or SIGTERM, end its JVM and raise the signal's exception.
 
-    Guarantee: after a signal, KeyboardInterrupt or SystemExit replaces any error of the block. The signal may interrupt
-    a call to the JVM, so that py4j's next call reads the wrong reply and fails; or it may arrive in a finalizer, where
-    Python drops the exception.
+    Guarantee: after a signal, KeyboardInterrupt or SystemExit replaces any error of the block. This is needed because
+    the signal may interrupt a call to the JVM, so that py4j's next call reads the wrong reply and fails; or it may
+    arrive in a finalizer, where Python drops the exception.
     """
     signals: list[int] = []
 
@@ -108,7 +108,7 @@ def _end_of(number: int) -> BaseException:
 
 
 def _end_jvm(spark: SparkSession) -> None:
-    """End the JVM and with it every task: after an interrupted call, the connection to it is unusable."""
+    """End the JVM, and with it every task. After an interrupted call, the connection to the JVM is unusable."""
     spark.sparkContext._accumulatorServer.shutdown()  # otherwise it waits for the JVM
     process: subprocess.Popen[bytes] = spark.sparkContext._gateway.proc  # type: ignore[union-attr]  # it was started
     process.terminate()

@@ -26,7 +26,7 @@ class ArrowOptions(FormatOptions):
     """Options of Arrow files.
 
     Attributes:
-        compression: the codec of each buffer; empty for none; lz4 costs next to nothing.
+        compression: the codec with which each buffer is compressed; empty for none. lz4 costs next to nothing.
     """
 
     compression: str = "lz4"

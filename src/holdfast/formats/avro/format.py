@@ -48,7 +48,8 @@ class AvroOptions(FormatOptions):
     """Options of Avro files.
 
     Attributes:
-        codec: the block codec under Avro's name. Deflate needs no extra package; snappy, Spark's default, does.
+        codec: the block codec, by the name that Avro gives it. Deflate needs no extra package; snappy, Spark's default,
+            does.
         record_name, record_namespace: the name of the top-level record.
     """
 
@@ -171,7 +172,7 @@ def _as_dictionary(pairs: Sequence[tuple[str, Any]], item: Callable[[Any], Any])
 
 
 def _with_maps(kind: pa.DataType) -> Callable[[Any], Any]:
-    """Return a function that converts a value from pyarrow to fastavro: the pairs of a map become a dictionary."""
+    """Return a function that turns maps, which pyarrow returns as pairs, into the dictionaries that fastavro needs."""
     if not any(pat.is_nested(child.type) for child in children(kind)) and not pat.is_map(kind):
         return lambda value: value
     if pat.is_map(kind):
@@ -221,7 +222,7 @@ class _AvroWriter:
 
 
 class _Output:
-    """Adapt a sink to the file object that fastavro writes to."""
+    """Present a sink as the file object that fastavro writes to."""
 
     def __init__(self, sink: ByteSink) -> None:
         self.write = sink.write
@@ -230,11 +231,12 @@ class _Output:
         return False
 
     def flush(self) -> None:
-        """Do nothing: this class holds no data."""
+        """Do nothing: this class buffers no data."""
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-# What fastavro raises for bytes that are not an Avro file. OSError comes from bzip2: stores raise HoldfastError.
+# The errors that fastavro raises for bytes that are not an Avro file. An OSError comes from bzip2, not from a store:
+# stores raise HoldfastError.
 _NO_FILE = (ValueError, OverflowError, EOFError, IndexError, KeyError, TypeError, OSError)
 _DAMAGED: tuple[type[Exception], ...] = (*_NO_FILE, struct.error, zlib.error, lzma.LZMAError)
 _LACKS = re.compile(r"(\w+) codec is supported but you need to install .*'([\w.-]+)'")
@@ -253,7 +255,7 @@ def _open_file(source: BinaryIO) -> tuple[Any, Mapping[str, Any]]:
 
 
 def _rows(file: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the rows in the form that Arrow accepts."""
+    """Yield the file's rows in the form that Arrow accepts; turn fastavro's errors into Holdfast's."""
     change = with_texts(columns)
     try:
         for row in file:
@@ -315,7 +317,7 @@ def _read_batches(
 
 
 def _rebased(array: Any, zone: str | None) -> Any:
-    """Convert dates and timestamps that Spark before 3.0, or later in LEGACY mode, wrote in the old calendar."""
+    """Convert dates and timestamps from the old calendar, which Spark used before 3.0 and still uses in LEGACY mode."""
     kind = array.type
     if pat.is_date32(kind):
         return rebase_dates(array)

@@ -23,7 +23,7 @@ _PRIMITIVES: Mapping[str, pa.DataType] = {
     "bytes": pa.binary(),
     "fixed": pa.binary(),
 }
-# A logical type of any other type is ignored, which Avro's specification requires and fastavro does.
+# A logical type on any other underlying type is ignored, as Avro's specification requires and as fastavro does.
 _LOGICAL: Mapping[tuple[str, str], pa.DataType] = {
     ("int", "date"): pa.date32(),
     ("long", "timestamp-micros"): pa.timestamp("us", "UTC"),
@@ -37,10 +37,10 @@ _LARGEST_PRECISION = 38
 
 
 def column_types(schema: Any) -> Mapping[str, Any]:
-    """Return the columns of a file with this schema and their types, with references to named types resolved.
+    """Map the column names in a file's schema to their types, with references to named types resolved.
 
     Args:
-        schema: the schema from fastavro: names are full, and each is defined before it is used.
+        schema: the file's schema as fastavro returns it: with full names, each defined before it is used.
 
     Raises:
         InvalidRequestError: the file does not contain records.
@@ -58,7 +58,7 @@ def column_types(schema: Any) -> Mapping[str, Any]:
 
 
 def _recursive(name: str) -> dict[str, Any]:
-    """Return a type for a record's name within that record; neither Arrow nor Spark supports recursive types."""
+    """Return a placeholder type for a record that contains itself, which neither Arrow nor Spark supports."""
     return {"type": f"{name}, which contains itself"}
 
 
@@ -80,10 +80,10 @@ def _resolved(avro: Any, names: dict[str, Any]) -> Any:
 
 
 def arrow_type(avro: Any) -> pa.DataType:
-    """Return the Arrow type of a type from `column_types`.
+    """Return the Arrow type for an Avro type that `column_types` returned.
 
     Raises:
-        InvalidRequestError: no Arrow type corresponds to it.
+        InvalidRequestError: no Arrow type corresponds to the Avro type.
     """
     if isinstance(avro, list):
         present = [one for one in avro if one != "null"]
@@ -125,7 +125,8 @@ def _decimal(precision: int, scale: int) -> pa.DataType:
 def with_texts(columns: Mapping[str, Any]) -> Callable[[Any], Any] | None:
     """Return a function that converts a row from fastavro to the form that Arrow accepts; None if none is needed.
 
-    Only strings of the logical type uuid differ: fastavro turns them into objects, but Spark leaves them as strings.
+    Only strings of the logical type uuid need a conversion: fastavro turns them into objects, but Spark leaves them as
+    strings.
     """
     return _with_texts({"type": "record", "fields": [{"name": name, "type": kind} for name, kind in columns.items()]})
 

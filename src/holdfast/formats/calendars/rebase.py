@@ -32,9 +32,9 @@ _DAYS_BACK = _YEARS_BACK * 1461 // 4 + 719_470  # from the Julian 1 March of the
 
 @dataclass(frozen=True, slots=True)
 class FileCalendars:
-    """The values of a file that use the hybrid calendar, according to the metadata that Spark writes.
+    """Which values of a file use the hybrid calendar, according to the metadata that Spark writes.
 
-    The values of a file without such metadata are not converted; this is also Spark's default.
+    If a file has no such metadata, its values are not converted; this is also Spark's default.
 
     Attributes:
         old_dates: whether dates, and timestamps other than INT96, use the hybrid calendar.
@@ -119,7 +119,7 @@ def _history(zone: str | None) -> ZoneHistory:
 
 
 def _regarded_as_gregorian(days: Any) -> Any:
-    """Convert days of the hybrid calendar (int64) to those with the same year, month and day in the Gregorian one."""
+    """Convert days (int64) to those that have the same year, month and day in the Gregorian calendar."""
     from_march = pc.add(days, _DAYS_BACK)
     years = pc.divide(pc.add(pc.multiply(from_march, 4), 3), 1461)
     # The days that the Gregorian calendar had skipped by then, minus its initial lead of two days.

@@ -1,9 +1,9 @@
 """Look up the offsets that Java's two calendars use for each time zone before 1900.
 
-The old one (`java.util.GregorianCalendar`) uses a zone's latest standard offset for all years before 1900. The new one
-(`java.time`) uses the zone's local mean time and the offsets that followed it. The numbers are those that Spark itself
-uses for rebasing; a test compares them with Spark's jars. They describe the past, so they do not change when the rules
-of a zone change.
+The old calendar (`java.util.GregorianCalendar`) uses a zone's latest standard offset for all years before 1900. The new
+calendar (`java.time`) uses the zone's local mean time and the offsets that followed it. The numbers are those that
+Spark itself uses for rebasing; a test compares them with Spark's jars. They describe the past, so they do not change
+when the rules of a zone change.
 """
 
 from __future__ import annotations

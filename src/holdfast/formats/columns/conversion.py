@@ -1,4 +1,7 @@
-"""Convert columns to the plain form in which all formats write them, and to the schema that a reader requests."""
+"""Convert columns to the plain form in which all formats write them, and to the schema that a reader requests.
+
+Columns in the plain form have no dictionary encoding, and all times are in microseconds, as in Spark.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ def leaves(path: str, array: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type without dictionary encoding, with times, timestamps and durations in microseconds as in Spark."""
+    """Return the type in the plain form."""
     if pat.is_dictionary(kind):
         return _plain_type(kind.value_type)
     if pat.is_timestamp(kind):
@@ -122,14 +125,14 @@ def cast_column(column: Any, field: pa.Field) -> Any:
 
 
 def relabel(column: Any, kind: pa.DataType) -> Any:
-    """Reinterpret the column as a type of the same layout: dates, times and durations as integers, or back."""
+    """Reinterpret the column's bits as another type: dates, times or durations as integers, or vice versa."""
     if column.offset and pat.is_nested(column.type):
         column = pa.concat_arrays([column])
     return _relabeled(column, kind) if pat.is_nested(kind) else column.view(kind)
 
 
 def _refuse_lossy(kind: pa.DataType, wanted: pa.DataType) -> None:
-    """Raise `pa.ArrowInvalid` for casts in which values could be rounded, truncated or reinterpreted."""
+    """Raise `pa.ArrowInvalid` if a cast between these types could round, truncate or reinterpret values."""
     if pat.is_nested(kind) and pat.is_nested(wanted):
         if pat.is_struct(wanted) and pat.is_struct(kind):
             fields = {field.name: field for field in children(kind)}
@@ -148,7 +151,7 @@ def _refuse_lossy(kind: pa.DataType, wanted: pa.DataType) -> None:
 
 
 def _is_lossless(kind: pa.DataType, wanted: pa.DataType) -> bool:
-    """Check whether Arrow's cast preserves each value or fails: between types of one kind, and to wider numbers."""
+    """Check whether Arrow's cast between two types either preserves every value or fails."""
     if pat.is_integer(kind):
         return bool(pat.is_integer(wanted) or pat.is_floating(wanted) or pat.is_decimal(wanted))
     if pat.is_floating(kind):
@@ -170,7 +173,7 @@ def _nullable(field: pa.Field) -> pa.Field:
 
 
 def _relabeled(array: Any, kind: pa.DataType) -> Any:
-    """Return the array with a type that differs only in names and nullability of its nested fields."""
+    """Return the array as `kind`, which differs from its type only in names and nullability of nested fields."""
     if array.type.equals(kind):
         return array
     if array.offset:
@@ -180,14 +183,14 @@ def _relabeled(array: Any, kind: pa.DataType) -> Any:
 
 
 def child_arrays(array: Any) -> list[Any]:
-    """Return the direct child arrays of a nested array; that of a map is an array of entries."""
+    """Return the direct child arrays of a nested array; a map has one child, the array of its entries."""
     if pat.is_struct(array.type):
         return [array.field(index) for index in range(array.type.num_fields)]
     return [array.values] if pat.is_nested(array.type) else []
 
 
 def with_child_arrays(array: Any, kind: pa.DataType, below: list[Any]) -> Any:
-    """Return the array, which must not have an offset, with new child arrays and the type `kind`."""
+    """Replace the child arrays of a nested array and its type; the array must not have an offset."""
     own = 1 if pat.is_struct(kind) or pat.is_fixed_size_list(kind) else 2  # validity, and offsets or values
     return pa.Array.from_buffers(kind, len(array), array.buffers()[:own], children=below)
 
@@ -239,7 +242,7 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _with_names_like(array: Any, like: pa.DataType) -> Any:
-    """Rename the fields of structs as in `like`, because a cast fills fields without an exact match with nulls."""
+    """Spell the fields of structs as `like` does, because a cast fills fields without an exact match with nulls."""
     kind = _type_with_names_like(array.type, like)
     return _relabeled(array, kind)
 
@@ -273,7 +276,7 @@ def _type_with_names_like(kind: pa.DataType, like: pa.DataType) -> pa.DataType:
 
 
 def batch_of(columns: list[Any], schema: pa.Schema, rows: int) -> pa.RecordBatch:
-    """Build a batch from columns; without columns it still has `rows` rows (for a count over a file)."""
+    """Build a batch of `rows` rows from columns; there are no columns if the rows are only counted."""
     if columns:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))

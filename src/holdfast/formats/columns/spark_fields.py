@@ -1,7 +1,7 @@
 """Attach details of Spark's schema to Arrow fields: collations, interval fields, user-defined types, metadata.
 
-Spark stores these details in the JSON of its schema; Arrow types cannot express them. The JSON of a column's
-``StructField`` travels in the metadata of the Arrow field until the writer of a file uses it.
+Spark stores these details in the JSON of its schema; Arrow types cannot express them. The metadata of the Arrow field
+carries the JSON of the column's ``StructField`` until a file is written.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def with_spark_fields_of(schema: pa.Schema, like: pa.Schema) -> pa.Schema:
 
 
 def beyond_arrow(field: pa.Field) -> frozenset[str]:
-    """Return the kinds in `holdfast.formats.columns.types` that the column contains and only Spark's JSON reveals."""
+    """Return the kinds of types (`holdfast.formats.columns.types`) in the column that only Spark's JSON reveals."""
     spark = spark_field(field)
     return frozenset() if spark is None else frozenset(_words(spark))
 

@@ -1,4 +1,7 @@
-"""Define which types each format supports, and why it does not support the others."""
+"""Define which types each format supports, and why it does not support the others.
+
+A *kind* is a name for a group of types that formats treat alike, such as ``integer``.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def is_binary(kind: pa.DataType) -> bool:
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Check whether the type is an Arrow list type that a file can store; list views are not."""
+    """Check whether the type is an Arrow list type that a file can store; this excludes list views."""
     return bool(pat.is_list(kind) or pat.is_large_list(kind) or pat.is_fixed_size_list(kind))
 
 
@@ -90,7 +93,7 @@ def _kind_of(kind: pa.DataType) -> str | None:
 
 
 def kind_of(field: pa.Field) -> str | None:
-    """Return the name of the kind of a column's type, a key of `REASONS`; None for a type that Spark does not have."""
+    """Return the kind of a column's type, as in `HOLDS` and `REASONS`; None for a type that Spark does not have."""
     beyond = sorted(beyond_arrow(field))
     if beyond:
         return beyond[0]
@@ -148,7 +151,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("csv", "variant"): "CSV has no nested values: store to_json(column)",
     ("csv", "user-defined"): "CSV has no nested values: store its parts",
 }
-"""Why a format does not support a kind of type, and what to do instead: for errors and for the table in the docs."""
+"""Why a format does not support a kind, and what to do instead. Errors and a table in the docs show these texts."""
 
 # Types that never reach a format, because PySpark cannot pass them to Python.
 UNREACHABLE: Mapping[str, str] = {
@@ -167,8 +170,8 @@ class _Unsupported:
 def check_names(schema: pa.Schema) -> None:
     """Check that the column names are unique, regardless of case.
 
-    With ``spark.sql.caseSensitive`` on, Spark's own writers accept both ``a`` and ``A``. Every reader without that
-    setting then fails on the table, so such a schema is rejected here.
+    With ``spark.sql.caseSensitive`` on, Spark's own writers accept both ``a`` and ``A``. But every reader without that
+    setting fails on such a table, so the schema is rejected here.
 
     Raises:
         InvalidRequestError: two names are equal, or a name contains NUL (Spark truncates such a name when it passes it
@@ -224,7 +227,7 @@ def check_columns(format_name: str, schema: pa.Schema) -> None:
 
 
 def check_map_keys(format_name: str, schema: pa.Schema) -> None:
-    """Check that map keys are strings, for formats in which a map is an object of names and values.
+    """Check that map keys are strings, as formats require that store a map as an object with named values.
 
     Raises:
         InvalidRequestError: a map has keys of another type, which Spark's reader would reject.

@@ -19,11 +19,11 @@ _DAY_MICROS = 86_400_000_000
 
 
 def check_years(reader: str, batch: pa.RecordBatch) -> None:
-    """Reject dates and timestamps in other years, including nested ones.
+    """Reject dates and timestamps outside the years 1 to 9999, even in nested columns.
 
     Args:
-        reader: the reader that cannot read such values, for the error message. One such value would make the whole file
-            unreadable for that reader.
+        reader: the reader that cannot read values outside this range, for the error message. One such value would make
+            the whole file unreadable for it.
         batch: the rows to check.
 
     Raises:

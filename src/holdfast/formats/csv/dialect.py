@@ -6,8 +6,8 @@ a closing quote: the value is then everything up to the next separator or line e
 are not records. All lines end in the same way as the first line of the file; within quotes, such line ends become line
 feeds. No value is trimmed, and there are no comments.
 
-Nearly all records need none of the unusual rules. `split` finds runs of records that pyarrow's parser reads in the
-same way, in a few passes of compiled code, and parses only the other records here.
+Nearly all records are *plain*: they need none of the unusual rules, and pyarrow's fast parser reads them in the same
+way. `split` finds runs of plain records in a few passes of compiled code; this module parses only the other records.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from holdfast.formats.lines.blocks import BYTE_ORDER_MARK, read_chunks
 __all__ = ["Dialect", "Plain", "Record", "Records", "decode_csv", "read_records", "split", "tokens"]
 
 Record = list[str | None]
-"""The values of one record: None for nothing between two separators, an empty string for an empty quoted value."""
+"""The values of one record. None means that nothing is between two separators; an empty string means ``""``."""
 
-_FEWEST_PARSED = 64  # records parsed here before `split` tries to find a plain run again; doubled while there is none
+_FEWEST_PARSED = 64  # records parsed before `split` looks for a plain run again; doubled while there is none
 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """Whole records that an RFC 4180 parser reads like Spark, each of which ends in a line feed.
+    """Complete records, each ending in a line feed, that an RFC 4180 parser reads as Spark does.
 
     Attributes:
         data: the records.
-        doubled: whether quotes within quotes are doubled.
+        doubled: whether a quote within quotes is written as two quotes, instead of being escaped.
     """
 
     data: bytes
@@ -81,15 +81,15 @@ class Dialect:
         self._unescaping_text = re.compile(f"{esc}([{q}{esc}])")
 
     def unescape(self, text: str) -> str:
-        """Return the value of properly escaped text between two quotes."""
+        """Replace the escape sequences in the text between two quotes, all of which must be well formed."""
         return self._unescaping_text.sub(r"\1", text) if self.escape in text else text
 
     def outside_simple(self, lines: bytes) -> bytes | None:
-        """Return the text outside quotes, or None if a quoted value is incomplete or contains escapes."""
+        """Remove all quoted values; return None if one of them is incomplete or contains an escape."""
         return self._outside(self._simple, lines)
 
     def outside_doubled(self, lines: bytes) -> bytes | None:
-        """Return the text outside quotes, or None if a quoted value is incomplete; its quotes may be doubled."""
+        """Remove all quoted values, which may contain doubled quotes; return None if one of them is incomplete."""
         return self._outside(self._doubled, lines)
 
     def _outside(self, values: re.Pattern[bytes], lines: bytes) -> bytes | None:
@@ -97,7 +97,7 @@ class Dialect:
         return None if self._unmatched.search(outside) else outside[len(self._mark) :]
 
     def start_of_first_malformed(self, lines: bytes) -> int:
-        """Return the start of the record with the first malformed quoted value."""
+        """Return the start of the first record with a malformed quoted value; without one, the length of `lines`."""
         marked = self._mark + lines
         safe = outside = 0
         for match in self._opening.finditer(marked):
@@ -108,7 +108,7 @@ class Dialect:
         return len(lines)
 
     def with_doubled_quotes(self, lines: bytes) -> bytes:
-        """Rewrite well-formed values so that the quotes in them are doubled instead of escaped."""
+        """In well-formed quoted values, double each quote instead of escaping it."""
         escape, quote = self.escape.encode(), self.quote.encode()
 
         def double(match: re.Match[bytes]) -> bytes:
@@ -131,7 +131,7 @@ def read_records(
     Args:
         source: the file, read from its current position.
         codec: a pyarrow codec; empty for none.
-        make_dialect: returns the dialect for a line end.
+        make_dialect: takes a line end and returns the dialect with it.
         line_end: the end of a line; empty to detect it from the file's first line.
 
     Raises:
@@ -160,7 +160,7 @@ def read_records(
 
 
 def _first_line_end(data: bytes, final: bool) -> str | None:
-    """Return the first line end, or None if there is none or it is not complete yet."""
+    """Return the line end of the first line; None if `data` ends before it is certain which one it is."""
     found = re.search(rb"\r\n|\n|\r" if final else rb"\r\n|\n|\r(?=.)", data, re.DOTALL)
     return None if found is None else found[0].decode()
 
@@ -207,7 +207,7 @@ def split(data: bytes, dialect: Dialect, *, final: bool) -> tuple[list[Plain | R
 
 
 def _plain(data: bytes, dialect: Dialect, final: bool) -> tuple[Plain | None, int]:
-    """Return the run of plain records at the start and its length, or None and 0 if there is none."""
+    """Return the run of plain records at the start of `data` and its length; None and 0 if there is none."""
     line_end = dialect.line_end.encode()
     lines = data if final else data[: _after_last(data, line_end)]
     if final and not lines.endswith(line_end):
@@ -279,9 +279,10 @@ class _EndOfText(Exception):  # a signal within this module
 class _Scanner:
     """Parse text record by record; parse malformed quoted values step by step, like univocity's parser.
 
-    Line ends other than a line feed become a line feed. Line feeds that do not end a line become a character that the
-    text does not contain. Within quotes they are restored. Outside quotes they are rejected, because univocity ends a
-    line there or not, depending on how its buffer happens to be filled.
+    The scanner replaces every line end with a line feed. If the file's line end is another one, a lone line feed does
+    not end a line: it is replaced with a character that the text does not contain. Within quotes, the lone line feed is
+    restored. Outside quotes it is rejected, because univocity ends a line there or not, depending on how its buffer
+    happens to be filled.
     """
 
     def __init__(self, text: str, dialect: Dialect, final: bool) -> None:
@@ -304,7 +305,7 @@ class _Scanner:
         return self.at >= len(self._text)
 
     def source_position(self, position: int) -> int:
-        """Return the position in the original text."""
+        """Convert a position in the scanner's text to a position in the original text."""
         return position + (self._text.count("\n", 0, position) if self._dialect.line_end == "\r\n" else 0)
 
     def record(self) -> Record | None:
@@ -416,7 +417,7 @@ class _Scanner:
         self._take_until(self._dialect.separator, "\n")
 
     def _take_blanks(self) -> None:
-        """Skip blanks after a closing quote; they belong to the value only if something follows them."""
+        """Skip blanks after a closing quote; add them to the value if no separator or line end follows."""
         if self._char in self._ends:
             return
         blanks = []
@@ -463,7 +464,7 @@ class _Scanner:
             self._next()
 
     def _rest_of_file(self) -> str:
-        """Return the value that is still open at the end of the file."""
+        """Return the quoted value that has no closing quote at the end of the file."""
         self._refuse_lone_feed("".join(self._value))
         self.at = len(self._text)
         if self._char == self._dialect.quote and self._previous != self._dialect.quote and not self._unescaped:

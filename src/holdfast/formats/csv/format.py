@@ -122,7 +122,7 @@ def _cells(column: Any, options: CsvOptions, name: str, alone: bool) -> Any:
 
 
 def _refuse_lossy_values(texts: Any, options: CsvOptions, name: str) -> None:
-    """Reject values that Spark's reader would return as something else."""
+    """Reject values that Spark's reader would change: into null, or by dropping a character."""
     if pc.any(pc.equal(texts, options.null_value or _NO_VALUE)).as_py():
         raise InvalidRequestError(
             "a value equals nullValue and would be read as null: choose another nullValue", column=name
@@ -165,7 +165,7 @@ def _open_writer(sink: ByteSink, schema: pa.Schema, options: CsvOptions) -> Line
 
 
 def _with_plain_first_line(data: bytes) -> bytes:
-    """Prepend a blank line if readers would otherwise take a wrong line end from the first line of the file."""
+    """Prepend a blank line if readers would take a carriage return in the first line for the line end of the file."""
     end = data.find(b"\n")
     return b"\n" + data if 0 <= data.find(b"\r") < end else data
 
@@ -177,7 +177,7 @@ def _lines(cells: Sequence[Any], options: CsvOptions) -> Any:
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 def _iter_pieces(source: BinaryIO, options: CsvOptions) -> Iterator[tuple[Record | None, Plain | Records]]:
-    """Yield runs of records, each together with the header; None if there is no header. The first run may be empty."""
+    """Yield runs of records, each as a pair with the header (None if the file has none). The first run may be empty."""
     names: Record | None = None
     first = options.header
     for piece in read_records(source, options.codec, lambda end: _dialect(options, end), options.line_end):
@@ -191,7 +191,7 @@ def _iter_pieces(source: BinaryIO, options: CsvOptions) -> Iterator[tuple[Record
 
 
 def _split_first_record(piece: Plain | Records, options: CsvOptions) -> tuple[Record | None, Plain | Records]:
-    """Return the first record, None if there is none, and the remaining records."""
+    """Return the first record (None if there is none) and the remaining records."""
     if isinstance(piece, Records):
         return (piece.rows[0], Records(piece.rows[1:])) if piece.rows else (None, piece)
     dialect = _plain_dialect(piece, options)
@@ -237,7 +237,7 @@ def _parse_plain(piece: Plain, options: CsvOptions) -> list[Record]:
 def _parse(piece: Plain, width: int, wanted: Sequence[int], options: CsvOptions) -> tuple[list[Any], int]:
     names = [str(index) for index in range(width)]
     read = [names[index] for index in wanted] or names[:1]
-    # pyarrow drops a byte order mark at the start of any piece; that of the file was already removed
+    # pyarrow drops a byte order mark at the start of any piece; the one at the start of the file was removed before
     data = BYTE_ORDER_MARK + piece.data if piece.data.startswith(BYTE_ORDER_MARK) else piece.data
     table = pa_csv.read_csv(
         pa.BufferReader(data),  # in memory, because pyarrow would read ahead in its own thread
@@ -304,7 +304,7 @@ def header_names(source: BinaryIO, options: CsvOptions) -> list[str]:
 
 
 def _sample(piece: Plain | Records, width: int, options: CsvOptions) -> list[Any]:
-    """Return all columns; ignore surplus values of a record."""
+    """Return all columns as string arrays, to infer their types from; ignore surplus values of a record."""
     try:
         return _columns(piece, width, range(width), options)[0]
     except CorruptDataError:
@@ -313,7 +313,7 @@ def _sample(piece: Plain | Records, width: int, options: CsvOptions) -> list[Any
 
 
 def _positions(header: Record | None, schema: pa.Schema, needed: pa.Schema, null_value: str) -> list[int | None]:
-    """Return the positions of the needed columns in a record; None for a column that the file lacks.
+    """Return the position of each needed column in the file's records; None for a column that the file lacks.
 
     A given schema uses the names of the header; an inferred schema uses those of `safe_names`.
     """

@@ -65,7 +65,7 @@ class SeenColumns:
 
 
 def merge_columns(first: SeenColumns, second: SeenColumns) -> SeenColumns:
-    """Merge the columns of two files. Without a header the first record determines their number, as in Spark."""
+    """Merge the columns of two files. Without headers, the first file determines the number of columns, as in Spark."""
     if not first.types:
         return second
     types = dict(first.types)
@@ -85,11 +85,11 @@ def schema_of(seen: SeenColumns) -> pa.Schema:
 
 
 def column_type(texts: Any, null_value: str, so_far: pa.DataType | None = None) -> pa.DataType | None:
-    """Return the type of a column, given as a string array. Nulls, empty strings and texts that mean null are ignored.
+    """Infer the type of a column from its values. Nulls, empty strings and strings that mean null are ignored.
 
     Args:
-        texts: the values.
-        null_value: the text of a null.
+        texts: the values, as a string array.
+        null_value: the string that means null; empty if there is none.
         so_far: the type inferred from the preceding values; None if there were none.
     """
     if so_far is not None and pat.is_string(so_far):
@@ -111,7 +111,10 @@ def column_type(texts: Any, null_value: str, so_far: pa.DataType | None = None) 
 
 
 def _number_type(texts: Any, so_far: pa.DataType | None) -> pa.DataType | None:
-    """Return the type if all values are longs, or all are numbers and some have a fraction: a fast path."""
+    """Return the type if all values are integers, or all are numbers and some have a fraction; else None.
+
+    This is a fast path for the most frequent types.
+    """
     if pc.all(pc.match_substring_regex(texts, r"^[+-]?[0-9]{1,18}$")).as_py():
         if so_far is not None and pat.is_decimal(so_far):  # after a decimal, no text is tried as an integer
             return pa.decimal128(max(pc.max(pc.utf8_length(pc.utf8_ltrim(texts, "+-0"))).as_py(), 1), 0)
@@ -126,7 +129,7 @@ def _number_type(texts: Any, so_far: pa.DataType | None) -> pa.DataType | None:
 
 
 def _timestamp_type(texts: Any) -> pa.DataType | None:
-    """Return the timestamp type if all values are plain timestamps."""
+    """Return the timestamp type if all values are plain timestamps, else None: another fast path."""
     if not pc.all(pc.match_substring_regex(texts, _PLAIN_TIMESTAMP)).as_py():
         return None
     try:
@@ -148,7 +151,7 @@ def _rank(kind: pa.DataType | None) -> int:
 
 
 def _type_of(text: str, so_far: pa.DataType | None) -> pa.DataType:
-    """Return the first type that the text matches, trying no type narrower than the column's type so far.
+    """Return the first type that the text matches; skip the types that precede the column's type so far.
 
     For example, after a double no text is tried as an integer.
     """

@@ -1,8 +1,8 @@
 """Read and write JSON lines as Spark does: one object per line.
 
-Writing: null fields are omitted by default, binary is base64, timestamps use ISO 8601, NaN, the infinities and map
-keys are strings. Reading: each line contains one object or an array of objects, which are parsed like Spark parses
-them. JSON is for exchange, not for speed.
+Writing: null fields are omitted by default, binary is base64, timestamps use ISO 8601, NaN, the infinities and map keys
+are strings. Reading: each line contains one object or an array of objects, and is parsed as in Spark. JSON is for
+exchange, not for speed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _inspect(source: BinaryIO, options: JsonOptions) -> pa.DataType:
 
 
 def _refuse_variant(path: str, kind: pa.DataType) -> None:
-    """Reject VARIANT, because JSON objects do not contain its two parts as fields."""
+    """Reject VARIANT columns: their two binary parts are not fields of the JSON objects."""
     if special_struct(kind):
         raise InvalidRequestError(
             "VARIANT columns cannot be read from JSON here: read a string and use parse_json, or set reader=native",

@@ -30,13 +30,13 @@ __all__ = [
 
 
 class Whole(str):
-    """The text of a number without a fraction or an exponent."""
+    """A number without a fraction or an exponent, as its text."""
 
     __slots__ = ()
 
 
 class Fraction(str):
-    """The text of a number with a fraction or an exponent."""
+    """A number with a fraction or an exponent, as its text."""
 
     __slots__ = ()
 
@@ -62,7 +62,7 @@ class SourceArray(list[Any]):
 
 # --- lines ------------------------------------------------------------------------------------------------------------
 def read_lines(source: BinaryIO, codec: str) -> Iterator[list[str]]:
-    """Yield the lines of a file that are not blank, block by block.
+    """Yield the non-blank lines of a file, in blocks.
 
     Raises:
         CorruptDataError: the file cannot be decompressed or is not UTF-8.
@@ -73,7 +73,7 @@ def read_lines(source: BinaryIO, codec: str) -> Iterator[list[str]]:
 
 
 def json_rows(line: str, decoder: json.JSONDecoder) -> list[dict[str, Any]]:
-    """Return the objects in a line: one, or those in an array.
+    """Return the objects in a line, which contains either one object or an array of objects.
 
     Raises:
         CorruptDataError: the line contains anything else.
@@ -97,7 +97,7 @@ def decoder() -> json.JSONDecoder:
 
 
 def repeated_keys() -> json.JSONDecoder:
-    """Return a parser like `decoder`, which also keeps the repeated keys of objects, because maps preserve them."""
+    """Return a parser like `decoder` that does not merge repeated keys of an object, because maps preserve them."""
     return json.JSONDecoder(
         parse_int=Whole, parse_float=Fraction, parse_constant=Constant, object_pairs_hook=_with_pairs
     )

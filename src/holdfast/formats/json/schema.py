@@ -34,7 +34,7 @@ def type_of_rows(rows: Iterable[dict[str, Any]]) -> pa.DataType:
 
 
 def _shape(value: Any) -> Hashable:
-    """Return a key that values of one type share, which is cheaper to compute than the type."""
+    """Return a key that is equal only for values of one type, and cheaper to compute than the type."""
     kind: Any = type(value)
     if kind is str:
         return kind if value else None
@@ -48,7 +48,7 @@ def _shape(value: Any) -> Hashable:
 
 
 def schema_of(found: pa.DataType) -> pa.Schema:
-    """Return the schema of rows that have this struct type."""
+    """Turn the struct type of all rows into a schema."""
     known = _known(found)
     return pa.schema([] if known is None else children(known))
 
@@ -85,7 +85,7 @@ def _whole(text: str) -> pa.DataType:
 
 
 def merge_types(first: pa.DataType, second: pa.DataType) -> pa.DataType:
-    """Return a type that can represent the values of both types; as a last resort, this is the string type."""
+    """Return a type that can represent the values of both types; if there is no other, the string type."""
     if first.equals(second) or pat.is_null(second):
         return first
     if pat.is_null(first):

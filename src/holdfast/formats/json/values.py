@@ -1,7 +1,7 @@
 """Convert JSON values to columns like Spark's reader.
 
-The exception: a value that does not match the column's type is rejected, while Spark's reader would replace it with
-null.
+One thing differs: a value that does not match the column's type is rejected, whereas Spark's reader would replace it
+with null.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MICROS = 1_000_000
 
 
 class NeedsSource(Exception):  # a signal between this module and the reader
-    """Raised when an object or array belongs in a string column but its text was not kept."""
+    """Raised when a string column needs the text of an object or array, but the parser did not keep it."""
 
 
 def has_map(kind: pa.DataType) -> bool:
@@ -58,12 +58,12 @@ def build_column(values: list[Any], field: pa.Field, decode: _Decode, time_zone:
 
     Raises:
         InvalidRequestError: a value does not match the type.
-        NeedsSource: the text of an object or array is needed; read the rows again with `scan`.
+        NeedsSource: a string column needs the text of an object or array; parse the rows again with `scan`.
     """
     kind = field.type
     in_time = pat.is_timestamp(kind) or pat.is_date(kind)
     if in_time and all(value is None or (type(value) is str and value) for value in values):
-        # Convert the common texts all at once, without a call per value; the decoder handles empty ones.
+        # Convert common strings all at once, without a call per value; the decoder handles the empty ones.
         return parse_texts(pa.array(values, pa.string()), kind, field.name, time_zone)
     try:
         return pa.array([decode(value) for value in values], kind)

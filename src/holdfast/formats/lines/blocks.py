@@ -36,7 +36,7 @@ CODEC_EXTENSIONS = {"": "", "gzip": ".gz", "bz2": ".bz2", "zstd": ".zst"}
 
 
 def codec_of_name(path: str) -> str:
-    """Return the codec that a file name's suffix indicates, as in Spark; empty for none."""
+    """Return the codec that a file name's suffix indicates, as in Spark; an empty string for none."""
     ending = path[path.rfind(".") :].lower() if "." in path else ""
     return next((codec for codec, known in CODEC_EXTENSIONS.items() if known and known == ending), "")
 
@@ -119,12 +119,12 @@ def read_chunks(source: BinaryIO, codec: str) -> Iterator[bytes]:
 
 
 def read_blocks(source: BinaryIO, codec: str, find_end: Callable[[bytes], int]) -> Iterator[bytes]:
-    """Yield the decompressed file in blocks of whole records.
+    """Yield the decompressed file in blocks, each of which consists of whole records.
 
     Args:
         source: the file, read from its current position.
         codec: a pyarrow codec; empty for none.
-        find_end: returns how many leading bytes of a block are whole records, 0 if none is whole.
+        find_end: takes a block and returns how many of its leading bytes form whole records; 0 if no record is whole.
 
     Raises:
         CorruptDataError: the file is not compressed with the codec.
@@ -141,7 +141,7 @@ def read_blocks(source: BinaryIO, codec: str, find_end: Callable[[bytes], int]) 
 
 
 def after_last_line(data: bytes) -> int:
-    """Return how many leading bytes are whole lines, each ended by a line feed, a carriage return, or both.
+    """Return how many leading bytes form whole lines, each ended by a line feed, a carriage return, or both.
 
     A carriage return at the very end may be the first half of a line end, so it does not count yet.
     """

@@ -42,11 +42,11 @@ _CYCLE_DAYS = 146_097  # the calendar repeats every 400 years
 
 
 def _far_text(values: Any, day: int) -> Any:
-    """Return dates or timestamps as text; years without exactly four digits get a sign, as Java prints and parses them.
+    """Return dates or timestamps as text; a year that does not have exactly four digits gets a sign, as in Java.
 
     Args:
         values: the dates or timestamps.
-        day: the length of a day in the values' unit.
+        day: the length of a day in the unit of the values (days or microseconds).
     """
     text = values.cast(pa.string())
     numbers = values.cast(pa.int32() if day == 1 else pa.int64())
@@ -59,7 +59,8 @@ def _far_text(values: Any, day: int) -> Any:
 
 def _year_text(number: int, day: int) -> str:
     cycles, days = divmod(number // day - _FIRST_DAY, _CYCLE_DAYS)
-    # A cycle begins with the year 0, which Python does not support. One cycle later the calendar is the same.
+    # A cycle of 400 years begins with the year 0, which Python does not support; one cycle later the calendar is the
+    # same.
     date = datetime.date.fromordinal(days + _CYCLE_DAYS - 365)
     year = date.year + 400 * (cycles - 1)
     text = f"{'-' if year < 0 else '+'}{abs(year):04d}-{date:%m-%d}"
@@ -105,7 +106,7 @@ def _json_string(text: Any) -> Any:
 
 
 def _json_cells(values: Any, ignore_null_fields: bool) -> Any:
-    """Return a string array with each value's JSON; null stays null."""
+    """Return a string array with the JSON of each value; null stays null."""
     kind = values.type
     if pat.is_null(kind):
         return pa.nulls(len(values), pa.string())
@@ -148,7 +149,7 @@ def json_field(name: str, values: Any, ignore_null_fields: bool) -> Any:
 
 
 def join_object(fields: list[Any], rows: int, opening: str, closing: str) -> Any:
-    """Join the results of `json_field` into objects."""
+    """Join the results of `json_field` for all fields into one object per row."""
     if not fields:
         return pa.array([opening + closing] * rows, pa.string())
     # Do not use the join option that skips nulls: it drops rows in which all values are null (pyarrow 26).
@@ -161,14 +162,15 @@ def _json_maps(values: Any, ignore_null_fields: bool) -> Any:
     entry = pa.struct([pa.field("key", kind.key_type, False), pa.field("value", kind.item_type)])
     entries = values.cast(pa.list_(entry))
     keys, items = entries.flatten().flatten()
-    # Every key is a string in JSON. A null value is written, because without it the key would be lost.
+    # Every key is a string in JSON. Null values in maps are written even if null fields are omitted, because the key
+    # would be lost with them.
     labels = _json_string(_json_text(keys))
     cells = pc.fill_null(_json_cells(items, ignore_null_fields), "null")
     return _join_lists(entries, pc.binary_join_element_wise(labels, cells, ":"), "{", "}")
 
 
 def _join_lists(values: Any, elements: Any, opening: str, closing: str) -> Any:
-    """Return one string per list; `elements` are the texts of the elements of all lists that are not null."""
+    """Return one string per list; `elements` contains the rendered elements of all lists that are not null."""
     lengths = pc.fill_null(pc.list_value_length(values), 0)
     ends = pc.cumulative_sum(lengths.cast(pa.int32()))
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])

@@ -1,9 +1,11 @@
-"""Detect numbers in text that change when they are read as floats, before rows are added to files of other writers.
+"""Detect numbers in text files that would change when read as floats.
 
-Reads round like Spark. For existing files, the value of a number is the one that type inference gives it: a whole
-number of up to 38 digits is exact, and any other number is a double. A float preserves such a number if the text gives
-the float's value to the text's precision, as in ``0.1``, or in ``2.60872824E14`` from a Java version that prints one
-digit too many.
+This is checked before rows are added to files of other writers.
+
+Reads round as Spark does. For existing files, a number has the value that type inference would give it: a whole number
+of up to 38 digits is exact, and any other number is a double. A float preserves a number if the float, rounded to as
+many digits as the text has, gives the text: this is true of ``0.1``, and of ``2.60872824E14`` from a Java version that
+prints one digit too many.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ def is_rounded(text: str, number: float, *, single: bool) -> bool:
 
     Args:
         text: the text of the number.
-        number: the text, parsed as a double.
+        number: the same number, parsed as a double.
         single: whether the float has 32 bits.
     """
     kept = _as_single(number) if single else number

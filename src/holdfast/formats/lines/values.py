@@ -1,8 +1,8 @@
 """Parse text into values like Spark's CSV and JSON readers.
 
-Accepts what Spark accepts without loss. Text is rejected where Spark would read an invalid value as null, round a
-decimal, truncate a timestamp to microseconds, drop what follows a date, or put today's date before a time, because a
-value that differs from the file's would go unnoticed.
+This module accepts every text that Spark reads without loss. It rejects a text that Spark would change: an invalid
+value (null in Spark), a decimal to be rounded, a timestamp to be truncated to microseconds, a date followed by
+something that Spark drops, or a time to which Spark would add today's date. Nobody would notice the change.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def parse_texts(texts: Any, kind: pa.DataType, column: str, time_zone: str) -> A
             try:
                 return cast(texts, time_zone)
             except (pa.ArrowInvalid, _Undecided):
-                pass  # parse value by value: that finds the invalid one, or accepts what pyarrow does not
+                pass  # parse value by value: this finds the invalid value, or accepts values that pyarrow does not
     parse = text_parser(kind, time_zone)
     values: list[Any] = []
     for text in texts.to_pylist():
@@ -78,11 +78,11 @@ def parse_texts(texts: Any, kind: pa.DataType, column: str, time_zone: str) -> A
 
 
 class _Undecided(Exception):  # a signal within this module
-    """Raised where the vectorized conversion cannot decide."""
+    """Raised if the vectorized conversion cannot tell how Spark would read a text."""
 
 
 def _plain(kind: pa.DataType) -> tuple[str | None, Callable[[Any, str], Any]]:
-    """Return a pattern that matches the strings that pyarrow reads like Spark, and the cast for them."""
+    """Return a pattern for the strings that pyarrow reads as Spark does, and the function that casts them."""
 
     def cast(texts: Any, _: str) -> Any:
         return pc.replace_substring_regex(texts, r"^\+", "").cast(kind)
@@ -175,7 +175,7 @@ _JAVA_BLANKS = "".join(chr(code) for code in range(0x21))
 
 
 def double_value(text: str, *, single: bool = False) -> float:
-    """Parse a number as Java's Double.parseDouble does; accept Spark's words for NaN and the infinities too."""
+    """Parse a number as Java's Double.parseDouble does, and also Spark's words for NaN and the infinities."""
     if text in _NAMED:
         return float(_NAMED[text])
     bare = text.strip(_JAVA_BLANKS)
@@ -256,7 +256,8 @@ def timestamp_micros(text: str, time_zone: str | None) -> int:
 
     Args:
         text: the timestamp.
-        time_zone: the zone of a text that does not contain one, empty if unknown; None for local time without zones.
+        time_zone: the zone of a text that does not contain one; empty if unknown; None to parse a local time, without
+            zones.
     """
     found = _TIMESTAMP.fullmatch(text.strip(_JAVA_BLANKS))
     if found is None:
@@ -286,7 +287,7 @@ def timestamp_micros(text: str, time_zone: str | None) -> int:
 def _offset_seconds(zone: str, local_seconds: int) -> int:
     """Return a zone's offset east of UTC at a local time.
 
-    An ambiguous local time has the earlier of its two offsets; one in a gap has the offset before the gap.
+    A local time that occurs twice has the first of its two offsets; one that is skipped has the offset before the gap.
     """
     if zone in ("Z", "UTC", "GMT", "UT"):
         return 0

@@ -1,8 +1,8 @@
 """Convert columns to the form that pyarrow's ORC encoder writes correctly.
 
-The encoder (26.0 and before) applies the validity bitmap of a slice to the whole column, ignores the offset of a
-struct's children, and writes a value for a non-null child of a null struct. So this module passes nested columns to the
-encoder as a whole and without offsets, and repeats every null of a struct in all of its descendants. For the same
+The encoder (pyarrow 26.0 and before) applies the validity bitmap of a slice to the whole column, ignores the offset of
+a struct's children, and writes a value for a non-null child of a null struct. So this module passes nested columns to
+the encoder as a whole and without offsets, and repeats every null of a struct in all of its descendants. For the same
 reason, no nested field is stored as NOT NULL. Other columns are not touched.
 """
 
@@ -25,7 +25,7 @@ NTZ, _INTERVAL, _TIME = b"timestamp_ntz", b"interval day to second", b"time(6)"
 
 
 def stored_field(field: pa.Field) -> pa.Field:
-    """Return the field as it is stored: ORC has no types for intervals, for times, or for Spark's timestamp_ntz."""
+    """Return the field as ORC stores it: ORC has no types for intervals, times or Spark's timestamp_ntz."""
     kind = field.type
     if pat.is_timestamp(kind) and kind.tz is None:
         return pa.field(field.name, pa.int64(), True, {SPARK_TYPE: NTZ})
@@ -42,7 +42,7 @@ def holds(kind: pa.DataType, matches: Callable[[pa.DataType], bool]) -> bool:
 
 
 def stored_table(table: pa.Table) -> pa.Table:
-    """Convert a table from the plain form to the encoder's form; each field becomes its `stored_field`."""
+    """Convert a table from the plain form (`columns.conversion`) to the encoder's form, defined by `stored_field`."""
     schema = pa.schema([stored_field(field) for field in table.schema])
     columns = [
         pa.chunked_array([_stored_column(chunk, field.type) for chunk in column.chunks], field.type)

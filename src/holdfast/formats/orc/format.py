@@ -7,8 +7,9 @@ Other modules prevent changes that pyarrow would make: to nested nulls (`orc.arr
 The writer rejects:
 
 * timestamps before 1900, because Spark's reader shifts them by the historical offset of its own time zone (unless the
-options say that readers are in UTC); * fractions of the last second before 1970, which the format cannot distinguish
-from those of the first second of 1970; * the ten days that the hybrid calendar skips in 1582.
+  option oldInstants says that all readers are in UTC);
+* fractions of the last second before 1970, which the format cannot distinguish from those of the first second of 1970;
+* the ten days that the hybrid calendar skips in 1582.
 
 Memory: rows are collected into batches of about 64 Ki before they go to the encoder, which holds one stripe (64 MiB).
 """
@@ -54,7 +55,7 @@ class OrcOptions(FormatOptions):
     """Options of ORC files.
 
     Attributes:
-        compression: the codec under pyarrow's name; zstd is Spark 4's default.
+        compression: the codec, by pyarrow's name; zstd is Spark 4's default.
         old_instants: how to handle timestamps before 1900: ``refuse``, or ``utc`` for readers whose JVM is in UTC. In
             other time zones, Spark's ORC reader shifts such timestamps.
     """
@@ -112,7 +113,7 @@ def _is_counted(kind: pa.DataType) -> bool:
 
 @dataclass(slots=True)
 class _Needs:
-    """The features of the format that the values written so far require."""
+    """The features of the ORC file that the values written so far require."""
 
     holds_old_instants: bool
     proleptic: bool = False
@@ -180,7 +181,7 @@ class _OrcWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._buffer.add(plain_batch(batch, self._plain))
-        # A split stripe is written in one piece, so it gets more rows.
+        # A split stripe (seconds and fractions apart) is written in one piece, so it gets more rows.
         enough = self._buffer.bytes >= _STRIPE_BYTES if self._needs.split else self._buffer.rows >= _WRITE_ROWS
         if enough:
             self._flush()
@@ -229,7 +230,7 @@ def _read_batches(
 
 
 def _schema_names(names: Sequence[str], schema: pa.Schema) -> dict[str, str]:
-    """Map the columns of a file to names in the schema; columns of old Hive files have positions instead of names."""
+    """Map the file's column names to those in the schema, by position if old Hive wrote the file without real names."""
     known = {name.lower() for name in schema.names}
     if not all(name.startswith("_col") for name in names) or any(name.lower() in known for name in names):
         return {name: name for name in names}

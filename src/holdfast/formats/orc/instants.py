@@ -1,9 +1,9 @@
 """Read the rows of an ORC file like Spark: timestamps of any year and time zone, dates of both calendars.
 
 A timestamp is stored as two numbers: the seconds since the start of 2015 in the time zone of its stripe, and the
-nanoseconds. Java's writer rounds whole seconds towards 1970. Java's reader, and this one, subtract a second again if
-the fraction is at least a millisecond. Each file says whether its dates use the proleptic Gregorian calendar. If it
-does not, as in Spark's files, dates before 1582-10-15 are Julian.
+nanoseconds. For timestamps before 1970, Java's writer rounds the seconds towards 1970; Java's reader, like this module,
+subtracts the second again if the fraction is at least a millisecond. Each file says whether its dates use the proleptic
+Gregorian calendar. If it does not, as in Spark's files, dates before 1582-10-15 are Julian.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class OrcRows:
             raise CorruptDataError("an ORC file is damaged: check what wrote it") from error
 
     def _zones(self, of_stripe: str | None) -> dict[int, list[str]]:
-        """Return the time zones of the timestamps in each top-level column, in the order of the types."""
+        """Map each top-level column to the time zones of the timestamps in it, in the order of the types."""
         kinds = self._tail.kinds
         zones: dict[int, list[str]] = {}
         for column, top in self._tail.top_column_of().items():
@@ -115,7 +115,7 @@ class OrcRows:
         return zones
 
     def _instants(self, whole: Any, fractions: Any, zones: Iterator[str]) -> Any:
-        """Combine the two views of a column."""
+        """Combine a column's two views (seconds and fractions, see `orc.view`) into timestamps."""
         kind = fractions.type
         if pat.is_timestamp(kind):
             instants = _instants(whole, fractions, zone := next(zones))
@@ -128,7 +128,7 @@ class OrcRows:
 
 # --- columns ----------------------------------------------------------------------------------------------------------
 def _with_children(array: Any, below: list[Any]) -> Any:
-    """Return a decoded nested array with other children."""
+    """Replace the children of a decoded nested array, and its type accordingly."""
     kind = array.type
     fields = [field.with_type(child.type) for field, child in zip(children(kind), below, strict=True)]
     if pat.is_map(kind):
@@ -148,7 +148,7 @@ def _with_gregorian_dates(array: Any) -> Any:
 
 # --- timestamps -------------------------------------------------------------------------------------------------------
 def _instants(whole: Any, fractions: Any, zone: str) -> Any:
-    """Compute microseconds from stored seconds and from fractions, given as timestamps in 2015's first second."""
+    """Compute microseconds from stored seconds and fractions; these are timestamps in the first second of 2015."""
     nanos = pc.subtract(fractions.cast(pa.int64()), _BASE_S * 1_000_000_000)
     try:
         stored = pc.add_checked(whole, _base_s(zone))

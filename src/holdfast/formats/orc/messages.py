@@ -64,24 +64,24 @@ def packed(fields: Sequence[Field]) -> bytes:
 
 
 def number_in(fields: Sequence[Field], wanted: int) -> int:
-    """Return a number field of a message; 0 if it is absent."""
+    """Return the value of a number field of a message; 0 if the field is absent."""
     return next((value for number, value in fields if number == wanted and isinstance(value, int)), 0)
 
 
 def messages_in(fields: Sequence[Field], wanted: int) -> list[bytes]:
-    """Return the messages, or strings, of one field."""
+    """Return all values of a field that contains messages or strings."""
     return [value for number, value in fields if number == wanted and isinstance(value, bytes)]
 
 
 def with_numbers(fields: Iterable[Field], values: Mapping[int, int]) -> list[Field]:
-    """Return the fields with some numbers replaced, or added if they are absent."""
+    """Set number fields of a message: replace their values, or add the fields that are absent."""
     kept = [(number, values.get(number, value)) for number, value in fields]
     there = {number for number, _ in kept}
     return kept + [(number, value) for number, value in values.items() if number not in there]
 
 
 def numbers_in(data: bytes) -> list[int]:
-    """Decode the numbers of a packed field."""
+    """Decode the numbers in a packed repeated field."""
     found, position = [], 0
     while position < len(data):
         number, position = _varint(data, position)
@@ -90,7 +90,7 @@ def numbers_in(data: bytes) -> list[int]:
 
 
 def packed_numbers(numbers: Iterable[int]) -> bytes:
-    """Encode the numbers of a packed field; the inverse of `numbers_in`."""
+    """Encode numbers as a packed repeated field; the inverse of `numbers_in`."""
     return b"".join(map(_encoded, numbers))
 
 
@@ -121,7 +121,7 @@ _NONE, _ZLIB, _SNAPPY, _LZ4, _ZSTD = 0, 1, 2, 4, 5
 
 
 def original_chunks(data: bytes, compression: int, block_bytes: int) -> bytes:
-    """Frame the data for a file with this compression, without compressing it."""
+    """Divide data into ORC's chunks, each marked as not compressed, for a file whose other chunks are compressed."""
     if compression == _NONE:
         return data
     chunks = (data[start : start + block_bytes] for start in range(0, len(data), block_bytes))
@@ -129,7 +129,7 @@ def original_chunks(data: bytes, compression: int, block_bytes: int) -> bytes:
 
 
 def decompressed(data: bytes, compression: int) -> bytes:
-    """Return the data of a framed stream: the inverse of `original_chunks`, which also decompresses chunks."""
+    """Join the chunks of a stream, and decompress those that are compressed: the inverse of `original_chunks`."""
     if compression == _NONE:
         return data
     plain, position = bytearray(), 0
@@ -155,7 +155,7 @@ def _inflated(chunk: bytes, compression: int) -> bytes:
 
 
 def _unlz4(chunk: bytes) -> bytes:
-    """Decompress an LZ4 block of unknown decompressed size, which pyarrow would need."""
+    """Decompress an LZ4 block. pyarrow cannot do this, because the decompressed size is unknown."""
     plain, position = bytearray(), 0
     while True:
         token = chunk[position]

@@ -1,8 +1,8 @@
 """Write an ORC file that pyarrow encodes, and insert the parts that pyarrow cannot encode.
 
-pyarrow does not record the calendar of dates and corrupts fractions of a second before 1970. Where that matters, this
-module writes the file's tail, and assembles a stripe with such fractions from two stripes that pyarrow encodes: one
-with the seconds, one with the fractions. All other stripes are written unchanged.
+pyarrow does not record the calendar of dates, and corrupts fractions of a second before 1970. If a file needs either,
+this module writes the file's tail. It assembles a stripe with such fractions from two stripes that pyarrow encodes, one
+with the seconds and one with the fractions, and writes all other stripes as pyarrow encodes them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _POSITIONS, _ENTRY_STATISTICS = 1, 2  # fields of an index entry
 
 
 class OrcOutput:
-    """A file that is being written to a sink. The sink stays open."""
+    """An ORC file that is being written to a sink. The sink stays open."""
 
     def __init__(self, sink: ByteSink, compression: str, stripe_bytes: int) -> None:
         self._sink = sink
@@ -66,7 +66,7 @@ class OrcOutput:
         self._ended: list[Tail] = []
 
     def write(self, table: pa.Table) -> None:
-        """Append rows. The encoder ends a stripe when it is full."""
+        """Append rows. The encoder ends a stripe once the stripe is full."""
         if self._encoder is None:
             self._base, self._held = self._sent, _HoldingSink(self._send)
             self._encoder = self._open(self._held, self._stripe_bytes)
@@ -110,7 +110,7 @@ class OrcOutput:
         )
 
     def _encoded(self, table: pa.Table) -> bytes:
-        """Encode a file of one stripe."""
+        """Encode the table as a complete file with one stripe, in memory."""
         held = _HoldingSink(self._send)
         held.hold()
         encoder = self._open(held, 2 * table.nbytes + self._stripe_bytes)
@@ -119,7 +119,7 @@ class OrcOutput:
         return bytes(held.data)
 
     def _end_encoder(self) -> bytes | None:
-        """Send what the encoder still holds, except for its tail, and return the tail's bytes unchanged."""
+        """Close the encoder, send what it still holds except for the tail that it wrote, and return this tail."""
         if self._encoder is None or self._held is None:
             return None
         self._held.hold()
@@ -133,7 +133,7 @@ class OrcOutput:
 
 
 class _HoldingSink:
-    """A sink that forwards data to another sink until `hold` is called."""
+    """A sink that forwards data to another sink until `hold` is called, and then collects it."""
 
     def __init__(self, send: Callable[[bytes | memoryview], int]) -> None:
         self._send = send
@@ -141,7 +141,7 @@ class _HoldingSink:
         self.data = bytearray()
 
     def hold(self) -> None:
-        """Hold all further data instead of forwarding it."""
+        """Collect all further data in `data` instead of forwarding it."""
         self._holds = True
 
     def write(self, data: bytes | memoryview, /) -> int:
@@ -153,7 +153,7 @@ class _HoldingSink:
 
 # --- tails ------------------------------------------------------------------------------------------------------------
 def _relocated(tail: Tail, base: int) -> Tail:
-    """Return the tail for a file whose first byte is at `base`."""
+    """Shift the positions of the stripes in a tail, for a file that was appended to another one at `base`."""
     stripes = [
         (STRIPES, packed(with_numbers(stripe.fields, {Stripe.OFFSET: stripe.offset + base}))) for stripe in tail.stripes
     ]
@@ -186,7 +186,7 @@ def _added(parts: Sequence[Sequence[Field]]) -> bytes:
 
 # --- a stripe made of two ---------------------------------------------------------------------------------------------
 def _joined(whole: bytes, fractions: bytes) -> tuple[bytes, Tail]:
-    """Return the stripe of one file with the fractions of another, and its tail as if the stripe started a file."""
+    """Replace the fractions in a file's only stripe; return the new stripe and a tail in which it comes first."""
     source = io.BytesIO(whole)
     tail = read_tail(source)
     (stripe,) = tail.stripes
@@ -220,7 +220,7 @@ def _joined(whole: bytes, fractions: bytes) -> tuple[bytes, Tail]:
 
 
 def _streams(file: bytes) -> Iterator[tuple[tuple[int, int], list[Field], bytes]]:
-    """Yield the kind and column, description and bytes of each stream of a file's only stripe."""
+    """For each stream of a file's only stripe, yield its (kind, column), its description and its bytes."""
     source = io.BytesIO(file)
     tail = read_tail(source)
     (stripe,) = tail.stripes
@@ -234,7 +234,7 @@ def _streams(file: bytes) -> Iterator[tuple[tuple[int, int], list[Field], bytes]
 
 
 def _joined_index(whole: bytes, fractions: bytes, tail: Tail) -> bytes:
-    """Combine the indexes of row groups: the last positions of an entry are those of the fractions."""
+    """Merge two row-group indexes: each entry's last positions, which locate the fractions, come from `fractions`."""
     own_positions = 2 if tail.compression == 0 else 3
     entries: list[Field] = []
     of_both = (unpacked(decompressed(one, tail.compression)) for one in (whole, fractions))

@@ -50,7 +50,7 @@ __all__ = [
     "read_tail",
 ]
 
-# Numbers of message fields and of kinds of types in the specification.
+# The numbers that the specification gives to message fields and to kinds of types.
 _PS_FOOTER_LENGTH, _PS_COMPRESSION, _PS_BLOCK_BYTES, _PS_METADATA_LENGTH = 1, 2, 3, 5
 STRIPES, TYPES, STATISTICS, CALENDAR = 3, 4, 7, 11
 KIND, _SUBTYPES = 1, 2
@@ -122,7 +122,7 @@ class Tail:
 
     @property
     def compression(self) -> int:
-        """Return the codec's number."""
+        """Return the number by which ORC identifies the codec."""
         return number_in(self.postscript, _PS_COMPRESSION)
 
     @property
@@ -132,7 +132,7 @@ class Tail:
 
     @property
     def kinds(self) -> list[int]:
-        """Return the kind of each type, by column."""
+        """Return the kind of each type; the index of a type is the column's number."""
         return [number_in(unpacked(one), KIND) for one in messages_in(self.footer, TYPES)]
 
     @property
@@ -146,7 +146,7 @@ class Tail:
         return [Stripe(tuple(unpacked(one))) for one in messages_in(self.footer, STRIPES)]
 
     def top_column_of(self) -> dict[int, int]:
-        """Return the index of the top-level column of each type."""
+        """Map the number of each column, nested or not, to the index of the top-level column that contains it."""
         types = [unpacked(one) for one in messages_in(self.footer, TYPES)]
         starts = [column for one in messages_in(types[0], _SUBTYPES) for column in numbers_in(one)]
         starts += [value for number, value in types[0] if number == _SUBTYPES and isinstance(value, int)]

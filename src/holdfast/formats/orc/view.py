@@ -4,8 +4,9 @@ pyarrow converts timestamps to nanoseconds, which cover only 1677 to 2262, shift
 reads CHAR as bytes of fixed length. So pyarrow is given the same file with a modified tail, twice if there are
 timestamps:
 
-* `seconds`: timestamps are read as integers (their stored seconds), and CHAR and VARCHAR as strings; nothing else
-changes; * `nanoseconds`: timestamps are read without their seconds: only the separately stored fractions remain.
+* in the view `seconds`, timestamps are integers (their stored seconds), and CHAR and VARCHAR are strings; nothing else
+  changes;
+* in the view `nanoseconds`, timestamps have no seconds: only the separately stored fractions remain.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ _DIRECT_V2 = 2
 
 
 def needs_view(tail: Tail) -> bool:
-    """Check whether pyarrow may change values of the file."""
+    """Check whether pyarrow might change values of the file, so that it must read a view."""
     return any(kind in _SECONDS for kind in tail.kinds)
 
 
@@ -81,7 +82,7 @@ def nanoseconds(source: BinaryIO, tail: Tail) -> BinaryIO:
 
 
 def _without_seconds(tail: Tail, footer: StripeFooter) -> tuple[bytes, list[Field]]:
-    """Return streams of zeros to append to a stripe's data, and a footer that uses them as the timestamps' seconds."""
+    """Return zeros to append to a stripe's data, and a footer that uses them as the seconds of all timestamps."""
     columns = {column for column, kind in enumerate(tail.kinds) if kind in (TIMESTAMP, TIMESTAMP_INSTANT)}
     encodings = [number_in(unpacked(one), KIND) for one in messages_in(footer.fields, StripeFooter.ENCODINGS)]
     fields: list[Field] = []
@@ -102,7 +103,7 @@ def _without_seconds(tail: Tail, footer: StripeFooter) -> tuple[bytes, list[Fiel
 
 
 def _zeros(tail: Tail, values: int, is_new: bool) -> bytes:
-    """Return a stream of at least `values` zeros."""
+    """Encode a stream of at least `values` zeros."""
     run, length = (_ZEROS_RUN, _ZEROS) if is_new else (_OLD_ZEROS_RUN, _OLD_ZEROS)
     return original_chunks(run * (values // length + 1), tail.compression, tail.block_bytes)
 
@@ -116,12 +117,13 @@ def _changed(
 ) -> BinaryIO:
     """Return a view of the file in which some columns have other types.
 
-    Stripes lose their time zones: nothing that remains depends on them, and the decoder would look each of them up.
+    The view's stripes have no time zones: nothing in the view depends on them, and the decoder would look each of them
+    up.
 
     Args:
         source: the file.
         tail: the file's tail.
-        kinds: the kinds to replace.
+        kinds: maps the kinds of types to replace to their replacements.
         change: returns the bytes to append to a stripe's data, and its new footer.
     """
     parts = [_Part(b"ORC")]
@@ -152,7 +154,7 @@ def _with_kinds(footer: Iterable[Field], kinds: Mapping[int, int]) -> tuple[Fiel
 
 
 class _Part:
-    """A part of a view: bytes of its own, or a range of the source."""
+    """A part of a view: new bytes, or a range of the source file."""
 
     def __init__(self, content: bytes | int, offset: int = 0) -> None:
         self.own = content if isinstance(content, bytes) else None

@@ -1,7 +1,7 @@
 """Determine the types that Spark gives to the columns of a Parquet file, and how to convert their values.
 
-There are two kinds of differences: types that a plain Arrow cast converts to Spark's (`spark_field`), and columns whose
-values need a conversion that depends on the footer (`column_changes`).
+Some types can be converted to Spark's by an Arrow cast (`spark_field`). Other columns need a conversion that depends on
+the file's footer (`column_changes`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _INSTANT = pa.timestamp("us", "UTC")
 
 # --- types ------------------------------------------------------------------------------------------------------------
 def spark_field(field: pa.Field) -> pa.Field:
-    """Return the field with the type that Spark reads; Arrow-based writers store types that Spark does not know."""
+    """Return the field with the type as which Spark reads it; Arrow-based writers store types that Spark lacks."""
     return pa.field(field.name, _spark_type(field.type), field.nullable)
 
 
@@ -59,7 +59,7 @@ def _spark_type(kind: pa.DataType) -> pa.DataType:
 # --- conversions that depend on the footer ----------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """A conversion of the values of a column or of a part of it. The file's statistics describe the unconverted values.
+    """A conversion of a column's values, or of a nested field's. The file's statistics describe the unconverted values.
 
     Attributes:
         type: the type of the result.
@@ -71,7 +71,7 @@ class ColumnChange:
 
 
 def column_changes(schema: pa.Schema, columns: Iterable[Any], notes: Mapping[bytes, bytes]) -> dict[int, ColumnChange]:
-    """Return the conversions of a file's columns by position; most files need none.
+    """Map the positions of columns that need a conversion to these conversions; most files need none.
 
     Args:
         schema: the columns as pyarrow sees them, INT96 in microseconds.
@@ -86,7 +86,7 @@ def column_changes(schema: pa.Schema, columns: Iterable[Any], notes: Mapping[byt
 
 @functools.lru_cache(maxsize=8)  # the files of a table usually have the same text
 def _spark_types(text: bytes | None) -> Mapping[str, object]:
-    """Return the types of the columns in Spark's JSON, if the writer stored them."""
+    """Parse Spark's schema JSON and map the columns to their types in it; empty if the writer did not store it."""
     try:
         return {} if text is None else _fields_of(json.loads(text))
     except ValueError:

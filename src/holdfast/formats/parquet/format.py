@@ -1,6 +1,6 @@
 """Read and write Parquet as Spark's own reader expects it, and use special encodings only where they pay.
 
-Memory: up to one row group of decoded rows (`ParquetOptions.row_group_rows` and `row_group_bytes`) and its encoded
+Memory: the decoded rows of up to one row group (`ParquetOptions.row_group_rows` and `row_group_bytes`) and its encoded
 pages. The writer never holds the whole file.
 """
 
@@ -35,14 +35,14 @@ class ParquetOptions(FormatOptions):
     """Options of Parquet files.
 
     Attributes:
-        compression: the codec under pyarrow's name. Snappy is Spark's default; zstd makes files a quarter smaller and
+        compression: the codec, by pyarrow's name. Snappy is Spark's default; zstd makes files a quarter smaller and
             takes a quarter more time.
         compression_level: the codec's level; None for its default.
         row_group_rows: rows per row group. With 10,000, writing the same rows takes more than twice the time; with a
             million, a tenth more, because less of the encoded data stays in the caches.
         row_group_bytes: decoded bytes after which a row group is written even if it has fewer rows.
         page_bytes: size of a data page before compression.
-        dictionary: which columns use dictionary encoding: all (True), none (False) or those where it pays (None).
+        dictionary: which columns use dictionary encoding: all (True), none (False), or those for which it pays (None).
     """
 
     compression: str = "snappy"
@@ -53,7 +53,7 @@ class ParquetOptions(FormatOptions):
     dictionary: bool | None = None
 
 
-# Spark's names to pyarrow's, and pyarrow's to the infix of the file name.
+# Map Spark's names of codecs to pyarrow's, and these to the infix of the file name.
 _CODECS = {
     "none": "none",
     "uncompressed": "none",
@@ -79,7 +79,7 @@ _NOISE = 0.9
 
 
 def _sampled_leaves(table: pa.Table) -> dict[str, Any]:
-    """Return the first values of every leaf column by path, without columns that share their path with another one.
+    """Map the path of each leaf column to its first values, without columns that share their path with another one.
 
     The writer takes its settings by path, and the path of field ``b`` of column ``a`` equals that of a column ``a.b``.
     """
@@ -93,7 +93,7 @@ def _sampled_leaves(table: pa.Table) -> dict[str, Any]:
 
 
 def _goes_in_small_steps(leaf: Any) -> bool:
-    """Check whether neighboring values differ by little, as ids and event times do, so that differences need few bits.
+    """Check whether neighboring values (ids, event times) differ so little that storing the differences takes few bits.
 
     All recent readers support DELTA_BINARY_PACKED; Spark's does since 3.3.
     """
@@ -105,7 +105,7 @@ def _goes_in_small_steps(leaf: Any) -> bool:
 
 
 def _is_noise(leaf: Any) -> bool:
-    """Check whether compressing the column is useless, as for random numbers."""
+    """Check whether the values look like random numbers, which no codec makes smaller."""
     if not (pat.is_floating(leaf.type) or pat.is_int64(leaf.type)) or len(leaf) < _TRUSTED_SAMPLE_ROWS:
         return False
     data = leaf.buffers()[1].slice(leaf.offset * leaf.type.bit_width // 8, len(leaf) * leaf.type.bit_width // 8)
@@ -126,7 +126,7 @@ def _repeats(leaf: Any) -> bool:
 def _with_nulls(schema: pa.Schema) -> pa.Schema:
     """Return the schema in which every field below a nullable struct is nullable too.
 
-    Below a null struct Spark passes nulls even for NOT NULL fields, which pyarrow would reject.
+    If a struct is null, Spark passes nulls even for its NOT NULL fields, and pyarrow would reject these nulls.
     """
     return pa.schema([field.with_type(_with_nulls_below(field.type, field.nullable)) for field in schema])
 

@@ -1,8 +1,9 @@
 """Read a Parquet file from any writer, with the values and types that stock Spark would return.
 
-Parquet and Arrow have types that Spark lacks. Older encodings contain less information: Spark's own default for
+Parquet and Arrow have types that Spark lacks, and older encodings contain less information: Spark's own default for
 timestamps is INT96, which has no unit, zone or statistics, and Spark before 3.0 used another calendar. This module
-makes the same conversions as Spark's reader (`parquet.columns`), so that the rest of Holdfast sees a modern file.
+makes the same conversions as Spark's reader (`parquet.columns`), so that the rest of Holdfast need not know about these
+differences.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _READ_ROWS = 64 * 1024
 
 
 class SparkFile:
-    """One open file.
+    """An open Parquet file whose columns have Spark's types.
 
     Args:
         source: a seekable file; it stays open.
@@ -99,10 +100,10 @@ class SparkFile:
         return batch_of(arrays, pa.schema(fields), batch.num_rows)
 
     def _prune(self, schema: pa.Schema, row_filter: RowFilter, groups: list[int]) -> list[int]:
-        """Return the row groups whose statistics do not exclude that rows pass the filter."""
+        """Drop the row groups in which, according to their statistics, no row can pass the filter."""
         for name in row_filter.columns:
             index = self._physical.get_field_index(name)
-            # The filter uses the requested types and today's calendar; the statistics use the file's.
+            # The filter uses the requested types and today's calendar; the statistics use those of the file.
             if index < 0 or index in self._changes:
                 return groups
             if not self._physical.field(index).type.equals(schema.field(name).type):
@@ -115,7 +116,7 @@ class SparkFile:
         return [group for group in groups if group in kept or self._may_hide_nan(group, names)]
 
     def _may_hide_nan(self, group: int, names: Collection[str]) -> bool:
-        """Check whether statistics claim a single value for a column, which may still contain NaN: they ignore NaN."""
+        """Check whether statistics claim a single value for a column that may contain NaN, which statistics ignore."""
         columns = self.metadata.row_group(group)
         for column in (columns.column(index) for index in range(columns.num_columns if names else 0)):
             found = column.statistics if column.path_in_schema in names else None

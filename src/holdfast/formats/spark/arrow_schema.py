@@ -22,7 +22,7 @@ def arrow_schema_of(text: str) -> pa.Schema:
 
     Raises:
         CorruptDataError: the text is not the JSON of a struct.
-        InvalidRequestError: only Spark can read a column's type; the error names the column.
+        InvalidRequestError: a column has a type that only Spark can read; the error names the column.
     """
     try:
         described = json.loads(text)

@@ -1,8 +1,8 @@
 """Write an Arrow schema as Spark's schema JSON, and apply such JSON to the columns of a file.
 
-The types are those of the Arrow columns. Details that Arrow cannot express (`holdfast.formats.columns.spark_fields`)
-come from Spark's own JSON of the column, provided that this JSON describes the same type: the column may have been cast
-since.
+The types in the JSON are those of the Arrow columns. Details that Arrow cannot express come from Spark's own JSON of
+the column (`holdfast.formats.columns.spark_fields`), if this JSON still describes the column's type: the column may
+have been cast since.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def spark_schema_json(schema: pa.Schema) -> str:
     """Return the schema as the JSON of Spark's `StructType`.
 
     Raises:
-        InvalidRequestError: Spark does not have a type of the schema; the error names the type.
+        InvalidRequestError: Spark lacks a type that the schema uses; the error names the type.
     """
     return json.dumps(_struct(list(schema), [spark_field(field) for field in schema]), ensure_ascii=False)
 
@@ -130,7 +130,7 @@ def recognized_schema(schema: pa.Schema, spark_json: bytes | str | None) -> pa.S
     """Apply Spark's JSON to the columns of a file: VARIANT, intervals, collations, metadata.
 
     Args:
-        schema: the columns as the file has them.
+        schema: the file's columns, as Arrow reads them.
         spark_json: the schema that Spark stored in the file; None if Spark did not write it.
     """
     known = dict(_known_fields(spark_json))

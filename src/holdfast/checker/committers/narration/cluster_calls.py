@@ -84,4 +84,4 @@ CLUSTER_CALLS: Mapping[str, _Words] = {
     "offer": partial(_says, "is ready to commit", Weight.SMALL),
     "tell": _tell,
 }
-"""The function that puts a call into words, by operation."""
+"""For each operation of the cluster, the function that puts a call of it into words."""

@@ -24,7 +24,7 @@ __all__ = ["job_narrator"]
 
 
 def job_narrator(world: World) -> Narrator:
-    """Return the narrator for a world of a committer, which names attempts by the actors that run them."""
+    """Return the narrator for a world of a committer. It calls attempts by the names of the actors that run them."""
     words = _Words(PlaceNames(tuple(actor.name for actor in world.actors)))
     return Narrator(act=words.act, fault=words.fault, holds=words.holds, things=words.things)
 
@@ -55,7 +55,7 @@ class _Words:
         return weight
 
     def fault(self, event: Event) -> str:
-        """Describe the fault of a call, as the rest of a sentence that begins with the call."""
+        """Describe the fault of a call, as the end of a sentence that begins with the call."""
         if event.fault is Fault.LOST_REPLY:
             return ", but the reply is lost"
         if event.fault is Fault.FAILURE:
@@ -74,7 +74,7 @@ class _Words:
 
     # --- state --------------------------------------------------------------------------------------------------------
     def holds(self, view: View) -> Mapping[str, str]:
-        """Describe what is visible, hidden, pending, decided and reported."""
+        """Describe the state: what is visible, hidden, pending, decided and reported."""
         image, cluster = _image(view, DESTINATION), _cluster(view)
         shown = _in_words(visible(view).values())
         hidden = (
@@ -133,7 +133,7 @@ def _cluster(view: View) -> ClusterState:
 
 
 def _in_words(origins: Iterable[Origin]) -> str:
-    """List files by attempt: ``files 0 and 1 of task 0 attempt 1, file 0 of task 1 attempt 0``."""
+    """Name files, grouped by attempt: ``files 0 and 1 of task 0 attempt 1, file 0 of task 1 attempt 0``."""
     numbers: dict[str, list[int]] = {}
     for origin in sorted(origins):
         if origin.damaged:

@@ -1,4 +1,4 @@
-"""Name the keys of a job's files and records in words."""
+"""Describe in words what the keys of a job's files and records stand for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _ATTEMPT = rf"attempt_{_JOB}_m_\d+_{_TOKEN}"
 _TASK = rf"task_{_JOB}_m_(?P<task>\d+)"
 _OURS = rf"_holdfast/jobs/{_JOB}/"
 
-# Patterns of paths with their nouns; the first match wins. A group names the owner: an attempt, a task or a job.
+# Patterns of paths, each with the noun for it; the first match wins. The name of a group says who owns the file: an
+# attempt, a task or a job.
 _PLACES = tuple(
     (re.compile(pattern), noun)
     for pattern, noun in (
@@ -54,7 +55,7 @@ _BOOKKEEPING = ("its draft", "a draft", "the record", "the visible mark", "the d
 
 
 def short(text: str) -> str:
-    """Shorten the ids in a key to their owner and number: ``part-00000-…1.1-c000.txt``."""
+    """Shorten each id in a key to the numbers of the actor that made it and of the id: ``part-00000-…1.1-c000.txt``."""
     return _IDS.sub(lambda found: f"…{int(found[0][-12:-8], 16):x}.{int(found[0][-8:], 16):x}", text)
 
 
@@ -79,12 +80,12 @@ class PlaceNames:
     actors: tuple[str, ...]
 
     def owner(self, token: str) -> str:
-        """Return the actor that made a token: a port's tokens start with its number."""
+        """Return the actor that made a token; a token starts with the number of its actor."""
         number = int(token[:4], 16) - 1
         return self.actors[number] if 0 <= number < len(self.actors) else "another live job"
 
     def name(self, event: Event, key: str) -> str:
-        """Describe what a key stores and to whom it belongs; for a visible file, return its shortened path."""
+        """Describe what is stored at a key and to whom it belongs; for a visible file, return its shortened path."""
         path = path_of(key)
         match, noun = next(
             ((match, noun) for pattern, noun in _PLACES if (match := pattern.fullmatch(path))), (None, "")

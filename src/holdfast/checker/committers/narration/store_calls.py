@@ -21,7 +21,7 @@ _Words = Callable[[PlaceNames, Event], Act]
 
 
 def name_decision(key: str, seq: int, data: bytes) -> str:
-    """Describe the decision and the job of a log entry: ``commit of job …1.1``."""
+    """Describe a log entry by its decision and its job: ``commit of job …1.1``."""
     try:
         entry = decode_entry(key, seq, data)
     except CorruptDataError:
@@ -111,4 +111,4 @@ STORE_CALLS: Mapping[str, _Words] = {
     "complete_upload": _complete,
     "abort_upload": _abort,
 }
-"""The function that puts a call into words, by operation."""
+"""For each operation of a store, the function that puts a call of it into words."""

@@ -14,7 +14,7 @@ __all__ = ["repeatable"]
 
 
 def repeatable(sandbox: Sandbox) -> Property:
-    """Return the property C10: repeating recovery, a commit or an abort changes nothing.
+    """Return the property C10: to repeat recovery, a commit or an abort changes nothing.
 
     If a recovery found nothing to do, the next recovery finds nothing to do either. If a later process repeats a commit
     or an abort, the outcome is the one that was reported before, and nothing visible changes. An abort of a committed
@@ -58,7 +58,7 @@ def repeatable(sandbox: Sandbox) -> Property:
 
 
 def _is_forgotten(view: View, settled: Copy, base_seq: int) -> bool:
-    """Check whether the log has lost a decision that was made after the job started."""
+    """Check whether the log has trimmed a decision that was made after the job started."""
     kept = settled.stores[DESTINATION].image().objects
     keys = {HOME + layout.log_entry(one.seq): one for one in ledger_in(view, DESTINATION).decisions}
     return any(one.seq > base_seq and (key not in kept or kept[key].data != one.data) for key, one in keys.items())

@@ -13,7 +13,7 @@ __all__ = ["complete"]
 
 
 def complete(sandbox: Sandbox) -> Property:
-    """Return the property C1: every task has one attempt whose files are all visible. C3 says which attempt it must be.
+    """Return the property C1: for every task, all files of one attempt are visible. C3 says which attempt it must be.
 
     A job that is committed with its clean-up pending must be complete after recovery.
     """

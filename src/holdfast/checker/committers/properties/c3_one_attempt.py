@@ -1,4 +1,4 @@
-"""Check C3: the attempt whose result the driver received is the one that counts."""
+"""Check C3: of each task, the attempt whose result the driver received counts, and no other."""
 
 from __future__ import annotations
 

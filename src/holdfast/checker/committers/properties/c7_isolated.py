@@ -13,7 +13,7 @@ __all__ = ["isolated"]
 
 
 def isolated(sandbox: Sandbox) -> Property:
-    """Return the property C7: after the history, live jobs here and in a neighboring destination can still commit.
+    """Return the property C7: after the history, running jobs here and in a neighboring destination can still commit.
 
     Another job that runs concurrently from start to end, and meets no fault, succeeds as well; its committed files
     stay, unless jobs overwrite.

@@ -16,10 +16,10 @@ __all__ = ["decided_once"]
 
 
 def decided_once(sandbox: Sandbox) -> Property:
-    """Return the property C8: all drivers are told the same outcome, and recovery does not change it.
+    """Return the property C8: all drivers learn the same outcome, and recovery does not change it.
 
-    If the committer keeps a log, the log contains at most one decision about the job, and it agrees with what the
-    drivers were told.
+    If the committer keeps a log, the log contains at most one decision about the job, and this decision agrees with
+    what the drivers learned.
     """
     keeps_log = sandbox.setting.committer.keeps_log
 
@@ -54,10 +54,10 @@ def decided_once(sandbox: Sandbox) -> Property:
 
 
 def _other_in_log(view: View, committed: Sequence[Told], aborted: Sequence[Told]) -> str | None:
-    """Describe how the log's decision about the job differs from what drivers were told.
+    """Describe how the log's decision about the job differs from what drivers learned.
 
-    A driver may be told that the job is aborted although the log contains no decision, namely if no driver can commit
-    the job any more.
+    A driver may learn that the job is aborted although the log contains no decision, if no driver can commit the job
+    any more.
     """
     job = cluster_of(view).job
     if job is None:

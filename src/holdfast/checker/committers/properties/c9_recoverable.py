@@ -10,7 +10,7 @@ __all__ = ["recoverable"]
 
 
 def recoverable(sandbox: Sandbox) -> Property:
-    """Return the property C9: after recovery, every task has all files of one attempt, or no task has any file."""
+    """Return the property C9: after recovery, all files of one attempt of every task are visible, or no file at all."""
 
     def end(view: View) -> str | None:
         settled = sandbox.settled(view)

@@ -14,9 +14,9 @@ __all__ = ["log_order"]
 def log_order(sandbox: Sandbox) -> Property:
     """Return the property that every state of a destination with a log is one that the sequential model allows.
 
-    The property judges listings, reads, what jobs are told, and ``_SUCCESS``, which must report the newest published
-    decision and never return to an earlier one. After the history and recovery, every decision must be carried out, and
-    the destination must accept the next job.
+    The property judges listings, reads, the outcomes that jobs learn, and ``_SUCCESS``, which must report the newest
+    published decision and never return to an earlier one. After the history and recovery, every decision must be
+    carried out, and it must be possible to commit another job.
     """
     judge = Judge(sandbox) if sandbox.keeps_log else None
 

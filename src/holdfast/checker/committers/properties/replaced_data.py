@@ -1,4 +1,4 @@
-"""Check that data which an overwrite replaces is never lost before its replacement is complete (C9)."""
+"""Check that an overwrite never loses the data that it replaces before the new data is complete (C9)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["replaced_data"]
 
 
 def replaced_data(sandbox: Sandbox) -> Property:
-    """Return the property that in every state of an overwrite all old files exist, or every task's new files do."""
+    """Return the property that in every state of an overwrite, all old files exist, or the new files of every task."""
 
     def step(before: View, after: View, actor: str) -> str | None:
         old, now = visible(before), visible(after)

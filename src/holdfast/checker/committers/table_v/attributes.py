@@ -1,6 +1,6 @@
 """Answer the attributes of committers in paper 000, Table V, by exploration.
 
-What the paper leaves open, and how it is interpreted here:
+An *attribute* is a row of the table. The paper leaves some questions open; they are interpreted as follows:
 
 - *Speculative tasks*: two attempts run concurrently, without faults. When both are over, the output must be that of one
   attempt. The output is judged only then, because Stocator's losing attempt deletes what it wrote. What is visible
@@ -53,12 +53,12 @@ __all__ = ["ATTRIBUTES", "Attribute", "Explored", "Question", "answer", "explore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A property that is judged in some worlds.
+    """A question: a property that is judged in some worlds, and breaks if the answer is bad.
 
     Attributes:
         worlds: names of experiments.
         property: name of the property that breaks if the answer is bad.
-        when: the circumstance that the question is about; empty if none.
+        when: the circumstance about which the question asks; empty if it asks about none.
     """
 
     worlds: tuple[str, ...]
@@ -71,7 +71,7 @@ class Attribute:
     """A row of Table V.
 
     Attributes:
-        asked: the paper's questions: one bad answer makes the attribute bad.
+        asked: the questions that the paper asks; one bad answer makes the attribute bad.
         besides: questions about circumstances in which a good attribute becomes bad.
         bad: the value of the attribute if a question has a bad answer; True for attributes that users do not want, such
             as observable output.
@@ -84,19 +84,19 @@ class Attribute:
 
     @property
     def worlds(self) -> tuple[str, ...]:
-        """Return the names of the experiments that are needed."""
+        """Return the names of the experiments that all questions of this attribute need."""
         return tuple(dict.fromkeys(world for one in (*self.asked, *self.besides) for world in one.worlds))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explored:
-    """The answer of an exploration.
+    """The answer that explorations give for one row.
 
     Attributes:
         holds: whether the committer has the attribute.
-        circumstances: the circumstances of all questions that had a bad answer; "" for a question about none.
+        circumstances: for each question that had a bad answer, `Question.when`; "" if the question is about none.
         because: the reason, in one sentence.
-        counterexample: None if nothing was found against the committer.
+        counterexample: a history that shows the bad answer; None if there is none.
         states, histories: number of states and histories in the worlds of the questions.
         complete: whether the exploration was complete.
     """
@@ -199,7 +199,7 @@ def explore_attributes(
 
     Args:
         names: names of the attributes.
-        progress: called after each world.
+        progress: called after each world, to report progress.
         budget: the budget of each world. If it runs out in a world, good answers that depend on this world are not
             complete.
     """

@@ -37,7 +37,7 @@ class Experiment:
 
     Attributes:
         asked: names of properties in `questions`.
-        actors: function that changes the scene's actors, given the setting of the world.
+        actors: takes the world's setting and the scene's actors, and returns the actors of the experiment.
     """
 
     scene: Scene
@@ -46,7 +46,7 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """Return the part of the world's name after the committer's."""
+        """Return the name of the experiment: the part of the world's name after the committer's name."""
         return self.scene.name
 
 
@@ -93,10 +93,10 @@ def _abort_then_run(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, 
 
 
 def _restart(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
-    """Let a second driver continue as the next attempt at the job, with one attempt at each task.
+    """Let a second driver continue the job as its next attempt, with one attempt at each task.
 
-    The second driver takes over committed tasks, if the committer can, runs the other tasks itself, and commits with
-    the reports that it has.
+    The second driver takes over committed tasks if the committer supports this, runs the other tasks itself, and
+    commits with the reports that it has.
     """
 
     def run(port: Port) -> None:
@@ -122,7 +122,7 @@ def _restart(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
 def _one_task_repeated(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
     """Give the other task only one attempt, to keep worlds small.
 
-    There must be another task: if all tasks of a job are lost, the job notices.
+    The job needs another task besides the repeated one: if all tasks of a job are lost, the job notices.
     """
     return tuple(actor for actor in found if actor.name != attempt_actor(1, 1))
 

@@ -1,4 +1,4 @@
-"""Answer C1 to C10, and whether replaced data survive, by exploring the scenes of `holdfast check`."""
+"""Answer whether C1 to C10 hold, and whether replaced data survive, by exploring the scenes of `holdfast check`."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ CIRCUMSTANCES: Mapping[str, frozenset[str]] = {
     ANOTHER_ENDS: frozenset({"second-driver", "slow-driver", "other-job"}),
     STAGED: frozenset({"crash", "lost-reply", "failure", "second-driver", "overwrite", "reader"}),
 }
-"""The scenes that have a circumstance, by circumstance. A circumstance does not explain violations in other scenes."""
+"""For each circumstance, the scenes in which it occurs. It does not explain violations in other scenes."""
 
 
 def invariant_worlds(rows: Sequence[str]) -> int:
-    """Return the number of worlds that a committer's answers need."""
+    """Return the number of worlds to explore for a committer's answers to these rows."""
     return len(SCENES) if rows else 0
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What the scenes have shown about one row."""
+    """What the scenes explored so far have shown about one row."""
 
     properties: tuple[str, ...]
     is_denied: bool
@@ -60,7 +60,7 @@ class _Seen:
 
     @property
     def is_settled(self) -> bool:
-        """Check whether exploring can stop for this row: it is declared not to hold, and a counterexample was found."""
+        """Check whether this row needs no more scenes: it is declared not to hold, and a counterexample was found."""
         return self.is_denied and bool(self.broke)
 
 
@@ -78,7 +78,7 @@ def explore_invariants(
 
     Args:
         rows: names of the rows.
-        progress: called after each scene.
+        progress: called after each scene, to report progress.
         budget: the budget of each scene. If it runs out in a scene, good answers are not complete.
     """
     answers = {row.name: row.answers[committer.name] for row in GUARANTEES}

@@ -1,4 +1,7 @@
-"""Ask about jobs: the job commit, what readers see, abort, recovery."""
+"""Define the questions about jobs: the job commit, what readers see, abort, recovery.
+
+Each function returns a property that breaks if the answer to its question is bad.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,7 @@ def job_commit(sandbox: Sandbox, read: Callable[[Sandbox, View], Reading], name:
 
 
 def own_job_commit(sandbox: Sandbox) -> Property:
-    """Ask `job_commit` about the committer's intended readers."""
+    """Ask the question of `job_commit` for the committer's intended readers."""
     read = READERS.get(sandbox.setting.committer.name, listed)
     return job_commit(sandbox, read, "atomic-job-commit", "readers")
 

@@ -16,10 +16,10 @@ __all__ = ["ObservedCluster", "ObservedState", "observed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedState(ClusterState):
-    """What drivers and tasks know, and what only the properties of experiments know.
+    """What drivers and tasks know, and in addition what only the properties of experiments may know.
 
     Attributes:
-        lost: by task, then by attempt, the attempt's state when it died, failed or was cut off; None if none of this
+        lost: by task, then by attempt, the state in which the attempt died, failed or was cut off; None if none of this
             happened, or if the driver had rejected the attempt before.
         dead: names of the actors that died.
     """
@@ -36,7 +36,7 @@ def observed(view: View) -> ObservedState:
 
 
 class ObservedCluster:
-    """A `Cluster` that records losses.
+    """A `Cluster` that records how attempts are lost.
 
     It has an additional call, ``restart``, for the next attempt at the job, which Hadoop starts after a driver died
     (paper 000, II.B.1). The call returns the job and the numbers of the committed tasks. It is possible after some
@@ -86,7 +86,7 @@ def _restart(state: ObservedState) -> Sequence[Alternative]:
 
 
 def _noted(before: ObservedState, after: ObservedState) -> ObservedState:
-    """Return the state `after` the step, with the state in which each attempt was lost."""
+    """Return the state `after` a step, and record in it the state in which attempts were lost in this step."""
     lost = tuple(
         tuple(
             was if now is Attempt.GONE and was in (Attempt.RUNNING, Attempt.COMMITTING) else known

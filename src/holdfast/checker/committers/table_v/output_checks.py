@@ -36,7 +36,7 @@ def wrong_attempt(sandbox: Sandbox, view: View) -> str:
 def wrong_end(
     sandbox: Sandbox, view: View, driver: str = "driver", wrong: Callable[[Sandbox, View], str] = wrong_output
 ) -> str:
-    """Describe what is wrong at the end of the history of a job that must be committed; empty if nothing is."""
+    """Describe what is wrong at the end of a history in which the job must be committed; empty if nothing is."""
     told = observed(view).outcome_of(driver)
     if told != "committed":
         return f"{driver} was told that the job is {told or 'not over'}"

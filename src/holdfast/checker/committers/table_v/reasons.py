@@ -1,4 +1,4 @@
-"""Record the papers' answers, and why those of exploration or Holdfast's declarations differ."""
+"""Record the papers' answers, and why the answers of exploration or Holdfast's declarations differ from them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _COLUMNS: Mapping[str, tuple[bool | None, ...]] = {
 
 
 def paper_answer(committer: str, row: str) -> bool | None:
-    """Return the answer of papers 000 and 002; None if they have none, or if the row is not in Table V."""
+    """Return the answer of papers 000 and 002; None if they give none, or if the row is not in Table V."""
     column = _COLUMNS.get(committer)
     return None if column is None else dict(zip(ATTRIBUTES, column, strict=True)).get(row)
 
@@ -87,4 +87,4 @@ REASONS: Mapping[tuple[str, str], str] = {
         "considers only complete task commits, which can be repeated (IV.1)."
     ),
 }
-"""Why a cell differs from the paper or from what is declared, by committer and row; one or two sentences each."""
+"""Why an answer differs from the paper's or the declared one, by committer and row, in one or two sentences."""

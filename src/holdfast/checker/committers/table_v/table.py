@@ -58,16 +58,15 @@ class Cell:
     Attributes:
         row: name of the guarantee.
         wanted: the answer that users want.
-        holds: the answer found, for the paper's question.
+        holds: the answer that exploration found to the paper's question.
         unless: for a good answer, the circumstances in which the opposite was found, as named in `holdfast.guarantees`.
-        only: for a bad answer, the circumstances that it needs; empty if it needs none.
-        because: what was found, in one sentence.
+        only: for a bad answer, the circumstances in which alone it was found; empty if it needs none.
+        because: what exploration found, in one sentence.
         paper: the answer of papers 000 or 002; None if they have none.
         declared: what `holdfast committers` declares.
         states, histories: number of states and histories explored for the answer.
-        complete: whether everything was explored, or a counterexample decides; if not, more may exist than was found.
-        counterexample: the history that decides the answer, or that shows a circumstance; replays in the world that it
-            names.
+        complete: whether the answer is final: everything was explored, or a counterexample decides.
+        counterexample: the history that decides the answer, or that shows a circumstance; it can be replayed.
         reason: why the answer differs from the paper's or from the declared one; empty if it does not.
     """
 
@@ -88,16 +87,16 @@ class Cell:
 
     @property
     def agrees_with_paper(self) -> bool | None:
-        """Check whether the answer is the paper's; None if the papers have none."""
+        """Check whether the answer is that of the papers; None if the papers give none."""
         return None if self.paper is None else self.holds == self.paper
 
     @property
     def agrees_with_declaration(self) -> bool:
         """Check whether the answer agrees with the declaration.
 
-        A declared "yes, unless" also agrees with a bad answer to the paper's question if the answer needs that
-        circumstance. If an attribute has several circumstances, only the worst is declared. A circumstance that is
-        declared for one of C1 to C10 need not be found, because not every scene has it.
+        A declared "yes, unless" also agrees with a bad answer if the answer was found only in that circumstance. If an
+        attribute has several circumstances, only the worst is declared. If a circumstance is declared for one of C1 to
+        C10, it need not be found, because the scenes may not contain it.
         """
         said, found = set(self.declared.circumstances), set(self.unless)
         if self.declared.holds != self.wanted:
@@ -115,7 +114,7 @@ class Table:
 
     Attributes:
         rows: the requested rows of `GUARANTEES`.
-        cells: by (name of the row, name of the committer).
+        cells: the answers, by (name of the row, name of the committer).
         states: number of states explored.
     """
 
@@ -136,7 +135,7 @@ class Table:
         ]
 
     def document(self) -> dict[str, object]:
-        """Return the table for ``--json``. Times differ from run to run; counterexamples can be replayed."""
+        """Return the table for ``--json``. Times differ from run to run; the counterexamples in it can be replayed."""
         return {
             "format": "holdfast-table/1",
             "committers": list(self.committers),
@@ -189,10 +188,10 @@ def build_table(
     much was explored.
 
     Args:
-        committers, rows: names; all if empty.
-        progress: called after each world.
-        budget: the budget of each world of C1 to C10, with the limit `STATES` if it does not limit the states. The
-            worlds of Table V are explored completely, unless the seconds of the budget run out.
+        committers, rows: the names of committers and rows; empty for all.
+        progress: called after each world, to report progress.
+        budget: the budget of each world in which C1 to C10 are judged; if it does not limit the states, `STATES` does.
+            The worlds of Table V are explored completely, unless the seconds of the budget run out.
 
     Raises:
         InvalidRequestError: a committer or row does not exist.

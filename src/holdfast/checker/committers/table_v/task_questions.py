@@ -1,4 +1,7 @@
-"""Ask about task attempts: speculation, abort, task commit, partition."""
+"""Define the questions about task attempts: speculation, abort, task commit, partition.
+
+Each function returns a property that breaks if the answer to its question is bad.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +124,7 @@ def _uploads(view: View) -> list[tuple[str, str]]:
 def task_commit(sandbox: Sandbox, name: str) -> Property:
     """Ask whether an attempt that dies in its task commit has made all or none of its files visible.
 
-    If none, the next attempt and the job commit must produce the right output from what is left.
+    If the attempt made no file visible, the next attempt and the job commit must produce the right output.
     """
 
     def step(before: View, after: View, actor: str) -> str | None:
@@ -157,7 +160,7 @@ def _is_replaced(origin: Origin, found: Mapping[str, Origin]) -> bool:
 
 
 def _finished_on(sandbox: Sandbox, view: View) -> str:
-    """Run a second attempt on a copy, unless one was accepted, and commit the job; return what is wrong then."""
+    """On a copy, run a second attempt unless one was accepted, and commit the job; describe what is wrong then."""
     copy, cluster = sandbox.copy(view), observed(view)
     job, committer = cluster.job, sandbox.setting.committer
     assert job is not None
@@ -174,7 +177,7 @@ def _finished_on(sandbox: Sandbox, view: View) -> str:
 
 
 def cut_off(sandbox: Sandbox, doing: Attempt, name: str, asked: Iterable[str]) -> Property:
-    """Ask whether the properties `asked` hold if an attempt was partitioned while it was in the state `doing`."""
+    """Ask whether the properties `asked` hold if an attempt was cut off from the driver in the state `doing`."""
     properties = [PROPERTIES[one](sandbox) for one in asked]
 
     def step(before: View, after: View, actor: str) -> str | None:

@@ -33,7 +33,7 @@ def _claim_and_finish(ctx: CommitContext, found: Leftover) -> None:
 
 
 class Claims(Variant):
-    """``+claim``: only the first driver that claims a job may end it."""
+    """The variant ``+claim``: only the first driver that claims a job may end it."""
 
     def __init__(self, base: Committer, suffix: str, summary: str) -> None:
         super().__init__(base, suffix, summary)
@@ -46,7 +46,10 @@ class Claims(Variant):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Commit if this driver claims the job first, like Hadoop (``COMMIT_STARTED``, paper 001, "AM: Job Commit")."""
+        """Commit if this driver claims the job first.
+
+        Hadoop does the same (``COMMIT_STARTED``, paper 001, "AM: Job Commit").
+        """
         first, intent = _claim(ctx, job.job, "commit")
         if intent == "abort":
             raise FencedError("another process is aborting the job: run it again", job=job.job)
@@ -55,7 +58,10 @@ class Claims(Variant):
         return self.base.commit_job(ctx, job, commits, tasks)
 
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
-        """Abort, unless a driver has started to commit: then only recovery, which inspects all of a job, may end it."""
+        """Abort, unless a driver has started to commit.
+
+        Only recovery, which inspects all of a job, may end a job whose commit has started.
+        """
         _first, intent = _claim(ctx, job.job, "abort")
         if intent == "commit" and not has_succeeded(ctx, job.job):
             raise OutcomeUnknownError("a driver has started to commit the job: run holdfast recover", job=job.job)

@@ -23,7 +23,7 @@ _OVERWRITING = frozenset({SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS})
 
 
 class Remembers(Variant):
-    """``+remembers``: the job commit can be repeated."""
+    """The variant ``+remembers``: the job commit can be repeated."""
 
     def commit_job(
         self,
@@ -32,14 +32,14 @@ class Remembers(Variant):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Commit, unless the job's ``_SUCCESS`` exists: then only clean up, like an abort."""
+        """Commit. If the job's ``_SUCCESS`` exists already, only clean up, like an abort."""
         if has_succeeded(ctx, job.job):
             return self.base.abort_job(ctx, job)
         return self.base.commit_job(ctx, job, commits, tasks)
 
 
 class ReplacesLast(Variant):
-    """``+replaces-last``: replaced data are deleted after the job's own files are complete."""
+    """The variant ``+replaces-last``: replaced data are deleted after the job's own files are complete."""
 
     def setup_job(
         self, ctx: CommitContext, mode: SaveMode, details: Mapping[str, object] | None = None
@@ -76,7 +76,7 @@ class ReplacesLast(Variant):
 
 
 class TakesBack(Variant):
-    """``+takes-back``: the abort deletes the job's visible files."""
+    """The variant ``+takes-back``: the abort deletes the job's visible files."""
 
     def abort_job(self, ctx: CommitContext, job: JobRecord) -> JobOutcome:
         """Delete the visible files whose names contain the job's id, unless its ``_SUCCESS`` exists; then abort."""

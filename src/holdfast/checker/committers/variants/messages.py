@@ -50,9 +50,10 @@ class _MagicByMessages(Variant):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Commit like `magic`, but use, for each task, the pending set in the task's message.
+        """Commit like `magic`, but take each task's pending set from the task's message.
 
-        A set that is too large for its message is read from the store, and must have the etag in the message.
+        A pending set that is too large for a message is read from the store, and must have the etag that the message
+        contains.
         """
         measure = Measure(ctx)
         ctx = measure.ctx
@@ -95,7 +96,7 @@ class _ManifestByMessages(Variant):
 
 
 class _RenamedByDriver(Variant):
-    """Leaves the rename of an attempt's directory to the driver, which knows which attempt counts."""
+    """A variant that leaves the rename of an attempt's directory to the driver, which knows which attempt counts."""
 
     def _home(self, ctx: CommitContext, job: JobId) -> CommitContext:
         return ctx
@@ -115,7 +116,7 @@ class _RenamedByDriver(Variant):
         return self.base.commit_job(ctx, job, commits, tasks)
 
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Do the task commit of `file-v1` without its rename."""
+        """Commit the task like `file-v1`, but without the rename."""
         require_attempt(scope.ctx, scope.job, scope.owner, len(files))
         return report_task(scope.owner, files)
 
@@ -130,7 +131,7 @@ class _StagingByMessages(_RenamedByDriver):
         return shared_context(ctx, job)
 
     def commit_task(self, scope: TaskScope, files: tuple[FileEntry, ...]) -> TaskCommit:
-        """Do the task commit of `staging-*` without the rename of the pending set."""
+        """Commit the task like `staging-*`, but without the rename of the pending set."""
         measure, owner, job = scope.measure, scope.owner, scope.job
         if files:
             ctx = measure.ctx
@@ -153,7 +154,7 @@ class _StagingByMessages(_RenamedByDriver):
 
 
 def messages(base: Committer) -> Committer:
-    """Derive ``+messages`` from a committer."""
+    """Derive the variant ``+messages`` of a committer."""
     kinds: dict[Committer, type[Variant]] = {
         MAGIC: _MagicByMessages,
         MANIFEST: _ManifestByMessages,

@@ -42,7 +42,7 @@ def _clean_up_own(ctx: CommitContext, job: JobRecord) -> None:
 
 
 class OwnDirectory(Variant):
-    """`file-v1`, which reads and deletes only its own directories."""
+    """The variant ``+own-directory`` of `file-v1`, which reads and deletes only its own directories."""
 
     def commit_job(
         self,
@@ -51,7 +51,7 @@ class OwnDirectory(Variant):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Commit like `file-v1`, but file by file, and only from its own directories: other jobs may be merging."""
+        """Commit like `file-v1`, but file by file and only from its own directories: other jobs may be merging too."""
         measure = Measure(ctx)
         ctx = measure.ctx
         totals = reported_totals(check_messages(job, commits, tasks))
