@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MADE", "OUTCOMES", "outcomes"]
 
-NO_PLACE = "Spark does not tell a Python source where a table of its catalog is"
+NO_PLACE = "Spark does not tell a Python source where a table of its catalog is stored"
 NO_TABLE = f"{NO_PLACE}, so it could not be read: write with save(path) or holdfast.write"
 MADE = "works, for Spark makes it without asking us"
 NO_MODE = 'cannot be written in the "'

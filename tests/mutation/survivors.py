@@ -12,6 +12,7 @@ __all__ = ["EQUIVALENT", "REVIEWED"]
 _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
     "Equivalent: the remaining condition refuses the same input, or the order of two checks is not observable": (
         "two_phase.codec._read_by_job operand c25a91",
+        "two_phase.codec._read_marks operand 2e2616",
         "codec.decode_intents operand 9d11da",
         "magic.file.open_magic_file operand 7107b2",
     ),
@@ -20,6 +21,9 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
     ),
     "Equivalent: it is never called with an abort entry, since an abort has no write to remember": (
         "two_phase.write_ids.remember_write operand 5968c4",
+    ),
+    "Equivalent: the first committer, two_phase, has no such records, since its log is searched elsewhere": (
+        "recovery._recorded_jobs first-left-out 620a9e",
     ),
     "Equivalent: manifests never mention the top directory, which gives the same answer": (
         "manifest.renaming._may_be_taken operand 8d661e",
@@ -32,7 +36,9 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
 
 _OTHERS: Mapping[str, tuple[str, ...]] = {
     "Only the number of requests, a duration or the precision of a time changes; the result is still correct": (
+        "file_operations.rename_until_known drop 2ccd1e",
         "manifest.task._probe_directories off-by-one 6fc926 3",
+        "two_phase.decision.read_log_after quantifier 99ada9",
         "two_phase.job.describe_job off-by-one 8d1d95",
         "two_phase.job._roll_forward_with_retries leave-loop c0888c",
         "two_phase.stream_jobs._is_announced return-early 91dba6",
@@ -40,6 +46,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
     "There is a second safeguard: the next step refuses or finds the same, or the job's cleanup handles it": (
         "file_output.recovery._note operand 9bd706",
         "intents.Intents._announce swap f7b028",
+        "two_phase.pending_uploads._read_job_folders last-left-out f6f6df",
         "layout.iter_job_folders off-by-one 6fc926",
     ),
     "A gap: it needs a store that fails or refuses one more call than in any test": (

@@ -10,6 +10,7 @@ from typing import TypeVar
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, read_history, recover, verify
+from holdfast.commit.intents import QUIET_S
 from holdfast.commit.layout import iter_job_folders
 from holdfast.commit.records import StreamBatch
 from holdfast.commit.success_file import read_success
@@ -186,3 +187,18 @@ def test_an_upload_that_outlives_its_abort_is_aborted_again() -> None:
     run_tasks(ctx, job, "mine", 1)
     assert not TWO_PHASE.abort_job(ctx, job).committed
     assert store.met and list(store.list_uploads_page(HOME).uploads) == []
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_an_upload_whose_abort_is_refused_keeps_its_announcement(refused: bool) -> None:
+    """C9: its key does not contain the job, so only the announcement leads recovery to it."""
+    world = World("upload")
+    job = start(world.context(), SaveMode.OVERWRITE)
+    dead = TWO_PHASE.setup_task(world.context(), job, 0)
+    dead.open("chosen").write(b"more than one part")
+    world.clock.sleep(QUIET_S + 1)  # the attempt counts as dead
+    ctx, _calls = refusing(world, lambda call: refused and call.operation is Operation.ABORT_UPLOAD)
+    TWO_PHASE.commit_job(ctx, job, run_tasks(world.context(), job, "new"), TASKS)
+    assert world.pending() == [f"{HOME}chosen"] * refused
+    recover(world.context())
+    assert world.pending() == [] and world.leftovers() == []

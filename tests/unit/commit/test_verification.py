@@ -187,7 +187,7 @@ def test_a_problem_speaks_of_pending_uploads_only_while_there_are_any(operation:
 
 
 def test_an_upload_that_a_live_job_has_announced_too_is_not_a_finished_jobs() -> None:
-    """Nobody can tell which of the two jobs started it: only after both have ended there is something to recover."""
+    """It is unknown which of the two jobs started it: recovery may abort it only after both have ended."""
     world = World("upload")
     jobs = [write(world.context()), write(world.context())]
     for number, job in enumerate(jobs, start=1):
