@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -150,3 +151,52 @@ def test_ctrl_c_in_mid_write_leaves_nothing_visible(tmp_path: Path, committer: s
         history = json.loads(run("history", str(tmp_path / "out"), "--json").stdout)
         assert [(one["kind"], one["state"]) for one in history["decisions"]] == [("abort", "done")]
         assert history["undecided"] == []
+
+
+def _jvms(group: int) -> list[Path]:
+    """List the Java processes of a process group."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            state, _parent, its_group = (process / "stat").read_text().rpartition(")")[2].split()[:3]
+            program = (process / "cmdline").read_bytes().split(b"\0")[0]
+            if int(its_group) == group and state != "Z" and program.endswith(b"java"):
+                found.append(process)
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes through /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_spark_starts_leaves_no_jvm(tmp_path: Path, number: signal.Signals) -> None:
+    """Defect: nothing knew the JVM yet, so it stayed, and kept the output open."""
+    (tmp_path / "in.csv").write_text("id,text\n1,x\n")
+    process = subprocess.Popen(
+        [*_COMMAND, "in.csv", "out"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    poll = threading.Event()
+    for _ in range(int(PATIENCE_S / POLL_S)):
+        if _jvms(process.pid):
+            break
+        poll.wait(POLL_S)
+    else:
+        pytest.fail("Spark has not started a JVM")
+    os.killpg(process.pid, number)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, stdout) == (128 + number, ""), stderr
+    assert "none of its output is visible" in stderr
+    assert _jvms(process.pid) == [] and visible(tmp_path / "out") == []
+
+
+def test_an_input_that_spark_would_turn_into_nulls_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text('id,text\n1,"say ""hi"""\nabc,x\n')
+    schema = ("--input-schema", "id long, text string")
+    written = write(tmp_path, "in.csv", "out", *schema)
+    assert written.returncode == 1 and "abc" in written.stderr and visible(tmp_path / "out") == []
+    assert write(tmp_path, "in.csv", "out", *schema, "--input-option", "mode=DROPMALFORMED").returncode == 0
+    rows = json.loads(run("read", str(tmp_path / "out"), "--json").stdout)["rows"]
+    assert rows == [{"id": 1, "text": 'say "hi"'}]

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NoReturn
 
@@ -52,7 +53,7 @@ def spark_session(
     if not debug:
         logging.getLogger().addHandler(logging.NullHandler())  # py4j logs every interrupt; the command reports it
     try:
-        with _quiet_start(debug):
+        with _quiet_start(debug), _ending_jvm():
             spark = builder.getOrCreate()
     except (Py4JJavaError, PySparkRuntimeError) as error:
         if isinstance(error, PySparkRuntimeError) and master is None:
@@ -65,6 +66,46 @@ def spark_session(
         spark.sparkContext._accumulatorServer.handle_error = _say_nothing  # type: ignore[method-assign]  # no other way
     with stopped(spark):
         yield spark
+
+
+@contextlib.contextmanager
+def _ending_jvm() -> Iterator[None]:
+    """End the JVM if Spark does not start, or if SIGINT or SIGTERM arrives while it starts; then raise.
+
+    An exception that a signal handler raises while PySpark launches the JVM would leave the JVM behind: nothing knows
+    its process then. So the handler only notes the signal, and a thread ends the JVM as soon as PySpark knows it.
+    """
+    from pyspark import SparkContext
+
+    signals: list[int] = []
+    is_over = threading.Event()
+
+    def end_when_known() -> None:
+        while not is_over.wait(0.05):
+            if SparkContext._gateway is not None:
+                SparkContext._gateway.proc.terminate()
+                return
+
+    def note(number: int, frame: object) -> None:
+        signals.append(number)
+        threading.Thread(target=end_when_known, daemon=True).start()  # noqa: TID251  # it must not outlive the command
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        try:
+            yield
+        finally:
+            is_over.set()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+    except BaseException as error:
+        _end_half_started_jvm()
+        if signals:
+            raise _end_of(signals[0]) from error
+        raise
+    if signals:
+        _end_half_started_jvm()
+        raise _end_of(signals[0])
 
 
 def _say_nothing(request: object, client_address: object) -> None:
@@ -110,7 +151,20 @@ def _end_of(number: int) -> BaseException:
 def _end_jvm(spark: SparkSession) -> None:
     """End the JVM, and with it every task. After an interrupted call, the connection to the JVM is unusable."""
     spark.sparkContext._accumulatorServer.shutdown()  # otherwise it waits for the JVM
-    process: subprocess.Popen[bytes] = spark.sparkContext._gateway.proc  # type: ignore[union-attr]  # it was started
+    _end_process(spark.sparkContext._gateway.proc)  # type: ignore[union-attr]  # it was started
+
+
+def _end_half_started_jvm() -> None:
+    """End the JVM of a session that PySpark has not returned, if it has launched one."""
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is not None:
+        SparkContext._active_spark_context._accumulatorServer.shutdown()
+    if SparkContext._gateway is not None:
+        _end_process(SparkContext._gateway.proc)
+
+
+def _end_process(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
         process.wait(_END_S)

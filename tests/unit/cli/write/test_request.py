@@ -92,7 +92,8 @@ class Reader:
         return self.told
 
 
-CSV = {"format": "csv", "header": "true", "inferschema": "true", "enforceschema": "false", "sep": ","}
+CSV = {"format": "csv", "mode": "FAILFAST", "header": "true", "inferschema": "true", "enforceschema": "false"}
+CSV |= {"escape": '"', "sep": ","}
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,8 @@ CSV = {"format": "csv", "header": "true", "inferschema": "true", "enforceschema"
         ("x.tsv.gz", {}, None, {**CSV, "sep": "\t"}),
         ("x.tsv", {"SEP": "|", "Header": "false"}, None, {**CSV, "sep": "|", "header": "false"}),
         ("x.csv", {}, "id long", {**CSV, "schema": "id long"}),
-        ("x.json", {"multiLine": "true"}, None, {"format": "json", "multiline": "true"}),
+        ("x.csv", {"mode": "PERMISSIVE", "Escape": "\\"}, None, {**CSV, "mode": "PERMISSIVE", "escape": "\\"}),
+        ("x.json", {"multiLine": "true"}, None, {"format": "json", "mode": "FAILFAST", "multiline": "true"}),
     ],
 )
 def test_options_of_sparks_reader(path: str, options: dict[str, str], schema: str | None, told: dict[str, str]) -> None:
