@@ -214,7 +214,7 @@ def test_a_known_stream_with_a_new_checkpoint(stream: Stream) -> None:
     stream.feed(2)
     stream.run(streamId="flights")
     message = failure(stream.start(streamId="flights", checkpointLocation=str(stream.home / "other")))
-    assert "continue with that checkpoint, or choose another streamId" in message
+    assert "continue with that checkpoint; with another streamId" in message
     stream.run(streamId="flights")
     stream.assert_exact()
     stream.run(checkpointLocation=str(stream.home / "third"))

@@ -315,7 +315,7 @@ def test_another_checkpoint_is_refused_also_at_the_last_moment(publication: str)
     reports = Reports()
     write_tasks(world.context(), batch_of(0, checkpoint="query-2"), "mine", SaveMode.APPEND, reports)
     write_batch(world.context(), batch_of(0), "theirs")
-    with pytest.raises(InvalidRequestError, match="continue with that checkpoint, or choose another streamId"):
+    with pytest.raises(InvalidRequestError, match="continue with that checkpoint; with another streamId"):
         commit(world.context(), reports)
     assert reports.job is not None
     with contextlib.suppress(HoldfastError):
