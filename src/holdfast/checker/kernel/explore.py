@@ -6,12 +6,12 @@ The search is breadth-first, so that counterexamples are as short as possible. T
 - *Partial-order reduction* (ample sets): if the next calls of some actors commute with every call that any other actor
   can still make, then only those actors move in this state, and the others wait.
 
-Calls that change what properties look at never commute with each other. Which calls an actor can still make is learned
-while exploring: they are the calls below the actor's present place in the tree of its histories. What is learned later
-may invalidate an earlier reduction. So at the end, every reduced state is checked again. States whose reduction no
-longer holds are expanded in full, and this repeats until all reductions hold. Then every full history can be turned into
-an explored one by swapping neighboring steps that commute. All faults of a kind share one budget, but a swap never
-exceeds it, because the history as a whole is within the budget.
+Calls that change what properties look at never commute with each other. Which calls an actor can still make is
+learned while exploring: they are the calls below the actor's present place in the tree of its histories. What is
+learned later may invalidate an earlier reduction. So at the end, every reduced state is checked again. States whose
+reduction no longer holds are expanded in full, and this repeats until all reductions hold. Then every full history
+can be turned into an explored one by swapping neighboring steps that commute. All faults of a kind share one budget,
+but a swap never exceeds it, because the history as a whole is within the budget.
 
 Source: Clarke, Grumberg, Peled, "Model Checking", chapter 10 (ample sets, which must meet the conditions C0 to C3; C2
 is replaced by treating all calls that properties observe as dependent on each other; C3 holds because states never
