@@ -38,7 +38,7 @@ class Fails:
     """The write is rejected (on ways to ``-``), or the reader cannot read the column.
 
     Attributes:
-        words: a part of the error message.
+        words: a part of the error message, in any case.
         by_value: whether this depends on the values; without such values the column is read back as written.
     """
 
@@ -112,7 +112,7 @@ def _spark_refuses(dialect: str, kinds: tuple[str, ...], nestings: tuple[str, ..
 
 
 _WRITTEN = (
-    Deviation(("holdfast>*>-",), ("calendar",), Fails("calendar intervals"), "Spark does not support it either"),
+    Deviation(("holdfast>*>-",), ("calendar",), Fails("interval"), "Spark does not support it either"),
     Deviation(
         ("holdfast>*>-",),
         _MONTHS,

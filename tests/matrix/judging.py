@@ -46,7 +46,7 @@ def _fits(how: Fails | Reads, cell: Cell, outcome: Outcome) -> bool:
     if isinstance(how, Fails):
         nothing = not cell.way.endswith(">-") and not any(map(_has_leaf, outcome.wanted))
         spared = outcome.same and (how.by_value or nothing)
-        return spared or how.words in outcome.error != ""
+        return spared or how.words.lower() in outcome.error.lower() != ""
     if outcome.error:
         return False
     wanted = [_changed(how.value, value) for value in outcome.wanted]
