@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-__all__ = ["PATIENCE_S", "POLL_S"]
+import threading
+from collections.abc import Callable
+
+__all__ = ["PATIENCE_S", "POLL_S", "wait_until"]
 
 PATIENCE_S = 900.0
 """The limit of every wait for something that must happen."""
 
 POLL_S = 0.05
 """The pause between two checks for it."""
+
+
+def wait_until(condition: Callable[[], object], failure: str) -> None:
+    """Wait until `condition` returns something true; fail with this sentence if it never does."""
+    pause = threading.Event()
+    for _ in range(int(PATIENCE_S / POLL_S)):
+        if condition():
+            return
+        pause.wait(POLL_S)
+    raise AssertionError(failure)

@@ -10,13 +10,12 @@ import os
 import signal
 import socket
 import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyspark
 
-from tests.patience import PATIENCE_S, POLL_S
+from tests.patience import wait_until
 
 __all__ = ["standalone_cluster"]
 
@@ -86,9 +85,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _wait_for(log: Path, text: str, times: int = 1) -> None:
-    pulse = threading.Event()
-    for _ in range(int(PATIENCE_S / POLL_S)):
-        if log.read_text(errors="replace").count(text) >= times:
-            return
-        pulse.wait(POLL_S)
-    raise AssertionError(f"no {text!r} in {log.name}:\n{log.read_text(errors='replace')[-2000:]}")
+    try:
+        wait_until(lambda: log.read_text(errors="replace").count(text) >= times, f"no {text!r} in {log.name}")
+    except AssertionError as error:
+        error.add_note(log.read_text(errors="replace")[-2000:])
+        raise

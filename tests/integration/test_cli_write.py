@@ -8,13 +8,12 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
 from tests.integration.spark_session import visible
-from tests.patience import PATIENCE_S, POLL_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.unit.cli.destinations import run
 
 pytestmark = [pytest.mark.spark, pytest.mark.acceptance]
@@ -33,6 +32,18 @@ def write(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=PATIENCE_S,
         check=False,
+    )
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Start the command in a process group of its own, as a terminal does."""
+    return subprocess.Popen(
+        [*_COMMAND, *arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
 
 
@@ -123,21 +134,8 @@ def test_ctrl_c_in_mid_write_leaves_nothing_visible(tmp_path: Path, committer: s
     with (tmp_path / "in.csv").open("w", encoding="utf-8") as file:
         file.write("id,text\n")
         file.writelines(f"{number},{'x' * 20}\n" for number in range(500_000))
-    process = subprocess.Popen(
-        [*_COMMAND, *_SLOW_WRITE, "--committer", committer],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    poll = threading.Event()
-    for _ in range(int(PATIENCE_S / POLL_S)):
-        if any(tmp_path.glob(_WRITING.get(committer, "out/**/part-*"))):
-            break
-        poll.wait(POLL_S)
-    else:
-        pytest.fail("no task has written anything")
+    process = start(tmp_path, *_SLOW_WRITE, "--committer", committer)
+    wait_until(lambda: any(tmp_path.glob(_WRITING.get(committer, "out/**/part-*"))), "no task has written anything")
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, stdout) == (130, ""), stderr
@@ -170,21 +168,8 @@ def _jvms(group: int) -> list[Path]:
 def test_a_signal_while_spark_starts_leaves_no_jvm(tmp_path: Path, number: signal.Signals) -> None:
     """Defect: nothing knew the JVM yet, so it stayed, and kept the output open."""
     (tmp_path / "in.csv").write_text("id,text\n1,x\n")
-    process = subprocess.Popen(
-        [*_COMMAND, "in.csv", "out"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    poll = threading.Event()
-    for _ in range(int(PATIENCE_S / POLL_S)):
-        if _jvms(process.pid):
-            break
-        poll.wait(POLL_S)
-    else:
-        pytest.fail("Spark has not started a JVM")
+    process = start(tmp_path, "in.csv", "out")
+    wait_until(lambda: _jvms(process.pid), "Spark has not started a JVM")
     os.killpg(process.pid, number)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, stdout) == (128 + number, ""), stderr

@@ -7,12 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE_S, POLL_S
+from tests.patience import PATIENCE_S, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.s3, pytest.mark.acceptance]
 
@@ -46,11 +45,7 @@ def test_a_driver_killed_in_mid_commit_is_recovered(tmp_path: Path) -> None:
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     """The end of the session checks for leftover processes; this test checks files and the exit code."""
     process = start(tmp_path)
-    poll = threading.Event()
-    for _ in range(int(PATIENCE_S / POLL_S)):
-        if any(tmp_path.glob("holdfast-demo-*/a/task.json")):
-            break
-        poll.wait(POLL_S)
+    wait_until(lambda: any(tmp_path.glob("holdfast-demo-*/a/task.json")), "the demo has started no task")
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, stderr.split()[-1]) == (130, "interrupted")

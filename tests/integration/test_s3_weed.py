@@ -8,7 +8,6 @@ import pickle
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from holdfast.stores.base import Create, Part, iter_objects, iter_uploads
 from holdfast.stores.s3.store import S3Store
 from holdfast.testing.weed import SeaweedServer
 from tests.integration.lossy_proxy import LossyProxy
-from tests.patience import PATIENCE_S, POLL_S
+from tests.patience import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.s3
 
@@ -210,11 +209,5 @@ def test_no_server_outlives_a_killed_parent() -> None:
     assert died.returncode == -9
     pid, home = json.loads(died.stdout)
     stat = Path(f"/proc/{pid}/stat")
-    ended = threading.Event()
-    for _ in range(int(PATIENCE_S / POLL_S)):
-        if not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z":
-            break
-        ended.wait(POLL_S)
-    else:
-        pytest.fail("the server runs on")
+    wait_until(lambda: not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z", "the server runs on")
     shutil.rmtree(home)

@@ -32,7 +32,7 @@ from holdfast.spark.source import HoldfastDataSource
 from holdfast.spark.stream_writer import HoldfastStreamWriter
 from holdfast.stores.base import iter_objects
 from tests.integration.spark_session import assert_clean, by_value
-from tests.patience import PATIENCE_S, POLL_S
+from tests.patience import PATIENCE_S, POLL_S, wait_until
 
 pytestmark = [
     pytest.mark.spark,
@@ -274,11 +274,7 @@ def test_stop_in_the_middle_of_a_batch(stream: Stream, tmp_path: Path) -> None:
                 threading.Event().wait(PATIENCE_S)
 
     query = stream.start(stream.source.mapInArrow(wait_once, stream.source.schema))
-    poll = threading.Event()
-    for _ in range(int(PATIENCE_S / POLL_S)):
-        if reached.exists():
-            break
-        poll.wait(POLL_S)
+    wait_until(reached.exists, "no task has read the row")
     query.stop()
     assert stream.ids() == [*range(ROWS)]
     stream.run()

@@ -29,7 +29,7 @@ from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.stores.base import iter_objects
 from holdfast.testing.weed import SeaweedServer
 from tests.integration.spark_session import PYTHONPATH
-from tests.patience import PATIENCE_S, POLL_S
+from tests.patience import PATIENCE_S, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.s3]
 
@@ -101,12 +101,10 @@ class Application:
 
     def _kill_from_outside(self, process: subprocess.Popen[str], death: dict[str, Any]) -> None:
         wanted = read_log(self.context).head + death["decisions"]
-        poll = threading.Event()
-        for _ in range(int(PATIENCE_S / POLL_S)):
-            if process.poll() is not None or read_log(self.context).head >= wanted:
-                break
-            poll.wait(POLL_S)
-        poll.wait(death["delay_s"])
+        wait_until(
+            lambda: process.poll() is not None or read_log(self.context).head >= wanted, "the query decides nothing"
+        )
+        threading.Event().wait(death["delay_s"])
         os.killpg(process.pid, signal.SIGKILL)
 
 

@@ -15,15 +15,15 @@ import click
 from holdfast.cli.failures import PROBLEM, as_holdfast_error, exit_code
 from holdfast.cli.output import Documents, Output, discard_stdout
 from holdfast.errors import InvalidRequestError
+from holdfast.stores.given import GivenOption
 from holdfast.stores.provider import CommandFlag, fold_name
 from holdfast.stores.registry import BUILT_IN, parse_store_options, providers_for, secret_names
 from holdfast.wording import nearest
 
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext, CommitSettings, Progress
-    from holdfast.options.given import GivenOption
 
-__all__ = ["Reach", "Word", "age", "on_store", "option_pairs", "parse_pairs", "refuse_secrets", "reports", "save_modes"]
+__all__ = ["Reach", "Word", "age", "on_store", "option_pairs", "parse_pairs", "reports", "save_modes"]
 
 P = ParamSpec("P")
 
@@ -87,7 +87,7 @@ def parse_pairs(texts: Iterable[str], *, reserved: Mapping[str, str] | None = No
         if (own := parameters.get(fold_name(name))) is not None:
             raise InvalidRequestError(f"this option has its own parameter: use {own}", option=name)
         pairs.append((name, value))
-    refuse_secrets(name for name, _value in pairs)
+    _refuse_secrets(GivenOption.of(name, value, name) for name, value in pairs)
     return pairs
 
 
@@ -102,10 +102,8 @@ def option_pairs(
     Raises:
         InvalidRequestError: a string is refused for a reason of `parse_pairs`, or a url has an unknown scheme.
     """
-    from holdfast.options.given import GivenOption
-
     pairs = [GivenOption.of(name, value, f"--option {name}") for name, value in parse_pairs(texts, reserved=reserved)]
-    refuse_secrets((one.name for one in pairs), [*urls, *(one.text for one in pairs if one.name in _PLACES)])
+    _refuse_secrets(pairs, [*urls, *(one.text for one in pairs if one.name in _PLACES)])
     return pairs
 
 
@@ -113,20 +111,15 @@ _PLACES = frozenset({"shareddir", "reportdir"})
 """The names, as `fold_name` returns them, of options whose values are urls."""
 
 
-def refuse_secrets(names: Iterable[str], urls: Iterable[str] = ()) -> None:
-    """Refuse options that contain credentials of the built-in stores, or of the stores at `urls`.
-
-    Raises:
-        InvalidRequestError: an option contains a credential (which the message does not show), or a url has an unknown
-            scheme.
-    """
+def _refuse_secrets(given: Iterable[GivenOption], urls: Iterable[str] = ()) -> None:
+    """Refuse options that contain credentials of the built-in stores, or of the stores at `urls`."""
     secret = secret_names(providers_for(urls))
-    for name in names:
-        if fold_name(name) in secret:
+    for one in given:
+        if one.name in secret:
             raise InvalidRequestError(
                 "credentials do not belong on a command line, which every user of the machine can read: put them in "
                 "the environment or in a file such as ~/.aws",
-                option=name,
+                option=one.spelled,
             )
 
 
@@ -135,17 +128,27 @@ class Reach:
     """How to reach a store: its endpoint and the like, but no credentials, which come from the environment only.
 
     Attributes:
-        given: the store's options and the flags that gave them, as (option, flag, value).
+        given: the store's options; each is spelled as the flag that gave it.
     """
 
-    given: tuple[tuple[str, str, str], ...] = ()
+    given: tuple[GivenOption, ...] = ()
 
     def taking(self, pairs: Iterable[GivenOption], url: str) -> tuple[Reach, list[GivenOption]]:
         """Return a `Reach` with those options in `pairs` that the store at `url` has, and the remaining options."""
         own = {fold_name(spec.name) for provider in providers_for([url]) for spec in provider.specs}
         pairs = list(pairs)
-        taken = ((one.name, one.spelled, one.text) for one in pairs if one.name in own)
+        taken = (one for one in pairs if one.name in own)
         return Reach((*self.given, *taken)), [one for one in pairs if one.name not in own]
+
+    def options(self, url: str) -> tuple[GivenOption, ...]:
+        """Return the options, for the store at `url`.
+
+        Raises:
+            InvalidRequestError: an option contains a credential of this store (which the message does not show), or the
+                url has an unknown scheme.
+        """
+        _refuse_secrets(self.given, [url])
+        return self.given
 
     def open(
         self,
@@ -164,14 +167,9 @@ class Reach:
         from holdfast.commit import open_context
         from holdfast.commit.context import silent
 
-        refuse_secrets((option for option, _flag, _value in self.given), [url])
-        texts: dict[str, str] = {}
-        for option, flag, value in self.given:
-            if texts.setdefault(option, value) != value:
-                raise InvalidRequestError("an option is given twice with different values: leave one out", option=flag)
         return open_context(
             url,
-            store_options=parse_store_options(texts, providers_for([url])),
+            store_options=parse_store_options(self.options(url), providers_for([url])),
             settings=settings,
             progress=progress or silent,
             staging=staging,
@@ -234,10 +232,10 @@ def on_store(command: Callable[P, None]) -> Callable[..., None]:
         for flag in flags:
             value = kwargs.pop(_parameter(flag))
             if value is not None and flag.option:
-                given.append((flag.option, flag.flag, str(value)))
+                given.append(GivenOption.of(flag.option, str(value), flag.flag))
             elif value is not None:
                 os.environ[flag.variable] = str(value)  # Spark's workers, children of this process, inherit it
-        given += kwargs.pop("store_option")  # type: ignore[arg-type]  # its callback returns such triples
+        given += kwargs.pop("store_option")  # type: ignore[arg-type]  # its callback returns options
         command(*args, reach=Reach(tuple(given)), **kwargs)  # type: ignore[arg-type]  # every such command takes `reach`
 
     decorated: Callable[..., None] = click.option(
@@ -253,16 +251,14 @@ def on_store(command: Callable[P, None]) -> Callable[..., None]:
     return decorated
 
 
-def _store_options(
-    ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
-) -> list[tuple[str, str, str]]:
-    """Parse ``--store-option`` into triples of option, flag and value, as in `Reach.given`."""
+def _store_options(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> list[GivenOption]:
+    """Parse ``--store-option`` into options, as in `Reach.given`."""
     reserved = {flag.option: flag.flag for provider in BUILT_IN for flag in provider.flags if flag.option}
     try:
         pairs = parse_pairs(texts, reserved=reserved)
     except InvalidRequestError as error:
         raise click.BadParameter(str(error)) from None
-    return [(name, f"--store-option {name}", text) for name, text in pairs]
+    return [GivenOption.of(name, text, f"--store-option {name}") for name, text in pairs]
 
 
 def _parameter(flag: CommandFlag) -> str:

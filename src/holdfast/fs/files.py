@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import io
 from collections.abc import Callable
@@ -74,7 +75,28 @@ class PlainSink:
         )
 
 
-class WritingFile(io.RawIOBase):
+class _NewFile(io.IOBase):
+    """A file that takes effect only when `close` returns without an error.
+
+    Leaving a ``with`` block with an error discards the file, and so does dropping the last reference to an open file.
+    """
+
+    @abc.abstractmethod
+    def discard(self) -> None:
+        """Discard the file."""
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def __del__(self) -> None:
+        if vars(self):  # if not, __init__ failed
+            self.discard()
+
+
+class WritingFile(_NewFile, io.RawIOBase):
     """A file that is written sequentially.
 
     Guarantee: the file takes effect only when `close` returns without an error. Leaving a ``with`` block with an error
@@ -135,18 +157,8 @@ class WritingFile(io.RawIOBase):
             self._sink.discard()
         super().close()
 
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()
 
-    def __del__(self) -> None:
-        if hasattr(self, "_background"):  # if not, __init__ failed
-            self.discard()
-
-
-class CompressedFile(io.BufferedIOBase):
+class CompressedFile(_NewFile, io.BufferedIOBase):
     """A file that is compressed while it is written. It gives the same guarantee as the `WritingFile` below it.
 
     Args:
@@ -188,22 +200,12 @@ class CompressedFile(io.BufferedIOBase):
         with contextlib.suppress(Exception):  # the compressor cannot write its end to a closed file
             self._packer.close()
 
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()
-
-    def __del__(self) -> None:
-        if hasattr(self, "_file"):  # if not, __init__ failed
-            self.discard()
-
 
 class WritingText(TextFile):
     """Text written to a `WritingFile` or a `CompressedFile`; dropping its last reference discards the file."""
 
     def __del__(self) -> None:
-        if not self.closed and isinstance(self.buffer, WritingFile | CompressedFile):
+        if not self.closed and isinstance(self.buffer, _NewFile):
             self.buffer.discard()
 
 

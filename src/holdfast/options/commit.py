@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 
 from holdfast.commit import CommitSettings, HadoopSettings, get_committer
-from holdfast.options.given import GivenOptions
 from holdfast.options.values import MIB, as_boolean, as_directory, as_number, as_place, as_size
+from holdfast.stores.given import GivenOptions
 
 __all__ = ["COMMIT_KEYS", "as_committer", "parse_commit_settings"]
 

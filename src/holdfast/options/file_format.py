@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.formats import FileFormat, FormatOptions, ParsedOptions, get_format
-from holdfast.options.given import refuse_unknown
+from holdfast.options.unknown import refuse_unknown
 
 __all__ = ["FormatRequest"]
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from holdfast.commit import CommitSettings
 from holdfast.options.commit import COMMIT_KEYS, as_committer, parse_commit_settings
-from holdfast.options.given import OptionSource, refuse_unknown
 from holdfast.options.location import LOCATION_KEYS, LocationOptions, given_options, parse_location
+from holdfast.options.unknown import refuse_unknown
+from holdfast.stores.given import OptionSource
 
 __all__ = ["JOB_KEYS", "JobOptions", "parse_job_options"]
 

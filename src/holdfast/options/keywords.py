@@ -9,11 +9,10 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from holdfast.errors import InvalidRequestError
 from holdfast.options.conditions import conditions_text
-from holdfast.options.given import GivenOption
+from holdfast.stores.given import GivenOption
 from holdfast.stores.url import LOST_SLASH, absolute_url
 from holdfast.wording import nearest
 
@@ -195,7 +194,7 @@ def with_absolute_paths(given: Iterable[GivenOption]) -> list[GivenOption]:
     Raises:
         InvalidRequestError: a path is relative to a directory that no longer exists.
     """
-    return [replace(one, text=absolute_url(one.text)) if one.name in _PATHS else one for one in given]
+    return [one._replace(text=absolute_url(one.text)) if one.name in _PATHS else one for one in given]
 
 
 def to_strings(given: Iterable[GivenOption]) -> dict[str, str]:

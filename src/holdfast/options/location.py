@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from holdfast.commit import CommitContext, CommitSettings, get_committer, open_context
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.formats import FORMATS
-from holdfast.options.given import GivenOptions, OptionSource
 from holdfast.options.values import as_number
-from holdfast.stores.provider import OptionSpec, StoreOptions, StoreProvider, fold_name
+from holdfast.stores.given import GivenOptions, OptionSource
+from holdfast.stores.provider import StoreOptions, StoreProvider, fold_name
 from holdfast.stores.registry import BUILT_IN, providers_for, take_store_options
 
 __all__ = ["LOCATION_KEYS", "LocationOptions", "given_options", "parse_location"]
@@ -100,11 +100,8 @@ def parse_location(given: GivenOptions) -> LocationOptions:
             "memory:// exists in one process only, and Spark's tasks run in others: use a directory or s3://", url=url
         )
 
-    def take(spec: OptionSpec) -> object | None:
-        return given.take(spec.name, spec.parse, secret=spec.secret)
-
     return LocationOptions(
         url=url,
-        store_options=take_store_options(_providers(given), take),
+        store_options=take_store_options(_providers(given), given),
         threads=given.take("threads", lambda text: as_number(text, 1, 256)) or 32,
     )

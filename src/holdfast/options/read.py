@@ -9,9 +9,9 @@ from holdfast.errors import InvalidRequestError
 from holdfast.formats import format_name
 from holdfast.options.conditions import Condition, parse_conditions
 from holdfast.options.file_format import FormatRequest
-from holdfast.options.given import OptionSource
 from holdfast.options.location import LOCATION_KEYS, LocationOptions, given_options, parse_location
 from holdfast.options.values import MIB, as_boolean, as_choice, as_columns, as_size
+from holdfast.stores.given import OptionSource
 
 __all__ = ["READ_KEYS", "ReadOptions", "parse_read_options"]
 

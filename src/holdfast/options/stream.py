@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.errors import InvalidRequestError
-from holdfast.options.given import OptionSource
 from holdfast.options.location import given_options
 from holdfast.options.values import as_name
 from holdfast.options.write import WRITE_KEYS, WriteOptions, parse_write
+from holdfast.stores.given import OptionSource
 
 __all__ = ["STREAM_KEYS", "StreamOptions", "parse_stream_options"]
 

@@ -14,10 +14,10 @@ from holdfast.errors import InvalidRequestError
 from holdfast.formats import format_name
 from holdfast.options.commit import COMMIT_KEYS, as_committer, parse_commit_settings
 from holdfast.options.file_format import FormatRequest
-from holdfast.options.given import GivenOption, GivenOptions, OptionSource
 from holdfast.options.keywords import to_strings
 from holdfast.options.location import LOCATION_KEYS, LocationOptions, given_options, parse_location
 from holdfast.options.values import as_boolean, as_choice, as_columns, as_name, as_record_limit, as_size
+from holdfast.stores.given import GivenOption, GivenOptions, OptionSource
 
 __all__ = [
     "WRITE_KEYS",

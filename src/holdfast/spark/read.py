@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from holdfast.options.given import GivenOption
 from holdfast.options.keywords import (
     from_columns,
     from_conditions,
@@ -21,6 +20,7 @@ from holdfast.options.read import ReadOptions, parse_read_options
 from holdfast.spark.failures import find_holdfast_error
 from holdfast.spark.native import native_frame
 from holdfast.spark.session import is_classic, registered, require_reachable, require_session
+from holdfast.stores.given import GivenOption
 
 __all__ = ["parse_for_session", "read"]
 

@@ -9,10 +9,10 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from holdfast.errors import InvalidRequestError
-from holdfast.options.given import GivenOption
 from holdfast.options.keywords import with_absolute_paths
 from holdfast.spark.catalog import refuse_table_properties, require_path
 from holdfast.spark.failures import one_sentence
+from holdfast.stores.given import GivenOption
 
 # Each of a job's many short-lived processes needs only one of these modules, and does not import the others.
 if TYPE_CHECKING:

@@ -14,13 +14,14 @@ from __future__ import annotations
 import contextlib
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.stores.given import GivenOptions, OptionSource
 from holdfast.stores.local.provider import LOCAL
 from holdfast.stores.memory.provider import MEMORY
-from holdfast.stores.provider import OptionSpec, StoreOptions, StoreProvider, fold_name
+from holdfast.stores.provider import StoreOptions, StoreProvider, fold_name
 from holdfast.stores.s3.provider import S3
 from holdfast.wording import nearest
 
@@ -33,7 +34,6 @@ __all__ = [
     "find_provider",
     "has_provider",
     "installed_providers",
-    "invalid_value",
     "options_of",
     "parse_store_options",
     "providers_for",
@@ -153,27 +153,22 @@ def options_of(provider: StoreProvider, given: Iterable[StoreOptions]) -> StoreO
     return next((one for one in given if type(one) is provider.options), None) or provider.options()
 
 
-def take_store_options(
-    providers: Iterable[StoreProvider], take: Callable[[OptionSpec], object | None]
-) -> tuple[StoreOptions, ...]:
+def take_store_options(providers: Iterable[StoreProvider], given: GivenOptions) -> tuple[StoreOptions, ...]:
     """Build the options of each provider for which at least one option was given.
 
-    Args:
-        take: returns the parsed value of an option, or None if the option was not given.
-
     Raises:
-        InvalidRequestError: the options of a provider contradict each other.
+        InvalidRequestError: an option is invalid, or the options of a provider contradict each other.
     """
     found = []
     for provider in providers:
-        values = {spec.field: value for spec in provider.specs if (value := take(spec)) is not None}
+        values = {spec.field: value for spec in provider.specs if (value := given.take_spec(spec)) is not None}
         if values:
             found.append(provider.options(**values))
     return tuple(found)
 
 
 def parse_store_options(
-    texts: Mapping[str, str], providers: Sequence[StoreProvider] = BUILT_IN
+    options: OptionSource, providers: Sequence[StoreProvider] = BUILT_IN
 ) -> tuple[StoreOptions, ...]:
     """Parse store options that were given as strings; their names may be in any case or in snake case.
 
@@ -181,35 +176,12 @@ def parse_store_options(
         InvalidRequestError: an option is invalid or unknown; for an unknown one, the message suggests the nearest name.
             The message never contains a secret.
     """
-    known = {fold_name(spec.name): spec.name for provider in providers for spec in provider.specs}
-    shown = [spec.name for provider in providers for spec in provider.specs if not spec.secret] or known.values()
-    folded: dict[str, str] = {}
-    for name, text in texts.items():
-        if fold_name(name) not in known:
-            raise InvalidRequestError(f"unknown store option: {nearest(name, shown)}", option=name)
-        if folded.setdefault(fold_name(name), text) != text:
-            raise InvalidRequestError("a store option is given twice with different values: leave one out", option=name)
-    return take_store_options(providers, lambda spec: _parsed(spec, folded.get(fold_name(spec.name))))
-
-
-def _parsed(spec: OptionSpec, text: str | None) -> object | None:
-    if text is None:
-        return None
-    try:
-        return spec.parse(text)
-    except InvalidRequestError as error:
-        shown = {} if spec.secret else {"value": text}
-        raise InvalidRequestError(error.message, option=spec.name, **shown) from (None if spec.secret else error)
-    except ValueError as error:  # `parse` is another package's
-        raise invalid_value(spec.name, text, secret=spec.secret) from (None if spec.secret else error)
-
-
-def invalid_value(option: str, text: str, *, secret: bool) -> InvalidRequestError:
-    """Return the error for an option value whose parser does not say what is wrong with the value."""
-    shown = {} if secret else {"value": text}
-    return InvalidRequestError(
-        "the value of an option is invalid: see the documentation of its store", option=option, **shown
-    )
+    specs = [spec for provider in providers for spec in provider.specs]
+    given = GivenOptions(options, (spec.name for spec in specs))
+    for one in given.unknown:
+        shown = [spec.name for spec in specs if not spec.secret] or given.known
+        raise InvalidRequestError(f"unknown store option: {nearest(one.name, shown)}", option=one.spelled)
+    return take_store_options(providers, given)
 
 
 def secret_names(providers: Iterable[StoreProvider] = BUILT_IN) -> frozenset[str]:

@@ -13,7 +13,7 @@ from holdfast.stores.base import iter_objects, iter_uploads
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.store import S3Store
 from holdfast.testing.moto import MotoServer
-from tests.patience import PATIENCE_S, POLL_S
+from tests.patience import PATIENCE_S, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +49,7 @@ def test_only_the_allowed_uploads_are_completed(server: MotoServer) -> None:
 
         thread = threading.Thread(target=complete)
         thread.start()
-        poll = threading.Event()
-        for _ in range(int(PATIENCE_S / POLL_S)):
-            if proxy.stalled:
-                break
-            poll.wait(POLL_S)
+        wait_until(lambda: proxy.stalled, "the proxy has stalled no request")
         assert proxy.stalled == 1
     thread.join(PATIENCE_S)
     assert len(raised) == 1

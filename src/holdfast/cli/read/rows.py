@@ -23,9 +23,9 @@ from holdfast.commit import CommitContext, Snapshot, VisibleFile
 from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter
 from holdfast.formats.columns.spark_fields import beyond_arrow
-from holdfast.options.given import GivenOption
 from holdfast.options.read import parse_read_options
 from holdfast.spark.file_format import FormatChoice
+from holdfast.stores.given import GivenOption
 from holdfast.table import TableSchema, plan_splits, read_split
 from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.inferred import opener

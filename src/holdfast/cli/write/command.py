@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.arguments import Reach, Word, on_store, option_pairs, parse_pairs, refuse_secrets, reports, save_modes
+from holdfast.cli.arguments import Reach, Word, on_store, option_pairs, parse_pairs, reports, save_modes
 from holdfast.cli.output import Output, size
 from holdfast.cli.write.input import INPUT_FORMATS, Input, format_of
-from holdfast.errors import InvalidRequestError
+from holdfast.stores.given import GivenOption, contradiction
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
-    from holdfast.options.given import GivenOption
     from holdfast.options.write import WriteOptions, WriteRequest
     from holdfast.spark.result import JobResult
 
@@ -72,19 +71,15 @@ def write(
     out: Output,
 ) -> None:
     """Write INPUT to URL with Spark: all of it or nothing."""
-    from holdfast.options.given import GivenOption
-
     source = Input(input_path, input_format or format_of(input_path), _reader_options(input_options), input_schema)
     flags: list[tuple[str, str, str | None]] = [  # option, its value, and how the user named it
         ("path", "URL", url),
         ("fileFormat", "--format", file_format),
         ("partitionBy", "--partition-by", ",".join(partition_by) or None),
         ("committer", "--committer", committer),
-        *reach.given,
     ]
-    refuse_secrets((option for option, _flag, _value in reach.given), [url])
     given = [GivenOption.of(name, text, spelled) for name, spelled, text in flags if text is not None]
-    request = _check([*given, *option_pairs(options, urls=[url])], mode)
+    request = _check([*given, *reach.options(url), *option_pairs(options, urls=[url])], mode)
     try:
         result = _write_with_spark(source, request, master, out)
     except (KeyboardInterrupt, SystemExit):
@@ -106,11 +101,7 @@ def _reader_options(texts: Sequence[str]) -> dict[str, str]:
     for name, value in parse_pairs(texts, reserved={"path": "INPUT"}):
         first, given = found.setdefault(name.lower(), (name, value))
         if given != value:
-            raise InvalidRequestError(
-                "an option is given twice with different values: leave one of them out",
-                first=f"--input-option {first}",
-                second=f"--input-option {name}",
-            )
+            raise contradiction(f"--input-option {first}", f"--input-option {name}")
     return dict(found.values())
 
 

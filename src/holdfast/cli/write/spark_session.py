@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, NoReturn
 from holdfast.errors import UnavailableError
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 __all__ = ["spark_session", "stopped"]
@@ -99,12 +101,12 @@ def _ending_jvm() -> Iterator[None]:
             for number, handler in before.items():
                 signal.signal(number, handler)
     except BaseException as error:
-        _end_half_started_jvm()
+        _end_jvm(SparkContext._active_spark_context, SparkContext._gateway)
         if signals:
             raise _end_of(signals[0]) from error
         raise
     if signals:
-        _end_half_started_jvm()
+        _end_jvm(SparkContext._active_spark_context, SparkContext._gateway)
         raise _end_of(signals[0])
 
 
@@ -140,7 +142,7 @@ def stopped(spark: SparkSession) -> Iterator[None]:
             raise
         failed = error
     if signals:
-        _end_jvm(spark)
+        _end_jvm(spark.sparkContext, spark.sparkContext._gateway)
         raise _end_of(signals[0]) from failed
 
 
@@ -148,23 +150,17 @@ def _end_of(number: int) -> BaseException:
     return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
 
 
-def _end_jvm(spark: SparkSession) -> None:
-    """End the JVM, and with it every task. After an interrupted call, the connection to the JVM is unusable."""
-    spark.sparkContext._accumulatorServer.shutdown()  # otherwise it waits for the JVM
-    _end_process(spark.sparkContext._gateway.proc)  # type: ignore[union-attr]  # it was started
+def _end_jvm(context: SparkContext | None, gateway: JavaGateway | None) -> None:
+    """End the JVM, and with it every task. After an interrupted call, the connection to the JVM is unusable.
 
-
-def _end_half_started_jvm() -> None:
-    """End the JVM of a session that PySpark has not returned, if it has launched one."""
-    from pyspark import SparkContext
-
-    if SparkContext._active_spark_context is not None:
-        SparkContext._active_spark_context._accumulatorServer.shutdown()
-    if SparkContext._gateway is not None:
-        _end_process(SparkContext._gateway.proc)
-
-
-def _end_process(process: subprocess.Popen[bytes]) -> None:
+    Args:
+        context, gateway: None for what PySpark has not started yet.
+    """
+    if context is not None:
+        context._accumulatorServer.shutdown()  # otherwise it waits for the JVM
+    if gateway is None:
+        return
+    process = gateway.proc
     process.terminate()
     try:
         process.wait(_END_S)

@@ -11,8 +11,8 @@ from holdfast.cli.arguments import option_pairs
 from holdfast.cli.write.command import _reader_options
 from holdfast.cli.write.input import Input, format_of
 from holdfast.errors import InvalidRequestError
-from holdfast.options.given import GivenOption
 from holdfast.options.write import WriteRequest
+from holdfast.stores.given import GivenOption
 from tests.unit.cli.destinations import run
 
 

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats import FORMATS
-from holdfast.stores.registry import invalid_value
-from holdfast.wording import nearest
+from holdfast.stores.provider import OptionSpec, fold_name
 
-__all__ = ["GivenOption", "GivenOptions", "OptionSource", "refuse_unknown"]
+__all__ = ["GivenOption", "GivenOptions", "OptionSource", "contradiction"]
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class GivenOption:
+class GivenOption(NamedTuple):
     """One option that the caller set.
 
     Attributes:
-        name: the option's name in lower case, without underscores.
+        name: the option's name, as `fold_name` returns it.
         text: the option's value; not part of the repr, since it may be a secret.
         spelled: the name as the caller wrote it; for a keyword argument, the keyword.
     """
 
     name: str
-    text: str = field(repr=False)
+    text: str
     spelled: str
+
+    def __repr__(self) -> str:
+        return f"GivenOption(name={self.name!r}, spelled={self.spelled!r})"
 
     @classmethod
     def of(cls, name: str, text: str, spelled: str) -> GivenOption:
         """Build an option. Its name may be in any case, or in snake case."""
-        return cls(name.replace("_", "").lower(), text, spelled)
+        return cls(fold_name(name), text, spelled)
 
 
 OptionSource = Mapping[str, str] | Sequence[GivenOption]
@@ -67,13 +64,18 @@ class GivenOptions:
             if one.name in documented:
                 self._taken.setdefault(documented[one.name], []).append(one)
             elif not _same_text(rest.setdefault(one.name, one).text, one.text):
-                raise _contradiction(rest[one.name], one)
+                raise contradiction(rest[one.name].spelled, one.spelled)
         self._rest = rest
 
     @property
     def rest(self) -> dict[str, str]:
         """The options that are not in `known`, by lower-case name: options of the file format, or mistakes."""
         return {name: one.text for name, one in self._rest.items()}
+
+    @property
+    def unknown(self) -> list[GivenOption]:
+        """The options that are not in `known`, for a call that takes no others."""
+        return list(self._rest.values())
 
     def learn(self, names: Iterable[str]) -> None:
         """Add names of options that are valid because of the value of another option."""
@@ -101,19 +103,24 @@ class GivenOptions:
         values = [_parsed(name, one.text, parse, secret) for one in given]
         for one, value in zip(given, values, strict=True):
             if value != values[0]:
-                raise _contradiction(given[0], one)
+                raise contradiction(given[0].spelled, one.spelled)
         return values[0] if values else None
 
+    def take_spec(self, spec: OptionSpec) -> object | None:
+        """Return the parsed value of a store's option; see `take`."""
+        return self.take(spec.name, spec.parse, secret=spec.secret)
 
-def _parsed(name: str, value: str, parse: Callable[[str], T], secret: bool) -> T:
+
+def _parsed(name: str, text: str, parse: Callable[[str], T], secret: bool) -> T:
+    message = "the value of an option is invalid: see the documentation of its store"
     try:
-        return parse(value)
-    except InvalidRequestError as error:
+        return parse(text)
+    except (InvalidRequestError, ValueError) as error:  # a ValueError comes from the parser of another package
+        if isinstance(error, InvalidRequestError):
+            message = error.message
         if secret:
-            raise InvalidRequestError(error.message, option=name) from None
-        raise InvalidRequestError(error.message, option=name, value=value) from error
-    except ValueError as error:  # `parse` is another package's
-        raise invalid_value(name, value, secret=secret) from (None if secret else error)
+            raise InvalidRequestError(message, option=name) from None
+        raise InvalidRequestError(message, option=name, value=text) from error
 
 
 def _same_text(one: str, other: str) -> bool:
@@ -121,39 +128,12 @@ def _same_text(one: str, other: str) -> bool:
     return one == other or one.lower() == other.lower() in ("true", "false")
 
 
-def _contradiction(one: GivenOption, other: GivenOption) -> InvalidRequestError:
-    return InvalidRequestError(
-        "an option is given twice with different values: leave one of them out",
-        first=one.spelled,
-        second=other.spelled,
-    )
-
-
-def refuse_unknown(unknown: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse options that are not valid in this call.
+def contradiction(first: str, second: str) -> InvalidRequestError:
+    """Return the error for two values of one option that differ.
 
     Args:
-        unknown: the names of the invalid options, as given.
-        known: the names that are valid in this call, including those of the chosen format.
-
-    Raises:
-        InvalidRequestError: there are unknown options; the message suggests the nearest valid name, or the format that
-            has an option with this name.
+        first, second: the option's name as the caller wrote it, both times.
     """
-    unknown = tuple(unknown)
-    if not unknown:
-        return
-    documented = {name.lower(): name for name in known}
-    of_formats = {name for one in FORMATS.values() for name in one.parsers} - set(documented)
-    for key in unknown:
-        near = difflib.get_close_matches(key.lower(), [*documented, *sorted(of_formats)], n=1, cutoff=0.5)
-        if near and near[0] in of_formats:
-            owners = [one.name for one in FORMATS.values() if near[0] in one.parsers]
-            raise InvalidRequestError(
-                f"unknown option: {near[0]} is an option of {' and '.join(owners)} files: leave it out, or choose that "
-                "format",
-                option=key,
-            )
-        # Spark lower-cases what the user wrote; show the names as the documentation spells them.
-        hint = re.sub(r"[\w.]+", lambda word: documented.get(word.group(), word.group()), nearest(key, documented))
-        raise InvalidRequestError(f"unknown option: {hint}", option=key)
+    return InvalidRequestError(
+        "an option is given twice with different values: leave one of them out", first=first, second=second
+    )
