@@ -1,8 +1,8 @@
 """Complete the pending uploads of a whole job in parallel, revert them after an error, or abort them.
 
 A pending set lists the pending uploads of one task; a job commit completes all of them. Each set has a name, which
-refers to a record in a store. Only a few
-sets are loaded ahead of the completions, so that memory never holds all sets (HADOOP-16570). Interface::
+refers to a record in a store. Only a few sets are loaded ahead of the completions, so that memory never holds all sets
+(HADOOP-16570). Interface::
 
     published = complete_all(measure, names, load)      # names: Sequence[T]; load: T -> PendingSet
     abort_sets(measure, names, load)                    # all uploads of the sets that can be loaded

@@ -210,5 +210,12 @@ def load_pendingset(measure: Measure, job: JobId, path: str) -> PendingSet:
     ctx = measure.ctx
     shared = shared_context(ctx, job)
     with measure.recorder.timed("op_load_manifest"):
-        data = shared.store.get(shared.key(path))
+        try:
+            data = shared.store.get(shared.key(path))
+        except NotFoundError as error:
+            raise NotFoundError(
+                "a listed pending set does not exist, because a late attempt is replacing it or the job has ended: run "
+                "the job again",
+                path=path,
+            ) from error
         return decode_pendingset(path, data, bucket=bucket_name(ctx.url), prefix=ctx.prefix, job_id=job)

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import pytest
 
@@ -36,11 +37,13 @@ from holdfast.runtime import ThreadRunner
 from holdfast.runtime.simulated import CountingIds, SimulatedClock
 from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
 from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.memory.store import MemoryStore
 from tests.unit.commit.attempts import HOME, Before, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
+
+T = TypeVar("T")
 
 MANIFEST = COMMITTERS["manifest"]
 REPLACING = [SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS]
@@ -577,3 +580,19 @@ def test_many_tasks_and_no_thread_left() -> None:
     outcome = bucket.commit(ctx.with_environment(runner=ThreadRunner(threads=8)), job, commits)
     assert outcome.totals.files == len(bucket.visible()) == 5000 and bucket.debris() == []
     assert threading.active_count() == threads
+
+
+def test_a_manifest_that_goes_while_it_is_loaded_fails_the_job() -> None:
+    """The job commit has listed it, then a late attempt deletes it."""
+    bucket = Bucket("manifest")
+    job = bucket.start(bucket.context())
+    commit = run_attempt(bucket, bucket.context(), job, 0, {"a": b"one"})
+
+    def displace(call: StoreCall, proceed: Callable[[], T]) -> T:
+        if call.operation is Operation.GET and call.key.endswith("-manifest.json"):
+            bucket.store.delete(call.key)
+        return proceed()
+
+    with pytest.raises(NotFoundError, match="a late attempt is replacing it"):
+        bucket.commit(bucket.context(store=InterceptedStore(bucket.store, displace)), job, [commit])
+    assert bucket.visible() == {}

@@ -19,7 +19,7 @@ from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError, O
 from holdfast.runtime import SerialRunner
 from holdfast.stores.base import MultipartLimits, iter_objects, iter_uploads
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory.store import MemoryStore
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket, with_shared
@@ -157,6 +157,24 @@ def test_a_job_commit_can_be_tried_again_before_it_began(committer: str) -> None
     with pytest.raises(NotFoundError):
         bucket.commit(ctx, job, commits)
     assert sorted(bucket.visible().values()) == bucket.expected("new", 1)
+
+
+@_each
+def test_a_pending_set_that_goes_while_it_is_loaded_fails_the_job(committer: str) -> None:
+    """The job commit has listed it, then a late attempt deletes it."""
+    bucket = Bucket(committer)
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    commits = [bucket.run_task(ctx, job, 0, bucket.contents("new", 0))]
+
+    def displace(call: StoreCall, proceed: Callable[[], T]) -> T:
+        if call.operation is Operation.GET and call.key.endswith(".pendingset"):
+            bucket.shared.delete(call.key)
+        return proceed()
+
+    with pytest.raises(NotFoundError, match="a late attempt is replacing it"):
+        bucket.commit(with_shared(ctx, InterceptedStore(bucket.shared, displace)), job, commits)
+    assert bucket.visible() == {}
 
 
 @_each
