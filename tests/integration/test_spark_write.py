@@ -204,7 +204,7 @@ WRONG: list[tuple[str, dict[str, str], str]] = [
     ("append", {"maxRecordsPerFile": "many"}, "not a whole number"),
     ("append", {"targetFileSize": "12parsecs"}, "write bytes, or a number with k, m or g"),
     ("append", {"compression": "rar"}, "no such choice"),
-    ("append", {"committer": "three_phase"}, "did you mean 'two_phase'"),
+    ("append", {"committer": "three_phase"}, "did you mean two_phase"),
     ("overwrite", {"ifExists": "fail"}, "ifExists contradicts mode overwrite"),
     ("overwrite", {"partitionOverwriteMode": "dynamic"}, "name their columns in partitionBy"),
     ("append", {"path": "memory://x"}, "memory:// exists in one process only"),

@@ -101,8 +101,8 @@ Examples:
 \b
 Exit codes:
   0  success                     3    store unavailable, or outcome unknown
-  1  a problem was found         130  interrupted
-  2  wrong usage or request
+  1  a problem was found         130  interrupted by Ctrl-C
+  2  wrong usage or request      143  ended by SIGTERM
 
 S3 credentials come from the environment, ~/.aws or the instance role, as in every AWS tool, and never from the command
 line."""

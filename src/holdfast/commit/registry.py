@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 
 from holdfast.commit.committer import Committer
@@ -19,6 +18,7 @@ from holdfast.commit.unsafe.emr import EMR
 from holdfast.commit.unsafe.stocator import STOCATOR
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.base import Capabilities
+from holdfast.wording import nearest
 
 __all__ = ["COMMITTERS", "fitting_committers", "get_committer", "require_fit"]
 
@@ -49,9 +49,7 @@ def get_committer(name: str) -> Committer:
     for known, committer in COMMITTERS.items():
         if known.replace("_", "-") == wanted:
             return committer
-    near = difflib.get_close_matches(name, COMMITTERS, n=1, cutoff=0.5)
-    offer = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(COMMITTERS)}"
-    raise InvalidRequestError(f"unknown committer: {offer}", committer=name)
+    raise InvalidRequestError(f"unknown committer: {nearest(name, COMMITTERS)}", committer=name)
 
 
 def fitting_committers(capabilities: Capabilities) -> list[Committer]:

@@ -93,8 +93,10 @@ def parse_location(given: GivenOptions) -> LocationOptions:
     if "paths" in given.rest:
         raise InvalidRequestError("a read takes one path: read each path separately and union the results")
     url = given.take("path", str)
-    if url is None or not url.strip():
+    if url is None:
         raise InvalidRequestError("no destination was given: pass it to save() or load(), or as the option path")
+    if not url.strip():
+        raise InvalidRequestError("no destination was given, because the path is empty: name a directory or a url")
     if url.strip().lower().startswith("memory:"):
         raise InvalidRequestError(
             "memory:// exists in one process only, and Spark's tasks run in others: use a directory or s3://", url=url

@@ -184,7 +184,7 @@ def _save_mode(given: GivenOptions, overwrite: bool, partition_by: tuple[str, ..
         return SaveMode.OVERWRITE
     if not partition_by:
         raise InvalidRequestError(
-            "partitionOverwriteMode dynamic replaces only the partitions that are written: name their columns in "
-            "partitionBy, or use static"
+            "only the partitions that are written would be replaced, but there are no partition columns: name them in "
+            "partitionBy, or replace everything with mode overwrite and partitionOverwriteMode static"
         )
     return SaveMode.OVERWRITE_PARTITIONS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -13,6 +12,7 @@ from holdfast.checker.committers.variants import VARIANTS
 from holdfast.checker.committers.worlds import Scene
 from holdfast.commit import COMMITTERS, Committer
 from holdfast.errors import InvalidRequestError
+from holdfast.wording import nearest
 
 __all__ = ["ALL_SCENES", "CHECKED", "find_committer", "find_property", "find_scene"]
 
@@ -70,9 +70,7 @@ def _find(name: str, known: Mapping[str, T], what: str) -> str:
     by_key = {_key(each): each for each in known}
     found = by_key.get(_key(name))
     if found is None:
-        near = difflib.get_close_matches(_key(name), by_key, n=1, cutoff=0.5)
-        offer = f"did you mean {by_key[near[0]]!r}" if near else "holdfast check --list names them all"
-        raise InvalidRequestError(f"unknown {what}, {offer}", **{what: name})
+        raise InvalidRequestError(f"unknown {what}: {nearest(name, known)}", **{what: name})
     return found
 
 

@@ -98,6 +98,9 @@ def show_report(report: StoreReport, out: Output, *, verbose: bool) -> None:
     )
     rows = [(name, word, why) for name, (word, why) in report.verdicts.items()]
     out.table(["committer", "here", ""], rows)
+    out.say(
+        "safe: the store does all that the committer needs; holdfast committers shows what each committer guarantees"
+    )
     if not report.capabilities.rename:
         out.say(f"pending uploads are listed {_LISTED[report.upload_listing]}")
         out.say(f"the bucket's lifecycle rules abort pending uploads: {report.expiry or 'unknown'}")

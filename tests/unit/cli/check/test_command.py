@@ -197,9 +197,9 @@ def test_a_walk_that_finds_nothing() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("two_fase", "did you mean 'two_phase'"),
-        ("magic --scene spekulation", "did you mean 'speculation'"),
-        ("magic --property D4", "did you mean 'C4'"),
+        ("two_fase", "did you mean two_phase"),
+        ("magic --scene spekulation", "did you mean speculation"),
+        ("magic --property D4", "did you mean C4"),
         ("", "give one of: the NAME"),
         ("magic --list", "give one of: the NAME"),
         ("--all --list", "give one of: the NAME"),

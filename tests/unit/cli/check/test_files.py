@@ -70,12 +70,12 @@ def test_a_history_that_now_breaks_earlier_is_told_up_to_that_point(saved: Path)
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("file-v2/asking", "file-v9/asking", "unknown committer, did you mean 'file-v2'"),
-        ("file-v2/asking", "file-v2/ask", "unknown scene, did you mean 'asking'"),
+        ("file-v2/asking", "file-v9/asking", "unknown committer: did you mean file-v2"),
+        ("file-v2/asking", "file-v2/ask", "unknown scene: did you mean asking"),
         ("file-v2/asking", "file-v2", "unknown scene"),
         ("file-v2/asking", "two_phase/partition", "does not fit this world and this version of the code"),
         ('["driver",""],', '["drover",""],', "does not fit this world and this version of the code"),
-        ('"property":"C4"', '"property":"C44"', "unknown property, did you mean 'C4'"),
+        ('"property":"C4"', '"property":"C44"', "unknown property: did you mean C4"),
         ("holdfast-counterexample/1", "holdfast-counterexample/9", "holds no valid counterexample"),
         ('"choices":[[', '"choices":[[[', "holds no valid counterexample"),
         ('["driver",""]', '["driver",7]', "holds no valid counterexample"),
