@@ -128,13 +128,13 @@ class Reach:
     """How to reach a store: its endpoint and the like, but no credentials, which come from the environment only.
 
     Attributes:
-        given: the store's options; each is spelled as the flag that gave it.
+        given: the store's options. Each one records the flag that set it (`GivenOption.spelled`).
     """
 
     given: tuple[GivenOption, ...] = ()
 
     def taking(self, pairs: Iterable[GivenOption], url: str) -> tuple[Reach, list[GivenOption]]:
-        """Return a `Reach` with those options in `pairs` that the store at `url` has, and the remaining options."""
+        """Return a `Reach` that also has those options in `pairs` that the store at `url` takes; and all others."""
         own = {fold_name(spec.name) for provider in providers_for([url]) for spec in provider.specs}
         pairs = list(pairs)
         taken = (one for one in pairs if one.name in own)

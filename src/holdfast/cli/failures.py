@@ -42,10 +42,10 @@ def exit_code(error: HoldfastError) -> int:
 
 
 def as_holdfast_error(error: Exception) -> HoldfastError | None:
-    """Convert an error of another library to an error that says what to do next; None if that is unknown.
+    """Convert another library's error to an error that says what to do next; return None if that is unknown.
 
-    Known causes are a missing extra of the package, a missing Java, Spark workers with another Python, and a query that
-    Spark refuses.
+    Known causes are a missing extra of the package, missing Java, Spark workers with a different Python, and a query
+    that Spark refuses.
     """
     if isinstance(error, HoldfastError):
         return error
@@ -91,9 +91,8 @@ _MOST = 400
 def _key_line(error: Exception) -> str:
     """Return the most useful lines of a message.
 
-    These are the last line of a Python traceback; of a Java trace, the first line and the root cause.
-
-    Spark's first line may only name the file that it failed to read.
+    For a Python traceback, this is the last line. For a Java stack trace, these are the first line and the root cause,
+    because the first line may say no more than which file Spark failed to read.
     """
     text = _CALLED.sub("", str(error))
     raised: list[str] = _RAISED.findall(text) if "Traceback (most recent call last)" in text else []

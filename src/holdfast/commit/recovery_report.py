@@ -25,7 +25,7 @@ class RecoveredJob:
         files, uploads: how many files and uploads of the job were found, if they were counted.
         lost: how many of the job's files or manifests are lost, if the damage was accepted.
         is_alive: whether the job wrote something so recently that recovery did nothing.
-        is_foreign: whether the job is one of Hadoop's own committers.
+        is_foreign: whether the job belongs to one of Hadoop's own committers.
     """
 
     committer: str
@@ -76,7 +76,7 @@ class RecoveryReport:
 
     @property
     def kept(self) -> list[str]:
-        """Return the jobs whose end a person has to decide."""
+        """Return the jobs that recovery kept, because a person must decide how to end them."""
         return self._jobs(Action.KEEP)
 
     @property
@@ -86,7 +86,7 @@ class RecoveryReport:
 
     @property
     def clean(self) -> bool:
-        """Check whether the destination needs no person's attention."""
+        """Check whether nothing at the destination needs a person's attention."""
         return not self.damaged and not self.pending and not self.kept
 
     def _jobs(self, action: Action) -> list[str]:

@@ -43,7 +43,7 @@ class JobIds:
         self._ids = ids
 
     def token(self) -> str:
-        """On the first call, return the token of the write; on later calls, return tokens from `ids`."""
+        """Return the token of the write on the first call, and tokens from `ids` on later calls."""
         return self._first.pop() if self._first else self._ids.token()
 
 

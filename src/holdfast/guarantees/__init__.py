@@ -1,11 +1,11 @@
 """Declare what each committer guarantees.
 
-The package builds a table with a row for each guarantee and a column for each committer. People choose a committer by
-this table, and the checker compares the table with what it finds by exploration. The rows are those of paper 000, Table
-V, then C1 to C10, and what a crash does to old data. The columns Direct, Stocator, S3A (`magic`, `staging-*`) and EMR
-of Table V are the paper's own answers; where C1 to C10 ask more precisely than the paper, the answers are stricter.
+The package builds a table with a row for each guarantee and a column for each committer. The table helps users choose a
+committer, and the checker compares it with what exploration finds. The rows are those of paper 000, Table V, then C1 to
+C10, and what a crash does to old data. The columns Direct, Stocator, S3A (`magic`, `staging-*`) and EMR of Table V are
+the paper's own answers; where C1 to C10 are more precise than the paper, their answers are stricter.
 
-A committer's answers are in a module of their own: a new committer adds its module, and one line to `_ANSWERS`.
+Each committer's answers are in a separate module. To add a committer, add its module and one line to `_ANSWERS`.
 """
 
 from __future__ import annotations

@@ -13,11 +13,11 @@ OR = "; or "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The statement whether a committer gives one of the guarantees.
+    """A statement of whether a committer gives one of the guarantees.
 
     Attributes:
         holds: whether the committer gives the guarantee in general.
-        unless: the circumstances in which the opposite is true; empty if there are none.
+        unless: the circumstances in which the opposite is true, as text; empty if there are none.
         why: the reason, in one line.
     """
 

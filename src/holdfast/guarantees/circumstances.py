@@ -1,4 +1,4 @@
-"""Name the circumstances in which the opposite of an answer is true; each becomes a note below the table."""
+"""Define the circumstances that reverse an answer in the table of guarantees; each becomes a note below the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Define the reasons that the answers of several committers share."""
+"""Define the reasons that several committers' answers in the table of guarantees have in common."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SerialRunner:
-    """Runs items one after the other in the calling thread: for tests, simulations and small amounts of work."""
+    """Runs items one after another in the calling thread: for tests, simulations and small amounts of work."""
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         # Not the built-in map: after an error, it would continue with the next item.

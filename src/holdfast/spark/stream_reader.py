@@ -1,4 +1,4 @@
-"""Refuse to read a destination as a stream, with an error of one sentence."""
+"""Refuse to read a destination as a stream, with a one-sentence error."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class TaskFile(io.BufferedIOBase):
     """A binary file of a task attempt, written from start to end, for code that takes a file object without seeking.
 
     Guarantee: the file is invisible before the job commits. An exception in its ``with`` block discards it; if that
-    exception made a wrapper such as `io.TextIOWrapper` close the file first, the attempt cannot commit any more.
+    exception made a wrapper such as `io.TextIOWrapper` close the file first, the attempt can no longer commit.
 
     Memory: about one part (`part_size`) per file; larger files are uploaded while they are written.
     """

@@ -75,7 +75,7 @@ def write(
         InvalidRequestError: fix the call; nothing happened.
         DestinationExistsError: the mode is ``fail`` and the destination holds data.
         HoldfastError: see `holdfast.errors` for what to do next.
-        Exception: an error of Spark's, if the query or Spark failed; nothing was written.
+        Exception: Spark's own error, if the query or Spark failed; nothing was written.
 
     Crash: ``holdfast recover`` aborts an undecided job and rolls a decided job forward; the next job at the destination
     also rolls a decided job forward.

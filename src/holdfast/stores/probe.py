@@ -117,7 +117,7 @@ def refuses_second_create(store: ObjectStore, key: str, data: bytes) -> bool:
 
     Args:
         key: the key of an existing object.
-        data: the object's content. A store that ignores the condition then writes the same bytes again.
+        data: the object's content. If the store ignores the condition, it overwrites the object with the same bytes.
     """
     try:
         store.put(key, data, Create())

@@ -98,11 +98,12 @@ def _require_names(names: Sequence[str]) -> None:
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
 def merge_json_fields(mine: Sequence[Mapping[str, Any]], theirs: Iterable[pa.Field]) -> Fields:
-    """Return the fields of the rows, spelled as in the JSON files, then the fields that only the files have.
+    """Merge the fields of the rows to write, spelled as in the JSON files, with the fields that only the files have.
 
     Args:
-        theirs: the fields inferred from the files' values; a null has no type, and a field without any value is not a
-            column yet.
+        mine: the fields of the rows. They come first in the result, and keep their types.
+        theirs: the fields inferred from the values in the files. A null says nothing about a field's type, and a field
+            that is always null is not a column yet.
     """
     columns = {column.name: column for column in theirs}
     names = schema_of(pa.struct(list(columns.values()))).names

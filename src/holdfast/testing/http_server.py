@@ -67,7 +67,7 @@ class Reply:
 class LoopbackServer:
     """An HTTP/1.1 server on a free loopback port, with a thread for each connection.
 
-    Guarantee: after the block no new connection is accepted.
+    Guarantee: after the ``with`` block, no new connection is accepted.
 
     Args:
         reply: returns the reply to a request, or None to close the connection without a reply. Several threads call
@@ -133,7 +133,7 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     daemon_threads = True  # the connection of a killed client may never end
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore errors of connections, because clients that are killed reset them."""
+        """Ignore connection errors, because a client that is killed resets its connections."""
 
 
 def _handler(reply: Callable[[Request], Reply | None]) -> type[http.server.BaseHTTPRequestHandler]:

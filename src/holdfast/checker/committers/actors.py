@@ -93,7 +93,7 @@ class OtherJob:
         mode: the save mode; None for that of the job under test.
         later: whether the job starts only after the main job's driver has ended or is gone.
         batch: number of the micro-batch that the job writes; None if the job belongs to no stream.
-        times: how many jobs of this description run, one after the other.
+        times: how many jobs of this description run, one after another.
         at_once: whether each of these jobs runs to its end before any other actor moves, so that worlds stay small.
     """
 

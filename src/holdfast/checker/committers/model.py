@@ -1,4 +1,4 @@
-"""Model a destination: apply the decisions of its log one after the other, and say what may be visible meanwhile.
+"""Model a destination: apply the decisions of its log one after another, and say what may be visible meanwhile.
 
 The model knows the output of jobs and the meaning of save modes, but not how the protocol works:
 
@@ -66,7 +66,7 @@ def _directory(path: str) -> str:
 
 
 def after_decisions(old: Shown, made: Iterable[Decision], submissions: Mapping[str, Submission]) -> Shown:
-    """Return the visible files after these decisions, carried out one after the other.
+    """Return the visible files after these decisions, carried out one after another.
 
     Args:
         old: the visible files before the first decision.

@@ -20,7 +20,7 @@ __all__ = ["other_job", "stroke"]
 
 
 def other_job(setting: Setting, one: OtherJob) -> Callable[[Port], None]:
-    """Return a program that runs jobs one after the other until one is not committed; each reports its outcome."""
+    """Return a program that runs jobs one after another until one is not committed; each reports its outcome."""
 
     def run(port: Port) -> None:
         if one.later:

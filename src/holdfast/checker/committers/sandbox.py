@@ -181,7 +181,7 @@ class Sandbox:
         return Copy(stores, self.setting, ids)
 
     def again(self, settled: Copy) -> Copy:
-        """Copy a copy, so that the original is not changed."""
+        """Copy the result of `settled`, so that steps on the copy do not change the original."""
         return self.run_on({name: store.image() for name, store in settled.stores.items()}, settled.ids.last)
 
     def settled(self, view: View) -> Copy:

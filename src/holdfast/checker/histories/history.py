@@ -1,7 +1,7 @@
 """Record operations: who asked for what, in which order, and how each operation ended.
 
-Time is a position in the history, not the reading of a clock. All that a checker needs to know of real time is which
-operation had ended before another one began. So consecutive invocations share a position, consecutive ends share the
+Time is a position in the history, not a clock time. All that a checker needs to know about real time is which operation
+had ended before another one began. So consecutive invocations share a position, consecutive ends share the
 next one, and histories that differ in nothing else are equal: a world with a `Recorder` has far fewer states than one
 that numbers its events.
 
@@ -183,7 +183,7 @@ def record(
 
 
 def note(port: Port, *notes: object, recorder: str = HISTORY) -> None:
-    """Add notes to the open operation; call this before a call that may take effect without a reply."""
+    """Add notes to the actor's open operation. Do this before a request whose reply may be lost."""
     port.call(Call(recorder, "note", (port.name, *notes)))
 
 

@@ -55,7 +55,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A sequential model: it says what operations do if they run one after the other.
+    """A sequential model: it says what operations do if they run one after another.
 
     Attributes:
         initial: the state before the first operation.

@@ -1,8 +1,8 @@
 """Define calls on resources, and the ways in which a call can end.
 
 A *resource* is something that actors share, such as a store. `Resource.alternatives` takes a resource's state and a
-call and returns every possible result. States and replies are values; nothing is changed in place. So the exploration
-can return to any state, and recognizes equal states.
+call and returns every possible result. States and replies are values that never change. So the exploration can
+return to any state, and recognizes equal states.
 """
 
 from __future__ import annotations
@@ -101,7 +101,10 @@ Footprint = frozenset[Access]
 
 
 def conflicts(one: Footprint, other: Footprint) -> bool:
-    """Check whether the order of two calls may matter: they touch the same key, and one of them changes it."""
+    """Check whether the order of two calls may matter: they touch the same key, and one of them writes it.
+
+    The order of two removals does not matter: see `Access.removes`.
+    """
     return any((a.writes or b.writes) and not (a.removes and b.removes) and a.overlaps(b) for a in one for b in other)
 
 
@@ -117,11 +120,11 @@ class Resource(Protocol):
         ...
 
     def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
-        """Return the ways in which a call can end, the one without a fault first; none if the call blocks."""
+        """Return the ways in which a call can end, starting with the one without a fault; none if the call blocks."""
         ...
 
     def footprint(self, call: Call) -> Footprint:
-        """Return what the call may read or write. To name too much is safe, to name too little is not."""
+        """Return what the call may read or write. Naming too much is safe; naming too little is not."""
         ...
 
     def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:

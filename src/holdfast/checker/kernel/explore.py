@@ -79,7 +79,7 @@ class Exploration:
 
     Attributes:
         complete: whether every history was explored (up to `Budget.depth`, if given).
-        ends: number of states in which no actor moves any more without a fault.
+        ends: number of states in which no actor can move anymore without a fault.
         reduced: number of states in which only some of the actors moved.
         histories: number of complete executions; those that differ only in the order of independent calls count once:
             see `traces`.

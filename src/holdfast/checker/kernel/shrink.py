@@ -2,10 +2,10 @@
 
 A history is easier than another one if it has fewer actors; then fewer faults; then fewer runs, that is, switches from
 one actor to another; then fewer steps; then actors that come earlier in the world. Changes are tried until none makes
-the history easier: leave an actor out, or let another one play its part; remove a fault; let an actor stop earlier; let
-an actor continue before the others; leave out steps. A change is kept if the property still breaks. A changed list of
-choices is only a *proposal*: choices that cannot be taken are skipped, and the history that results is the one that is
-compared.
+the history easier: leave an actor out, or let another one take over its steps; remove a fault; let an actor stop
+earlier; let an actor continue before the others; leave out steps. A change is kept if the property still breaks. A
+changed list of choices is only a *proposal*: choices that cannot be taken are skipped, and the history that results is
+the one that is compared.
 
 Source: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", section 3 (halves, then quarters,
 down to single steps).
@@ -118,7 +118,7 @@ def _leave_actors_out(choices: _Choices) -> Iterator[_Choices]:
 
 
 def _change_parts(everybody: tuple[str, ...], choices: _Choices) -> Iterator[_Choices]:
-    """Let one actor do what another one did, instead of or in addition to its own part; rename it in labels, too."""
+    """Let one actor take over another one's steps, instead of its own steps or in addition; adapt the labels."""
     for one in reversed(_actors(choices)):
         for other in everybody:
             if other != one:
@@ -131,7 +131,7 @@ def _change_parts(everybody: tuple[str, ...], choices: _Choices) -> Iterator[_Ch
 
 
 def _go_well(choices: _Choices) -> Iterator[_Choices]:
-    """For each choice that is not ordinary, such as a fault, take the ordinary way instead, or leave it out."""
+    """Replace each choice that is not ordinary, such as a fault, with the ordinary one, or leave it out."""
     for at, choice in enumerate(choices):
         if choice.label:
             if choice.label != DIES:
@@ -150,7 +150,7 @@ def _stop_earlier(choices: _Choices) -> Iterator[_Choices]:
 
 
 def _go_on(choices: _Choices) -> Iterator[_Choices]:
-    """Join two runs of an actor: before, after, or between the runs of other actors that separated them."""
+    """Join two runs of an actor, and try every position for the joined run among the runs that were in between."""
     runs = _runs(choices)
     for first, run in enumerate(runs):
         second = next((at for at in range(first + 1, len(runs)) if runs[at][0].actor == run[0].actor), None)

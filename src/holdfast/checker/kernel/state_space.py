@@ -103,7 +103,7 @@ class StateSpace:
 
     # --- steps --------------------------------------------------------------------------------------------------------
     def steps_of(self, state: State, actor: int) -> list[Step]:
-        """List every step that an actor may take in a state; none if it has ended, is dead, or is blocked."""
+        """List every step that an actor may take in a state; none if the actor has ended, is dead, or is blocked."""
         place = self.place(state, actor)
         call = place.call
         if call is None:
@@ -124,7 +124,7 @@ class StateSpace:
             yield from self.steps_of(state, actor)
 
     def is_over(self, state: State) -> bool:
-        """Check whether no actor can move any more unless a fault happens."""
+        """Check whether no actor can move anymore unless a fault happens."""
         return all(step.fault is not None for step in self.steps(state))
 
     def _left(self, state: State, fault: Fault) -> int:
@@ -171,7 +171,7 @@ class StateSpace:
 
     # --- properties ---------------------------------------------------------------------------------------------------
     def judge(self, before: State, step: Step) -> tuple[tuple[str, str], ...]:
-        """Return what a step broke, as (name of the property, words)."""
+        """Return the properties that a step broke: pairs of a property's name and a description of the violation."""
         old, new = before[: self._first_place], step.target[: self._first_place]
         failure = self.place(step.target, step.actor).failure
         if failure:
@@ -190,7 +190,7 @@ class StateSpace:
         return found
 
     def judge_end(self, state: State) -> tuple[tuple[str, str], ...]:
-        """Return what does not hold in a final state (see `is_over`), as (name of the property, words)."""
+        """Return the properties that do not hold in a final state (see `is_over`), in the form that `judge` uses."""
         key = state[: self._first_place]
         found = self._judged_ends.get(key)
         if found is None:
@@ -241,7 +241,7 @@ class StateSpace:
         return ways[0] != ways[1]
 
     def _near(self, state: State) -> tuple[list[int], int]:
-        """Return, for each actor, those that may conflict with its next call; and the actors that have not ended."""
+        """Return, for each actor, which others may conflict with its next call; and the actors that have not ended."""
         places, conflicts = self.processes.places, self.processes.conflicts
         here = [places[state[self._first_place + actor]] for actor in range(len(self.world.actors))]
         alive = sum(1 << actor for actor, place in enumerate(here) if place.call is not None)

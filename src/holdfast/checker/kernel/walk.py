@@ -102,13 +102,13 @@ class _Walker:
         self.steps: list[Step] = []
 
     def go_on(self) -> bool:
-        """Take one step; return False if no actor moves any more."""
+        """Take one step; return False if no actor can move anymore."""
         state = self.states[-1]
         now = {fault for fault, rate in self._rates.items() if self._chance.happens(rate)}
         return self._take((self._fault(state, now) if now else None) or self._ordinary(state))
 
     def go_wrong(self) -> bool:
-        """If no actor moves any more, let a fault happen half of the time; return whether one happened."""
+        """Let a fault happen, half of the time, once no actor can move anymore; return whether one happened."""
         late = self._chance.happens(_LATE_FAULT)
         return self._take(self._fault(self.states[-1], set(Fault)) if late else None)
 

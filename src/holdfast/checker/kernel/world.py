@@ -17,7 +17,7 @@ DIES = "dies"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The scheduler's choice: whose call comes next, and the label of the way in which it ends."""
+    """A choice of the scheduler: which actor takes the next step, and the label of the step's outcome."""
 
     actor: str
     label: str = ""
@@ -38,10 +38,10 @@ class Property:
         name: a short and constant name, such as ``C4``.
         title: a title of a few words.
         meaning: the condition, in one sentence.
-        step: given the views before and after a step and the actor's name, returns what the step broke, in words, or
+        step: given the views before and after a step and the actor's name, describes what the step broke, or returns
             None.
-        end: given the view of a state in which no actor moves any more without a fault, returns what does not hold, in
-            words, or None.
+        end: given the view of a state in which no actor can move anymore without a fault, describes what does not hold,
+            or returns None.
     """
 
     name: str

@@ -71,7 +71,7 @@ def check(out: Output, **given: Any) -> None:
 
     The search runs the production code in simulated worlds. There, any process may take the next step after each store
     call and each message to or from the driver, or a fault may occur: a process dies, the network is cut, a reply is
-    lost. Requires neither Spark nor Java, neither a store nor a network.
+    lost. Needs no Spark, no Java, no store and no network.
     """
     options = CheckOptions(**given)
     _require_sense(options)

@@ -4,7 +4,7 @@ These guarantees do not hold, as the papers describe:
 
 - C1: if an attempt dies or hangs while its commit replaces an earlier attempt's directory, that directory is already
   deleted, at least in part. If the job commits then, the task's output is missing, and nothing reports this.
-- C4: files appear one after the other during the job commit; a job commit that dies leaves some of them visible.
+- C4: files appear one by one during the job commit; a job commit that dies leaves some of them visible.
 - C3: if two attempts of one task both commit, the later commit counts, no matter which attempt the driver accepted, and
   even if it happens during the job commit.
 - C5, C6: files that a failed job commit has merged stay visible. If an attempt commits after its job has ended, it
@@ -152,7 +152,7 @@ class FileV1Committer(Committer):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Merge the committed directories one after the other, write ``_SUCCESS``, then delete ``_temporary``.
+        """Merge the committed directories one by one, write ``_SUCCESS``, then delete ``_temporary``.
 
         Args:
             commits: the reports of the tasks that ran in this attempt at the job; recovered tasks do not report.

@@ -164,7 +164,7 @@ def _finish(ctx: CommitContext, job: HadoopJob, resolution: Resolution | None, i
         ConflictError: the job has made progress, so it may be alive.
         UnavailableError: some uploads are not aborted; run it again.
 
-        Crash: run it again; a partly finished recovery leads to the same end (C10).
+    Crash: run it again; a partly finished recovery leads to the same end (C10).
     """
     if expected is Action.KEEP:
         return

@@ -19,15 +19,15 @@ _log = logging.getLogger(__name__)
 def clean_up(ctx: CommitContext, job: JobRecord, *, over: bool) -> str:
     """Delete the job's directory, as the ``cleanup_*`` settings specify (scenario 62).
 
-    C7: only this job's directory is deleted. ``_temporary`` is not an object; it disappears with the last file below
-    it.
+    C7: only this job's directory is deleted. ``_temporary`` is not an object: the directory disappears with the
+    last file below it.
 
     Args:
         over: whether the job is committed. If so, its record is deleted first, even if clean-up is skipped, so that
             recovery does not consider the job unfinished.
 
     Returns:
-        Why something is unexpectedly left; empty if nothing is.
+        Why data was unexpectedly left behind; empty if none was.
 
     Raises:
         HoldfastError: the directory could not be deleted, and `cleanup_failures_ignored` is off.

@@ -23,7 +23,7 @@ __all__ = ["MANIFEST", "ManifestCommitter"]
 
 @final
 class ManifestCommitter(Committer):
-    """In tasks, list the files to rename; at job commit, rename all of them in parallel.
+    """Let each task list the files to rename; rename all of them in parallel in the job commit.
 
     Stores without atomic rename, such as S3, are refused, whatever the settings are (scenario 63).
     """

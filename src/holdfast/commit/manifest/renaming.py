@@ -49,7 +49,7 @@ def rename_files(measure: Measure, job: JobRecord, loaded: LoadedJob) -> None:
     Guarantee: on return every file of every committed task is at its target. Idempotent: a file whose etag shows that
     it is already at its target is not touched.
 
-    C4 does not hold: files appear one after the other.
+    C4 does not hold: files appear one by one.
 
     Raises:
         NotFoundError: a file is neither at its source nor at its target (scenario 55).

@@ -308,7 +308,7 @@ def _append_abort(ctx: CommitContext, job: JobRecord, view: LogView) -> LogEntry
 
 
 def _end_fenced_job(ctx: CommitContext, job: JobRecord, *, is_announced: bool) -> JobOutcome:
-    """End a job that started before the oldest entry of the log: no driver can commit it any more.
+    """End a job that started before the oldest entry of the log: no driver can commit it anymore.
 
     Files with generated names become visible only after a decision, so visible files prove that the job is committed,
     even if its record exists, because a late task may have announced the job again. If no file is visible but the job's

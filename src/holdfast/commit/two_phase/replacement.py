@@ -1,7 +1,7 @@
 """List the files that a job replaces, store the list before the decision, and delete the files after it.
 
 The list is made after all earlier jobs have been rolled forward, and made again if another job is decided first. So
-jobs on one destination have the same result as if they had run one after the other, in the order of the log.
+jobs on one destination have the same result as if they had run one after another, in the order of the log.
 """
 
 from __future__ import annotations

@@ -40,7 +40,10 @@ def with_spark_fields_of(schema: pa.Schema, like: pa.Schema) -> pa.Schema:
 
 
 def beyond_arrow(field: pa.Field) -> frozenset[str]:
-    """Return the kinds of types (`holdfast.formats.columns.types`) in the column that only Spark's JSON reveals."""
+    """Return the kinds of types in a column that Arrow cannot express, such as ``collated string``.
+
+    The kinds are those of `holdfast.formats.columns.types`; Spark's JSON reveals them.
+    """
     spark = spark_field(field)
     return frozenset() if spark is None else frozenset(_words(spark))
 

@@ -108,7 +108,7 @@ class Dialect:
         return len(lines)
 
     def with_doubled_quotes(self, lines: bytes) -> bytes:
-        """In well-formed quoted values, double each quote instead of escaping it."""
+        """Double each quote in well-formed quoted values, instead of escaping it."""
         escape, quote = self.escape.encode(), self.quote.encode()
 
         def double(match: re.Match[bytes]) -> bytes:

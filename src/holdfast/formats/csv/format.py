@@ -210,7 +210,15 @@ def _plain_dialect(piece: Plain, options: CsvOptions) -> Dialect:
 
 
 def _columns(piece: Plain | Records, width: int, wanted: Sequence[int], options: CsvOptions) -> tuple[list[Any], int]:
-    """Return the wanted columns out of `width` columns as string arrays, and the number of rows."""
+    """Return some columns of a piece as string arrays, and the number of rows.
+
+    Args:
+        width: the number of columns in the file.
+        wanted: the positions of the columns to return.
+
+    Raises:
+        CorruptDataError: a record has more than `width` values, and one of the surplus values is not null.
+    """
     if isinstance(piece, Plain):
         if not piece.data.strip(b"\n"):
             return [pa.array([], pa.string()) for _ in wanted], 0

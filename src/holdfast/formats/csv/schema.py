@@ -51,10 +51,10 @@ class SeenColumns:
 
     @classmethod
     def of(cls, names: Sequence[str], types: Sequence[pa.DataType | None], *, by_name: bool) -> SeenColumns:
-        """Build the value for one file.
+        """Return the columns of one file.
 
         Raises:
-            InvalidRequestError: two names are equal although repeated names are numbered.
+            InvalidRequestError: a column's name equals the generated name of another column.
         """
         if len({name.lower() for name in names}) < len(names):
             raise InvalidRequestError(

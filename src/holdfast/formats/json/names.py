@@ -13,8 +13,8 @@ def speller(names: Sequence[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Return a function that renames the keys of an object to the names of the fields that they match.
 
     A key that equals a field's name belongs to that field, whatever other keys there are. If no key equals the name,
-    which happens if the user's schema spells a field in another case, the key that differs only in case belongs to the
-    field. Fields whose names differ from each other only in case match only their exact keys.
+    which happens if the user's schema spells a field with different case, the key that differs only in case belongs to
+    the field. Fields whose names differ from each other only in case match only their exact keys.
 
     The function raises ValueError if several keys of an object differ from a field's name only in case, because the
     match is ambiguous.

@@ -220,7 +220,7 @@ def _joined(whole: bytes, fractions: bytes) -> tuple[bytes, Tail]:
 
 
 def _streams(file: bytes) -> Iterator[tuple[tuple[int, int], list[Field], bytes]]:
-    """For each stream of a file's only stripe, yield its (kind, column), its description and its bytes."""
+    """Yield the (kind, column), the description and the bytes of each stream of a file's only stripe."""
     source = io.BytesIO(file)
     tail = read_tail(source)
     (stripe,) = tail.stripes

@@ -77,7 +77,7 @@ def seconds(source: BinaryIO, tail: Tail) -> BinaryIO:
 
 
 def nanoseconds(source: BinaryIO, tail: Tail) -> BinaryIO:
-    """Return a view in which all timestamps are within the first second of 2015 in UTC."""
+    """Return a view in which timestamps have only their fractions: all are in the first second of 2015 in UTC."""
     return _changed(source, tail, _NANOSECONDS, lambda footer: _without_seconds(tail, footer))
 
 
@@ -117,8 +117,8 @@ def _changed(
 ) -> BinaryIO:
     """Return a view of the file in which some columns have other types.
 
-    The view's stripes have no time zones: nothing in the view depends on them, and the decoder would look each of them
-    up.
+    The view's stripes have no time zones, because nothing in the view depends on them and the decoder would look up
+    each of them.
 
     Args:
         source: the file.

@@ -103,7 +103,7 @@ class Check:
 
     Attributes:
         name: unique; for reports and declared deviations.
-        run: raises `ConformanceError`, or an error of the store, if the store breaks the promise.
+        run: raises `ConformanceError`, or one of the store's errors, if the store breaks the promise.
         needs: a check that must pass first. If it fails, this check is skipped, because it would leave data that cannot
             be deleted.
     """

@@ -42,7 +42,7 @@ def _pending(store: MultipartStore, directory: str) -> list[tuple[str, str]]:
 
 
 def _pending_of(store: MultipartStore, key: str) -> list[tuple[str, str]]:
-    """List uploads by whole key, which every server that lists uploads supports; other checks list by directory."""
+    """List the pending uploads of one key: servers that cannot list the uploads below a directory support this, too."""
     return sorted((upload.key, upload.upload_id) for upload in iter_uploads_of(store, key))
 
 

@@ -2,7 +2,8 @@
 
 A tree includes what its symbolic links point to, as in Spark's own listing: a partition that was moved to another disk
 and replaced by a link is still a partition. Unlike Spark, Holdfast does not follow a link that points to one of its own
-parent directories. Spark follows it until the operating system stops it, and returns the same rows dozens of times.
+parent directories. Spark follows such a link until the operating system stops it, and returns the same rows dozens of
+times.
 """
 
 from __future__ import annotations

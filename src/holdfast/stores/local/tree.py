@@ -414,8 +414,8 @@ class LocalTree:
     def remove(self, key: str) -> None:
         """Delete a key's file and the directories that become empty; do nothing if it does not exist.
 
-        Also deletes a file that listings show below a link that points out of the tree. If the file itself is a link,
-        deletes only the link.
+        Also deletes a file in a directory outside of the tree if listings show the file, because a link in the tree
+        points to that directory. If the file itself is a link, deletes only the link.
 
         Raises:
             InvalidRequestError: the key is below a symbolic link to a parent directory, which listings do not follow.

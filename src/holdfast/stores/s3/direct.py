@@ -251,7 +251,7 @@ _AS_BOTOCORE = (  # how its own session converts urllib3's errors, in the same o
 
 
 def _as_botocore_says(error: Exception, url: str) -> Exception:
-    """Convert an error of urllib3 like botocore's own session, so that one table of errors covers both."""
+    """Convert a urllib3 error as botocore's own session does, so that one table of errors covers both."""
     for theirs, botocores in _AS_BOTOCORE:
         if isinstance(error, theirs):
             found: Exception = botocores(endpoint_url=url, error=error)

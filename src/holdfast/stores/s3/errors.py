@@ -103,7 +103,7 @@ class Request:
 
 
 def translated(error: Exception, endpoint: str, request: Request) -> HoldfastError:
-    """Convert an error of botocore into the error that tells the caller what to do next.
+    """Convert a botocore error into the error that tells the caller what to do next.
 
     The error never contains a credential: it shows only the code and the request id of the response.
     """

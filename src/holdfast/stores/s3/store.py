@@ -276,7 +276,7 @@ class S3Store:
         self._connection.close()
 
     def upload_expiry_days(self, prefix: str) -> float | None:
-        """Return after how many days the bucket's lifecycle rules abort a pending upload below `prefix`.
+        """Return the number of days after which a lifecycle rule of the bucket aborts pending uploads below `prefix`.
 
         Returns None if no rule does. A server may also have an undocumented limit of its own (MinIO: 24 hours).
 

@@ -57,7 +57,7 @@ def _other_in_log(view: View, committed: Sequence[Told], aborted: Sequence[Told]
     """Describe how the log's decision about the job differs from what drivers learned.
 
     A driver may learn that the job is aborted although the log contains no decision, if no driver can commit the job
-    any more.
+    anymore.
     """
     job = cluster_of(view).job
     if job is None:

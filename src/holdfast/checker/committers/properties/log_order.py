@@ -1,4 +1,4 @@
-"""Check that the destination is the result of its log's decisions, carried out one after the other."""
+"""Check that the destination is the result of its log's decisions, carried out one after another."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Answer the attributes of committers in paper 000, Table V, by exploration.
+"""Find out by exploration which attributes of paper 000, Table V, a committer has.
 
 An *attribute* is a row of the table. The paper leaves some questions open; they are interpreted as follows:
 
 - *Speculative tasks*: two attempts run concurrently, without faults. When both are over, the output must be that of one
-  attempt. The output is judged only then, because Stocator's losing attempt deletes what it wrote. What is visible
-  while an attempt is still writing is noted as a circumstance. So is the case that both attempts commit, which can
+  attempt. The output is judged only then, because Stocator's losing attempt deletes what it wrote. Anything visible
+  while an attempt is still writing is noted as a circumstance. So is the case in which both attempts commit, which can
   happen with Python data sources.
 - *Recoverable job*: a driver dies after some tasks committed and while no task commit is running. The next attempt at
   the job takes over the committed tasks if it can (`recover_v1_task` for `file-v1`), runs the other tasks, and knows
@@ -20,7 +20,7 @@ An *attribute* is a row of the table. The paper leaves some questions open; they
   task commit publishes one file after the other, so that is noted as a circumstance.
 - *Atomic task commit*: an attempt dies in its task commit. Then none or all of its files are visible; if none is, the
   next attempt and the job commit produce the right output. `direct` has published all files by then, so its task commit
-  is atomic; the next attempt's files then lie beside them, which other rows judge.
+  is atomic; the next attempt then adds its own files beside them, which other rows judge.
 - *Atomic job commit*: judged by what the committer's intended readers see (see `experiments`). What a listing shows
   other readers is noted as a circumstance.
 - *Partitioned executors*: an executor is cut off at any point, even in its task commit; C1, C2 and C6 must hold. The
@@ -195,7 +195,7 @@ def explore_attributes(
     progress: Callable[[Exploration], None] = lambda found: None,
     budget: Budget = Budget(),
 ) -> dict[str, Explored]:
-    """Answer attributes of a committer; each world is explored once.
+    """Find out whether a committer has the given attributes; explore each world only once.
 
     Args:
         names: names of the attributes.

@@ -120,9 +120,9 @@ def _restart(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
 
 
 def _one_task_repeated(setting: Setting, found: tuple[Actor, ...]) -> tuple[Actor, ...]:
-    """Give the other task only one attempt, to keep worlds small.
+    """Let only the first task have a second attempt, to keep worlds small.
 
-    The job needs another task besides the repeated one: if all tasks of a job are lost, the job notices.
+    The job needs the other task as well: a job that loses all of its tasks would notice the loss.
     """
     return tuple(actor for actor in found if actor.name != attempt_actor(1, 1))
 

@@ -1,4 +1,4 @@
-"""Answer whether C1 to C10 hold, and whether replaced data survive, by exploring the scenes of `holdfast check`."""
+"""Find out whether C1 to C10 hold, and whether replaced data survive, by exploring the scenes of `holdfast check`."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def _is_replaced(origin: Origin, found: Mapping[str, Origin]) -> bool:
 
 
 def _finished_on(sandbox: Sandbox, view: View) -> str:
-    """On a copy, run a second attempt unless one was accepted, and commit the job; describe what is wrong then."""
+    """Run a second attempt on a copy, unless one was accepted; commit the job, and describe what is wrong then."""
     copy, cluster = sandbox.copy(view), observed(view)
     job, committer = cluster.job, sandbox.setting.committer
     assert job is not None
