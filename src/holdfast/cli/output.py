@@ -53,7 +53,7 @@ class Documents:
 
     Attributes:
         wanted: whether the user asked for a document.
-        printed: whether the document was printed.
+        printed: whether the document has been printed.
     """
 
     wanted: bool = False

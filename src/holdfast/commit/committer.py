@@ -105,7 +105,7 @@ class Committer(abc.ABC):
         leaves_records: whether a job that died leaves records, so that `find_leftovers` can find the job.
         adopts_uploads: whether `find_leftovers` assumes that uploads of jobs without records belong to this committer.
         pins_attempts: whether the job commit publishes exactly the attempts that reported. If not, it publishes one
-            attempt per task number, which may be another attempt than the one that reported.
+            attempt per task number, which may be a different attempt from the one that reported.
     """
 
     name: str

@@ -93,7 +93,7 @@ def read_exactly(file_format: str, wide: SparkType, narrow: SparkType) -> bool:
     """Check whether values that files of this format store with the atomic type `narrow` can be read exactly as `wide`.
 
     Text does not distinguish float from double: the ``0.1`` of a float column would become a double with a different
-    value. Parquet stores a column of untyped nulls as integers, which Spark can read as hardly any other type.
+    value. Parquet stores a column of untyped nulls as integers, which Spark cannot read as most other types.
     """
     if narrow == "void" and wide != "void":
         return file_format != "parquet"

@@ -42,7 +42,7 @@ class Attempt(enum.Enum):
 
 
 class Phase(enum.Enum):
-    """How far the job is; if there are two drivers, the one that has progressed further determines the phase."""
+    """How far the job has progressed. If there are two drivers, the one that is further along determines the phase."""
 
     STARTING = "starts"
     RUNNING = "waits for its tasks"
@@ -71,7 +71,7 @@ class ClusterState:
         accepted: for each task, the number of the accepted attempt and its report; None before a report is accepted.
         driver: ``alive``, ``dead``, or ``cut off`` (still running, but others presume it dead).
         second: the second driver: empty if it has not started, ``alive``, or ``dead``.
-        given_up: whether recovery has started, which presumes the drivers dead.
+        given_up: whether recovery has started. Recovery presumes that the drivers are dead.
         unnoticed: tasks with a dead attempt that had permission to commit. With speculation, another attempt may ask
             for permission before the driver notices the death.
         offers: announcements of jobs other than the driver's that they are about to commit; only properties read them.
@@ -305,7 +305,7 @@ class Cluster:
     def _take_for_dead(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
         """Start recovery when the drivers are dead, or have been silent for so long that they are presumed dead.
 
-        A driver that is cut off from the cluster is not known to be alive. No driver starts afterwards.
+        It is unknown whether a driver that is cut off from the cluster is alive. No driver starts afterwards.
         """
         after = replace(state, given_up=True)
         if state.driver != "alive" and state.second != "alive":

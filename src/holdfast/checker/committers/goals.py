@@ -1,7 +1,7 @@
 """Define goals that histories must reach: if no actor of a scene makes progress, exploring the scene proves nothing.
 
-A property says what must never happen, and a committer that aborts every job violates none. So each scene names goals,
-and at least one history must reach each of them; a `GoalTracker` records which goals are reached. If a complete
+A property says what must never happen, and a committer that aborts every job violates no property. So each scene names
+goals, each of which at least one history must reach; a `GoalTracker` records which goals are reached. If a complete
 exploration has not reached a goal, this is reported as a finding.
 """
 
@@ -31,7 +31,7 @@ class Goal:
     """Something that must happen in at least one history of a scene.
 
     Attributes:
-        meaning: describes the goal in words.
+        meaning: a description of the goal.
         step: checks whether a step reaches the goal, given the views before and after the step and the actor's name.
         end: checks whether a history has reached the goal, given its final view (before recovery runs on it).
         log: whether only a committer that decides in a log can reach the goal.

@@ -111,7 +111,7 @@ class Listing:
     Attributes:
         allowed: for each path, the origins that its file may have, including None if the file may be missing. No other
             path may exist.
-        reasons: for each path, the last decision about it, in words.
+        reasons: for each path, a description of the last decision about it.
     """
 
     allowed: dict[str, frozenset[Origin | None]] = field(default_factory=dict)

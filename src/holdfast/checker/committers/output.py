@@ -1,10 +1,10 @@
 """Define what attempts write: the content of a file names its job, task and attempt.
 
-The attempts at a task write overlapping but different files, like retries of real tasks whose input arrives in another
-order. Every attempt writes file 0 into partition 0. Attempt ``a`` writes file ``n`` into partition ``n + a``, except
-that attempt 1 writes all of its files into partition 0, so that its partitions are a subset of another attempt's. So if
-file names do not contain the attempt, an attempt's file 0 replaces another attempt's, and its other files lie beside
-that attempt's files.
+The attempts at a task write overlapping but different files, like retries of real tasks whose input arrives in a
+different order. Every attempt writes file 0 into partition 0. Attempt ``a`` writes file ``n`` into partition ``n + a``,
+except that attempt 1 writes all of its files into partition 0, so that its partitions are a subset of another
+attempt's. So if file names do not contain the attempt, an attempt's file 0 replaces another attempt's file 0, and its
+other files are added to that attempt's files.
 """
 
 from __future__ import annotations
@@ -106,10 +106,10 @@ def visible_in(image: MemoryImage, home: str = HOME) -> Mapping[str, Origin]:
 
 
 def without_measurements(key: str, data: bytes) -> bytes:
-    """Remove the driver's machine, and how often it called the store, from a job's report.
+    """Remove the name of the driver's machine and the number of its store calls from a job's report.
 
-    No step of a protocol reads these values, and some of them depend on what other actors did meanwhile. With them,
-    histories that do not differ otherwise would end in different bytes.
+    No step of a protocol reads these values, and some of them depend on what other actors did in the meantime. If they
+    were kept, histories that are otherwise equal would end with different bytes.
     """
     if not key.endswith(f"/{SUCCESS}"):
         return data

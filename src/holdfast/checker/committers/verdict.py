@@ -1,8 +1,8 @@
 """Check within seconds that `two_phase` breaks no property in a few dozen small worlds.
 
 This is for developers who want quick feedback, and for mutation testing, which needs a thousand verdicts. The worlds
-are a part of those that `holdfast check two_phase` explores, chosen so that each part of the protocol meets crashes,
-second drivers, other jobs and readers.
+are a selection of those that `holdfast check two_phase` explores, chosen so that each part of the protocol meets
+crashes, second drivers, other jobs and readers.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class Verdict:
     """The result of `small_verdict`.
 
     Attributes:
-        findings: what broke, by scene and property. The property ``reached`` stands for goals that no history reached,
-            and ``states`` for too many states in the scene.
+        findings: what broke, by scene and property. The property ``reached`` means that no history reached a goal, and
+            ``states`` that the scene has too many states.
     """
 
     findings: dict[tuple[str, str], str]
@@ -81,7 +81,8 @@ def small_verdict(
 
     Args:
         first: whether to stop after the first scene with a finding.
-        states: maximum number of states of a scene. More states are also a finding, because the shipped code has fewer.
+        states: maximum number of states of a scene. A scene with more states is also a finding, because with the
+            shipped code it has fewer.
     """
     findings: dict[tuple[str, str], str] = {}
     looked_at = 0

@@ -180,7 +180,7 @@ class Dependencies:
         self.add(writer, number, "wr", f"installed {key}={version!r}, which T{{other}} read")
 
     def add_real_time(self) -> None:
-        """Add an edge between two transactions if one had ended before the other began, and no third lies between.
+        """Add an edge between two transactions if one had ended before the other began, with no third one in between.
 
         Leaving out the edges around a third transaction keeps the graph small, however long the history is.
         """
@@ -218,8 +218,8 @@ class Dependencies:
         """Return the shortest cycle of edges in `kinds` that has an edge of `kind`, as pairs (from, kind of the edge).
 
         Args:
-            rule: how many further rw edges the cycle has: 0 and 1 stand for none, 2 for one or more, no two of them
-                adjacent, and 3 for one or more.
+            rule: how many further rw edges the cycle has: 0 and 1 mean none; 2 means one or more, no two of them
+                adjacent; 3 means one or more.
         """
         component = self._components(kinds)
         best: list[tuple[int, str]] | None = None
@@ -261,7 +261,7 @@ class Dependencies:
         return None
 
     def _components(self, kinds: frozenset[str]) -> dict[int, int]:
-        """Return the strongly connected components, by Tarjan's algorithm: every cycle lies inside of one."""
+        """Return the strongly connected components, by Tarjan's algorithm: every cycle is inside of one."""
         index: dict[int, int] = {}
         low: dict[int, int] = {}
         component: dict[int, int] = {}

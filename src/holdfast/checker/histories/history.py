@@ -1,9 +1,9 @@
 """Record operations: who asked for what, in which order, and how each operation ended.
 
 Time is a position in the history, not a clock time. All that a checker needs to know about real time is which operation
-had ended before another one began. So consecutive invocations share a position, consecutive ends share the
-next one, and histories that differ in nothing else are equal: a world with a `Recorder` has far fewer states than one
-that numbers its events.
+had ended before another one began. So consecutive invocations share a position, consecutive ends share the next one,
+and histories that differ in nothing else are equal: a world with a `Recorder` has far fewer states than one that
+numbers its events.
 
 An operation ends with a value, or it fails and has no effect, or its outcome is unknown. In the last case, it may take
 effect once, at any later time, or never. The outcome of an operation that has not ended, because its actor is still

@@ -47,7 +47,7 @@ class Answer(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """An answer and, if it is not yes, the reason in words."""
+    """An answer and, if it is not yes, an explanation."""
 
     answer: Answer
     words: str = ""

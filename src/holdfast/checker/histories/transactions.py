@@ -65,7 +65,7 @@ class Anomaly:
 
     Attributes:
         name: name of the kind, such as ``G-single``.
-        words: the proof, in words.
+        words: an explanation that proves the anomaly.
         transactions: the transactions involved.
     """
 

@@ -1,8 +1,8 @@
 """Define calls on resources, and the ways in which a call can end.
 
 A *resource* is something that actors share, such as a store. `Resource.alternatives` takes a resource's state and a
-call and returns every possible result. States and replies are values that never change. So the exploration can
-return to any state, and recognizes equal states.
+call and returns every possible result. States and replies are values that never change. So the exploration can return
+to any state, and recognizes equal states.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class Counterexample:
     Attributes:
         world: the name of the world; the history can be replayed only there.
         property: name of the property.
-        broke: what broke, in words.
+        broke: a description of what broke.
         choices: for each step from the start, whose call came next, and how the call ended.
         seed: the seed of the random history that broke the property; None if exploration found it.
     """

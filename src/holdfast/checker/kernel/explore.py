@@ -65,7 +65,7 @@ class Finding:
     """A history that breaks a property.
 
     Attributes:
-        broke: what broke, in words.
+        broke: a description of what broke.
     """
 
     property: str

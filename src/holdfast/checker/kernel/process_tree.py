@@ -1,7 +1,7 @@
 """Build the trees of histories of a world's processes, on demand.
 
 A history of one process is the calls that it made, and the replies that it got. A *place* is a node of the tree: what
-the process is about to do after one such history.
+the process is about to do after such a history.
 
 If the world says which part of the past a process still needs (`World.remembers`), histories that are equal in that
 part are merged into one place. The merging is checked: each merged history that is run must make the same calls.

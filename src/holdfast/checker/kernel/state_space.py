@@ -1,8 +1,8 @@
 """Number the states of a world, and compute the steps between them.
 
 A *state* is a tuple of small numbers: one for each resource's state, one for each actor's place (what it will do next:
-see `process_tree`), and what is left of each fault budget. A *step* is an actor's next call, in one of the ways in
-which it can end, or that actor's death.
+see `process_tree`), and what is left of each fault budget. A *step* is an actor's next call with one of its possible
+outcomes, or that actor's death.
 """
 
 from __future__ import annotations

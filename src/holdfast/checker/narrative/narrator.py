@@ -51,7 +51,7 @@ class Event:
 
     @property
     def label(self) -> str:
-        """Return the label of the way in which the call ended."""
+        """Return the label that says how the call ended."""
         return DIES if self.alternative is None else self.alternative.label
 
     @property
@@ -64,7 +64,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """A call in words, without its subject: ``renames`` + ``a`` + `` into place``.
+    """The description of a call, without its subject: ``renames`` + ``a`` + `` into place``.
 
     Attributes:
         verb: present tense, third person.

@@ -61,7 +61,7 @@ def _moments(history: Replay, narrator: Narrator) -> list[Moment]:
 def passages(history: Replay, narrator: Narrator) -> list[Passage]:
     """Divide a history into passages: each ends when the actor changes, or at a fault.
 
-    The last call is a passage of its own if earlier calls in its passage matter as well.
+    The last call becomes a separate passage if earlier calls in its passage matter as well.
 
     Guarantee: every call is in one passage, in order; there are at most `SENTENCES` passages.
     """
@@ -133,7 +133,7 @@ def _predicate(part: Passage, narrator: Narrator) -> str:
 
 
 def words_of(moment: Moment, narrator: Narrator) -> str:
-    """Describe one call and its fault in words."""
+    """Describe one call and its fault."""
     event, words = moment.event, _act([moment.act])
     if event.alternative is None:
         return f"{DIES} before it {words}"

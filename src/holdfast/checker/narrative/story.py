@@ -33,8 +33,8 @@ class ToldCall:
     """One call, with all details.
 
     Attributes:
-        arguments, reply: JSON values; bytes are represented by their number and the first of them.
-        words: the call in words.
+        arguments, reply: JSON values; bytes are represented by their length and the first few of them.
+        words: a description of the call.
         things: everything that exists after the call.
     """
 

@@ -166,7 +166,7 @@ def _finish(ctx: CommitContext, job: JobId, found: _FileJob, action: Action) -> 
 
 
 def _is_still(ctx: CommitContext, job: JobId, found: _FileJob, expected: Action) -> bool:
-    """Check whether the job still needs the recovery action `expected`: it may have made progress meanwhile."""
+    """Check whether the job still needs the recovery action `expected`: it may have made progress in the meantime."""
     again = next((one for one in file_leftovers(ctx, committer=found.committer) if one.job == job), None)
     if again is not None and again.action is not expected:
         raise ConflictError("the job has made progress: run recover again", job=job, found=again.reason)

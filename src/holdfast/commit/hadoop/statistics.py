@@ -1,7 +1,7 @@
 """Encode and decode statistics as Hadoop's IOStatistics: the ``iostatistics`` of ``_SUCCESS``, uploads and manifests.
 
 Hadoop spreads a duration over four maps: ``name`` and ``name.failures`` among the counters, and ``name.min``,
-``name.max`` and ``name.mean`` (samples and sum) in maps of their own. Times are in milliseconds.
+``name.max`` and ``name.mean`` (samples and sum) in one separate map each. Times are in milliseconds.
 
 Source: Hadoop's IOStatisticsSnapshot and StoreStatisticNames; facts checked against what Hadoop 3.5.0 writes.
 """

@@ -78,7 +78,7 @@ class _FileCounts:
 
 
 def find_leftovers(ctx: CommitContext) -> Iterator[Leftover]:
-    """List every job that has a directory below the destination, including live jobs; oldest first.
+    """List every job that has a directory below the destination, including live jobs, oldest first.
 
     A job without a record is over, and so is a job that ``_SUCCESS`` names. All other jobs died before the end of their
     job commit, or are alive. A job is rolled *forward* only if this is provably right. First, some files are at their
@@ -156,7 +156,7 @@ def _leftover(ctx: CommitContext, directory: _Directory) -> Leftover:
 
 
 def _is_still(ctx: CommitContext, directory: _Directory, expected: Action) -> bool:
-    """Check whether the job still needs the recovery action `expected`: it may have made progress meanwhile."""
+    """Check whether the job still needs the recovery action `expected`: it may have made progress in the meantime."""
     try:
         found = _leftover(ctx, directory)
     except NotFoundError:

@@ -1,4 +1,4 @@
-"""Decide a job: make every check that is possible beforehand, then append one entry to the log (C8, C11)."""
+"""Decide a job: check everything that can be checked in advance, then append one entry to the log (C8, C11)."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ __all__ = ["Variant"]
 class Variant(Committer):
     """A committer that delegates every step to `base`, except for the steps that a subclass changes.
 
-    A variant has a name of its own. The records of its jobs contain the base's name, so that the base's recovery finds
+    A variant has its own name. But the records of its jobs contain the base's name, so that the base's recovery finds
     them.
     """
 
