@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,11 +18,20 @@ class Discardable(Protocol):
         ...
 
 
+_BYTE_ORDER_MARKS = {"utf-16": codecs.BOM_UTF16, "utf-32": codecs.BOM_UTF32}
+
+
 class TextFile(io.TextIOWrapper):
     """A text file that wraps a binary file; leaving a ``with`` block with an error discards the file.
 
     In that case, `io.TextIOWrapper` alone would close the binary file, and the incomplete file could be published.
     """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        mark = _BYTE_ORDER_MARKS.get(codecs.lookup(self.encoding).name)
+        if mark is not None and self.writable() and not self.seekable():
+            self.buffer.write(mark)  # `io.TextIOWrapper` writes it only to files that can seek
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is not None and isinstance(self.buffer, Discardable):

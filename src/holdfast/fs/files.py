@@ -12,6 +12,7 @@ from fsspec.spec import AbstractBufferedFile
 
 from holdfast.commit.context import CommitContext
 from holdfast.commit.records import FileEntry
+from holdfast.commit.sequential_file import SequentialFile
 from holdfast.commit.sinks import FileSink, PartBudget, UploadSink
 from holdfast.commit.text_file import TextFile
 from holdfast.commit.uploads import ATTEMPT_METADATA, complete_upload
@@ -75,7 +76,7 @@ class PlainSink:
         )
 
 
-class _NewFile(io.IOBase):
+class _NewFile(SequentialFile):
     """A file that takes effect only when `close` returns without an error.
 
     Leaving a ``with`` block with an error discards the file, and so does dropping the last reference to an open file.

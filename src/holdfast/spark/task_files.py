@@ -8,17 +8,19 @@ import sys
 from typing import Any, Literal, overload
 
 from holdfast.commit import TaskAttempt
+from holdfast.commit.sequential_file import SequentialFile
 from holdfast.commit.text_file import TextFile
 from holdfast.errors import InvalidRequestError
 
 __all__ = ["Task", "TaskFile"]
 
 
-class TaskFile(io.BufferedIOBase):
+class TaskFile(SequentialFile, io.BufferedIOBase):
     """A binary file of a task attempt, written from start to end, for code that takes a file object without seeking.
 
     Guarantee: the file is invisible before the job commits. An exception in its ``with`` block discards it; if that
-    exception made a wrapper such as `io.TextIOWrapper` close the file first, the attempt can no longer commit.
+    exception made a wrapper such as `io.TextIOWrapper` close the file first, the attempt can no longer commit. A file
+    that was opened without a ``with`` block counts as complete when the task ends, even if it was never closed.
 
     Memory: about one part (`part_size`) per file; larger files are uploaded while they are written.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,20 @@ class Draft(io.BytesIO):
 
     def discard(self) -> None:
         self.discarded = True
+        super().close()
+
+
+class Stream(io.BytesIO):
+    """A file that cannot seek, like the files of a task; it still shows its bytes after `close`."""
+
+    data = b""
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        if not self.closed:
+            self.data = self.getvalue()
         super().close()
 
 
@@ -42,3 +57,15 @@ def test_an_error_over_a_file_that_cannot_be_discarded_is_raised_as_it_is() -> N
     with pytest.raises(RuntimeError, match="stop"):
         use(file, RuntimeError("stop"))
     assert file.closed
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "UTF32", "utf-8-sig", "utf-16-le", "latin-1"])
+def test_the_bytes_are_those_of_a_local_file(tmp_path: Path, encoding: str) -> None:
+    """Defect: `io.TextIOWrapper` leaves out the byte order mark if a file cannot seek, and readers refuse the file."""
+    text = "añb\ncd\n"
+    (tmp_path / "local").write_text(text, encoding=encoding)
+    file = Stream()
+    with TextFile(file, encoding=encoding) as written:
+        written.write(text[:2])
+        written.write(text[2:])
+    assert file.data == (tmp_path / "local").read_bytes()
