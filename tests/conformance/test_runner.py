@@ -62,6 +62,19 @@ def test_report_names_what_a_store_does_not_do() -> None:
     assert "FAILED   check_create: create over an object: expected PreconditionError" in str(report)
 
 
+class _EtagsAreLengths(MemoryStore):
+    """A store whose etags are made of the length alone, as if of a length and a time in seconds."""
+
+    def _publish(self, key: str, data: bytes, etag: str, metadata: Mapping[str, str]) -> ObjectInfo:
+        return super()._publish(key, data, f"{len(data):032x}", metadata)
+
+
+def test_an_etag_that_two_contents_share_is_noticed() -> None:
+    report = run_conformance(_EtagsAreLengths(limits=TINY_PARTS))
+    failed = {name for name, error in report.results.items() if error is not None}
+    assert failed == {"check_get_of_one_object", "check_update"}
+
+
 class _LooksThenWrites(MemoryStore):
     """A store like Adobe S3Mock: it honors a single condition, but two of many writers may both find a key free."""
 

@@ -15,6 +15,7 @@ Worked composition::
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol, TypeVar
@@ -22,7 +23,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 import pyarrow as pa
 
 from holdfast.commit import VisibleFile
-from holdfast.errors import HoldfastError, InvalidRequestError
+from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions, RowFilter, require_all
 from holdfast.table.inference import infer_type
 from holdfast.table.inferred import File as ListedFile
@@ -152,7 +153,7 @@ def read_schema(
 
     Raises:
         InvalidRequestError: there is no file, every file is empty, or files are partitioned differently.
-        CorruptDataError: the file does not have the format.
+        CorruptDataError: the file does not have the format, or has two columns with the same name.
     """
     first = first_with_bytes(files)
     if first is None:
@@ -173,6 +174,13 @@ def read_schema(
             found = settings.file_format.read_schema(source, settings.options)
     else:
         found = _schema_of_nothing(settings)
+    twice = next((name for name, count in Counter(found.names).items() if count > 1), None)
+    if twice is not None:
+        raise CorruptDataError(
+            "the file has two columns with the same name: rename one of them with the tool that wrote the file",
+            column=twice,
+            path=first.path,
+        )
     inferred = {name: pa.field(name, infer_type([row[name] for row in values])) for name in partition_by}
     folded = {name.lower(): field for name, field in inferred.items()}
     fields = [folded.pop(field.name.lower(), field) for field in found]

@@ -277,6 +277,17 @@ def test_what_is_not_utf8_is_refused(name: str) -> None:
             read(get_format(name), quoted, pa.schema([("value", pa.string())]))
 
 
+@pytest.mark.parametrize("data", [b"gr\xf6\xdfe,v\n1,2\n", b'"gr\xf6\xdfe\n",v\n1,2\n'])
+def test_a_header_that_is_not_utf8_is_refused(data: bytes) -> None:
+    """Defect: a UnicodeDecodeError without the next act."""
+    csv = get_format("csv")
+    options = csv.parse_options({"header": "true"}).options
+    with pytest.raises(CorruptDataError, match="not UTF-8: convert it"):
+        read(csv, data, pa.schema([("v", pa.string())]), options=options)
+    with pytest.raises(CorruptDataError, match="not UTF-8: convert it"):
+        csv.read_schema(io.BytesIO(data), options)
+
+
 @pytest.mark.parametrize("name", ["csv", "json", "text"])
 @pytest.mark.parametrize(("codec", "extension"), [("gzip", ".gz"), ("bzip2", ".bz2"), ("zstd", ".zst"), ("none", "")])
 def test_text_formats_compress_as_a_whole(name: str, codec: str, extension: str) -> None:

@@ -8,10 +8,11 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from holdfast.commit import VisibleFile
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats import RowFilter, get_format
 from holdfast.formats.parquet.format import ParquetOptions
 from holdfast.table import (
@@ -195,6 +196,16 @@ def test_layouts_that_cannot_be_read(paths: list[str], sentence: str) -> None:
         files.add(path, pa.record_batch({"id": pa.array([1])}))
     with pytest.raises(InvalidRequestError, match=sentence):
         read_schema(files.listing(), files.open, PARQUET)
+
+
+def test_two_columns_with_one_name_cannot_be_read() -> None:
+    """Spark refuses such files too, with COLUMN_ALREADY_EXISTS."""
+    files, sink = Files(), io.BytesIO()
+    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array(["x"])], names=["a", "a"]), sink)
+    files.data["part"] = sink.getvalue()
+    with pytest.raises(CorruptDataError, match="two columns with the same name") as caught:
+        read_schema(files.listing(), files.open, PARQUET)
+    assert caught.value.variables["column"] == "a"
 
 
 def test_a_value_that_is_not_of_the_given_type() -> None:

@@ -191,14 +191,18 @@ def _iter_pieces(source: BinaryIO, options: CsvOptions) -> Iterator[tuple[Record
 
 
 def _split_first_record(piece: Plain | Records, options: CsvOptions) -> tuple[Record | None, Plain | Records]:
-    """Return the first record (None if there is none) and the remaining records."""
+    """Return the first record (None if there is none) and the remaining records.
+
+    Raises:
+        CorruptDataError: the first record is not UTF-8.
+    """
     if isinstance(piece, Records):
         return (piece.rows[0], Records(piece.rows[1:])) if piece.rows else (None, piece)
     dialect = _plain_dialect(piece, options)
-    text = piece.data[: piece.data.find(b"\n") + 1].decode()
+    text = decode_csv(piece.data[: piece.data.find(b"\n") + 1])
     rows, used = tokens(text, dialect, final=False, most=1)
     if not rows:  # the first record contains a line end within quotes
-        text = piece.data.decode()
+        text = decode_csv(piece.data)
         rows, used = tokens(text, dialect, most=1)
     if not rows:
         return None, piece

@@ -140,7 +140,7 @@ class MultipartStore(ObjectStore, Protocol):
 
         Raises:
             NotFoundError: no such upload: it was completed or aborted before, or never existed. Use `head` to find out
-                whether it was completed.
+                whether it was completed. If it was completed, a store may return the first result again instead.
             InvalidRequestError: a part is missing, has another etag, or is too small.
         """
         ...

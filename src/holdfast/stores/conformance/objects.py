@@ -110,10 +110,11 @@ def check_get_of_one_object(subject: Subject) -> None:
         equal(subject.store.get(key, 3, 4, etag), b"a" * 4, "range of the expected object")
         equal(subject.other.get(key, etag=etag), b"a" * 10, "all of the expected object")
         equal(subject.store.get(key, 10, 4, etag), b"", "range after the end of the expected object")
-    subject.other.put(key, b"b" * 9)
-    for start, length in ((0, None), (3, 4), (9, 1), (50, 4), (2, 0)):
-        read = functools.partial(subject.store.get, key, start, length, put.etag)
-        refused(PreconditionError, read, f"range {start}, {length} of an object that was replaced")
+    for other in (b"b" * 10, b"b" * 9):  # an etag made of the length alone would be the same for the first
+        subject.other.put(key, other)
+        for start, length in ((0, None), (3, 4), (9, 1), (50, 4), (2, 0)):
+            read = functools.partial(subject.store.get, key, start, length, put.etag)
+            refused(PreconditionError, read, f"range {start}, {length} of an object that was replaced")
     subject.store.delete(key)
     refused(NotFoundError, lambda: subject.store.get(key, 3, 4, put.etag), "range of a deleted object")
 

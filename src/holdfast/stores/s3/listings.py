@@ -53,7 +53,8 @@ def object_page(page: Mapping[str, Any], prefix: str) -> ObjectPage:
         CorruptDataError: the page is truncated, but has no token to continue with.
     """
     found = [
-        ObjectInfo(entry["Key"], int(entry["Size"]), etag_in(entry), modified_in(entry))
+        # S3Proxy lists directory markers without a size.
+        ObjectInfo(entry["Key"], int(entry.get("Size", 0)), etag_in(entry), modified_in(entry))
         for entry in page.get("Contents", ())
     ]
     if not page.get("IsTruncated"):

@@ -117,6 +117,13 @@ def test_answers_that_do_not_say_when(script: Script) -> None:
     assert (store.head("a").size_bytes, store.head("a").modified_at_s) == (1, 0.0)
 
 
+def test_a_directory_marker_without_a_size(script: Script) -> None:
+    """S3Proxy 2.6 lists them so; it was a KeyError."""
+    body = "<ListBucketResult><Contents><Key>t/</Key></Contents></ListBucketResult>"
+    store, _ = script(Answer(body=body))
+    assert [(found.key, found.size_bytes) for found in store.list_page("").objects] == [("t/", 0)]
+
+
 def test_listing_cut_off_without_a_token(script: Script) -> None:
     store, _ = script(Answer(body="<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>"))
     with pytest.raises(CorruptDataError, match="is truncated without a"):
