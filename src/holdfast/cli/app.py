@@ -1,49 +1,63 @@
 """Define the command ``holdfast``: its subcommands, and how all of them handle errors.
 
-The modules of the commands import only click and modules that load quickly, so that ``holdfast --help`` is fast and
-works without PySpark. A command imports everything else when it runs.
+A command's module is imported when the command is looked up, and imports only click and modules that load quickly, so
+that ``--help`` is fast and works without PySpark. A command imports everything else when it runs.
 """
 
 from __future__ import annotations
 
+import importlib
 import io
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import click
 
-from holdfast.cli.check.command import check
-from holdfast.cli.check_store.command import check_store
-from holdfast.cli.committers import committers
-from holdfast.cli.demo import demo
 from holdfast.cli.failures import INTERRUPTED, TERMINATED, WRONG_USAGE
-from holdfast.cli.history import history
 from holdfast.cli.output import Documents, OutputError, discard_stdout
-from holdfast.cli.read.command import read
-from holdfast.cli.recover import recover
 from holdfast.cli.screen import escaped
-from holdfast.cli.show import show
-from holdfast.cli.uploads import uploads
-from holdfast.cli.verify import verify
-from holdfast.cli.write.command import write
 from holdfast.wording import nearest
 
 __all__ = ["cli", "main"]
+
+
+_COMMANDS: Mapping[str, tuple[str, str]] = {
+    "demo": ("demo", "Watch data survive killed tasks and a killed driver."),
+    "write": ("write.command", "Write INPUT to URL with Spark: all of it or nothing."),
+    "read": ("read.command", "Show the first rows of the destination at URL."),
+    "verify": ("verify", "Compare the files at URL with what was committed."),
+    "history": ("history", "Show committed, aborted and undecided jobs."),
+    "recover": ("recover", "End every dead job at URL, whichever committer it used."),
+    "uploads": ("uploads", "List, count or abort pending multipart uploads."),
+    "show": ("show", "Show the report of a job, such as _SUCCESS."),
+    "committers": ("committers", "Show the commit protocols and their guarantees."),
+    "check": ("check.command", "Search for failures of a committer by simulation."),
+    "check-store": ("check_store.command", "Test which committers are safe on a store."),
+}
+"""The commands in order of use, each with its module in `holdfast.cli` and its line in ``holdfast --help``."""
 
 
 class _Commands(click.Group):
     """A command group that suggests the nearest command for a wrong one, and always exits with a documented code."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        found = super().get_command(ctx, cmd_name)
-        if found is None and not cmd_name.startswith("-"):
-            ctx.fail(f"no such command '{cmd_name}': {nearest(cmd_name, self.list_commands(ctx))}")
-        return found
+        if cmd_name in _COMMANDS:
+            module = importlib.import_module(f"holdfast.cli.{_COMMANDS[cmd_name][0]}")
+            found: click.Command = getattr(module, cmd_name.replace("-", "_"))
+            return found
+        found_here = super().get_command(ctx, cmd_name)
+        if found_here is None and not cmd_name.startswith("-"):
+            ctx.fail(f"no such command '{cmd_name}': {nearest(cmd_name, _COMMANDS)}")
+        return found_here
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)  # in order of use, not alphabetically
+        return list(_COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_module, line) in _COMMANDS.items()])
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]  # always exits
         extra.pop("standalone_mode", None)
@@ -117,10 +131,6 @@ line."""
 @click.version_option(package_name="holdfast", prog_name="holdfast", message="%(prog)s %(version)s")
 def cli() -> None:
     """Transactional output for Spark: all of a job's output becomes visible when the job commits, exactly once."""
-
-
-for _command in (demo, write, read, verify, history, recover, uploads, show, committers, check, check_store):
-    cli.add_command(_command)
 
 
 def _terminate(number: int, frame: object) -> NoReturn:

@@ -30,7 +30,7 @@ Choose a committer with --committer in holdfast write, or with option("committer
 choice, see docs/reference/committers.md."""
 
 
-@click.command(epilog=_EPILOG, short_help="Show the commit protocols and their guarantees.")
+@click.command(epilog=_EPILOG)
 @click.argument("url", required=False)
 @click.option("--why", metavar="COMMITTER", help="Show only this committer, with the reason for each answer.")
 @on_store

@@ -25,7 +25,7 @@ Scenarios:
 The exit code is 1 if a row is missing or duplicated, a file was visible too early, or an upload is still pending."""
 
 
-@click.command(epilog=_EPILOG, short_help="Watch data survive killed tasks and a killed driver.")
+@click.command(epilog=_EPILOG)
 @click.option(
     "--scenario",
     "scenarios",

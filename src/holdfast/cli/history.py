@@ -28,7 +28,7 @@ _STATES = {
 }
 
 
-@click.command(epilog=_EPILOG, short_help="Show committed, aborted and undecided jobs.")
+@click.command(epilog=_EPILOG)
 @click.argument("url")
 @click.option(
     "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Number of decisions to show."

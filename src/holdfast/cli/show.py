@@ -25,7 +25,7 @@ Examples:
 Also reads the reports of Hadoop's S3A and manifest committers. Counters that are 0 are left out, except with --json."""
 
 
-@click.command(epilog=_EPILOG, short_help="Show the report of a job, such as _SUCCESS.")
+@click.command(epilog=_EPILOG)
 @click.argument("where", metavar="URL_OR_FILE")
 @on_store
 @reports

@@ -42,7 +42,7 @@ Examples:
 Prints nothing. The exit code is 0 if there are exactly N uploads, else 1."""
 
 
-@click.group(short_help="List, count or abort pending multipart uploads.")
+@click.group()
 def uploads() -> None:
     """List, count or abort pending multipart uploads: stored parts that you pay for and that belong to no file."""
 

@@ -146,9 +146,9 @@ class FileFormat(Generic[Opt]):
         name: the canonical name of the format.
         aliases: other names that `get_format` accepts.
         default_options: the options used when none are given.
-        parsers: maps option names (Spark's, in lower case) to functions. A function takes the option's value and
-            returns the fields of the options class that the value sets; it raises `InvalidRequestError` for an invalid
-            value.
+        parsers: maps option names (Spark's, in lower case) to functions, each of which parses one option's value. It
+            returns the fields of the options class to set, as a mapping from field name to value, or raises
+            `InvalidRequestError`.
         extension: takes the options and returns the suffix of file names, with the leading dot, e.g.
             ``.snappy.parquet``.
         check_schema: raises `InvalidRequestError` if the format does not support a column; the error names the column,

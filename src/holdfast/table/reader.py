@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 import pyarrow as pa
 
 from holdfast.commit import VisibleFile
-from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError
+from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions, RowFilter, require_all
 from holdfast.table.inference import infer_type
 from holdfast.table.inferred import File as ListedFile
@@ -152,8 +152,9 @@ def read_schema(
         each: applies a function to files, concurrently if it can.
 
     Raises:
-        InvalidRequestError: there is no file, every file is empty, or files are partitioned differently.
-        CorruptDataError: the file does not have the format, or has two columns with the same name.
+        InvalidRequestError: there is no file, every file is empty, files are partitioned differently, or several
+            columns have the same name.
+        CorruptDataError: the file does not have the format.
     """
     first = first_with_bytes(files)
     if first is None:
@@ -174,24 +175,17 @@ def read_schema(
             found = settings.file_format.read_schema(source, settings.options)
     else:
         found = _schema_of_nothing(settings)
-    twice = next((name for name, count in Counter(found.names).items() if count > 1), None)
-    if twice is not None:
-        raise CorruptDataError(
-            "the file has two columns with the same name: rename one of them with the tool that wrote the file",
-            column=twice,
-            path=first.path,
-        )
     inferred = {name: pa.field(name, infer_type([row[name] for row in values])) for name in partition_by}
     folded = {name.lower(): field for name, field in inferred.items()}
     fields = [folded.pop(field.name.lower(), field) for field in found]
-    return TableSchema(pa.schema([*fields, *folded.values()]), partition_by)
+    return _unambiguous(TableSchema(pa.schema([*fields, *folded.values()]), partition_by))
 
 
 def given_schema(schema: pa.Schema, files: Sequence[VisibleFile]) -> TableSchema:
     """Combine a known schema with the partition columns that the files' directories have.
 
     Raises:
-        InvalidRequestError: a partition column is not in the schema.
+        InvalidRequestError: a partition column is not in the schema, or several columns have the same name.
     """
     partition_by: list[str] = []
     folded = {name.lower(): name for name in schema.names}
@@ -202,7 +196,16 @@ def given_schema(schema: pa.Schema, files: Sequence[VisibleFile]) -> TableSchema
                 f"the schema lacks a partition column: add it ({nearest(name, schema.names)})", column=name
             )
         partition_by.append(folded[name.lower()])
-    return TableSchema(schema, tuple(partition_by))
+    return _unambiguous(TableSchema(schema, tuple(partition_by)))
+
+
+def _unambiguous(table: TableSchema) -> TableSchema:
+    twice = next((name for name, count in Counter(table.schema.names).items() if count > 1), None)
+    if twice is not None:
+        raise InvalidRequestError(
+            "several columns have the same name: rename them where the files are written", column=twice
+        )
+    return table
 
 
 # --- plan -------------------------------------------------------------------------------------------------------------

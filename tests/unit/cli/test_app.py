@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from holdfast import __version__, errors
+from holdfast.cli.app import cli
 from holdfast.cli.arguments import age
 from holdfast.cli.failures import as_holdfast_error, exit_code
 from holdfast.cli.output import duration, size, when
@@ -31,6 +34,18 @@ def test_help_has_examples(command: list[str]) -> None:
     assert result.exit_code == 0
     assert "Examples:" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_the_help_lists_every_command_with_its_sentence() -> None:
+    """The sentences stand in `app`, so that the help need not import the commands."""
+    ctx = click.Context(cli)
+    names = cli.list_commands(ctx)
+    assert {*_COMMANDS, "check", "uploads"} == set(names)
+    listing = run("--help").stdout
+    for name in names:
+        command = cli.get_command(ctx, name)
+        assert command is not None and command.name == name
+        assert re.search(rf"^  {name} +[A-Z][^.]+\.$", listing, re.MULTILINE), name
 
 
 @pytest.mark.parametrize("name", _COMMANDS)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from holdfast.commit import VisibleFile
-from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.errors import InvalidRequestError
 from holdfast.formats import RowFilter, get_format
 from holdfast.formats.parquet.format import ParquetOptions
 from holdfast.table import (
@@ -203,7 +203,7 @@ def test_two_columns_with_one_name_cannot_be_read() -> None:
     files, sink = Files(), io.BytesIO()
     pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array(["x"])], names=["a", "a"]), sink)
     files.data["part"] = sink.getvalue()
-    with pytest.raises(CorruptDataError, match="two columns with the same name") as caught:
+    with pytest.raises(InvalidRequestError, match="several columns have the same name") as caught:
         read_schema(files.listing(), files.open, PARQUET)
     assert caught.value.variables["column"] == "a"
 

@@ -45,7 +45,7 @@ and what is not, see docs/how-to/run-the-checker.md."""
 _FILE = click.Path(path_type=Path)
 
 
-@click.command(epilog=_EPILOG, short_help="Search for failures of a committer by simulation.")
+@click.command(epilog=_EPILOG)
 @click.argument("name", required=False)
 @click.option("--scene", "scenes", metavar="NAME", multiple=True, help="Only this scene; repeatable.")
 @click.option("--property", "properties", metavar="NAME", multiple=True, help="Only this property; repeatable.")

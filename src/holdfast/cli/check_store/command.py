@@ -37,7 +37,7 @@ it is not (the table says why), and 3 if the store did not answer. A race can on
 rounds give more certainty."""
 
 
-@click.command("check-store", epilog=_EPILOG, short_help="Test which committers are safe on a store.")
+@click.command("check-store", epilog=_EPILOG)
 @click.argument("url")
 @click.option("--drivers", type=click.IntRange(2, 64), default=8, show_default=True, help="Writers in each race.")
 @click.option("--rounds", type=click.IntRange(1, 10_000), default=40, show_default=True, help="Rounds of each race.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,6 @@ import pyarrow as pa
 
 from holdfast.cli.read.source import Source
 from holdfast.commit import VisibleFile
-from holdfast.errors import InvalidRequestError
 from holdfast.formats import get_format
 from holdfast.formats.spark.arrow_schema import arrow_schema_of
 from holdfast.formats.spark.ddl import parse_ddl
@@ -49,7 +47,6 @@ def find_columns(
     else:
         table = _found(source, files, choice, kept)
         shown = table.schema
-    _refuse_doubles(table.schema)
     return table, shown
 
 
@@ -123,12 +120,3 @@ def _with_directories(
             texts = [raw_partition_values(file.path, partition_by)[name] for file in files]
             schema = schema.append(pa.field(name, infer_type(texts)))
     return schema
-
-
-def _refuse_doubles(schema: pa.Schema) -> None:
-    doubles = [name for name, count in Counter(schema.names).items() if count > 1]
-    if doubles:
-        raise InvalidRequestError(
-            "several columns have the same name: rename them where the files are written",
-            column=doubles[0],
-        )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.errors import InvalidRequestError
 
@@ -20,8 +19,7 @@ _EXTENSIONS |= {"parquet": "parquet", "orc": "orc", "avro": "avro"}
 _CODECS = ("gz", "bz2", "zst", "snappy", "lz4", "deflate", "crc")
 
 
-@dataclass(frozen=True)
-class Input:
+class Input(NamedTuple):
     """The input that Spark reads.
 
     Attributes:

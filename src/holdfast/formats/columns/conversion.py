@@ -276,7 +276,7 @@ def _type_with_names_like(kind: pa.DataType, like: pa.DataType) -> pa.DataType:
 
 
 def batch_of(columns: list[Any], schema: pa.Schema, rows: int) -> pa.RecordBatch:
-    """Build a batch of `rows` rows from columns; there are no columns if the rows are only counted."""
+    """Build a batch of `rows` rows from `columns`, which are empty if the reader only counts rows."""
     if columns:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))

@@ -127,7 +127,7 @@ def _same(one: Any, other: Any) -> bool:
 
 # --- from Spark's JSON ------------------------------------------------------------------------------------------------
 def recognized_schema(schema: pa.Schema, spark_json: bytes | str | None) -> pa.Schema:
-    """Apply Spark's JSON to the columns of a file: VARIANT, intervals, collations, metadata.
+    """Return a file's columns with what only Spark's JSON tells: VARIANT, intervals, collations, column metadata.
 
     Args:
         schema: the file's columns, as Arrow reads them.
