@@ -35,7 +35,8 @@ def test_it_exists(line: str) -> None:
     words = shlex.split(line.replace("…", ""))
     command: click.Command = cli
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
-        found = command.commands.get(words.pop(0))
+        context, name = click.Context(command), words.pop(0)
+        found = command.get_command(context, name) if name in command.list_commands(context) else None
         assert found is not None, f"holdfast {line}"
         command = found
     with click.Context(command) as context:

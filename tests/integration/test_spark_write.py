@@ -206,7 +206,7 @@ WRONG: list[tuple[str, dict[str, str], str]] = [
     ("append", {"compression": "rar"}, "no such choice"),
     ("append", {"committer": "three_phase"}, "did you mean two_phase"),
     ("overwrite", {"ifExists": "fail"}, "ifExists contradicts mode overwrite"),
-    ("overwrite", {"partitionOverwriteMode": "dynamic"}, "name their columns in partitionBy"),
+    ("overwrite", {"partitionOverwriteMode": "dynamic"}, "name them in partitionBy"),
     ("append", {"path": "memory://x"}, "memory:// exists in one process only"),
     ("append", {"path": "s4://bucket/key"}, "no store has this url scheme: use s3"),
     ("append", {"accessKey": CANARY}, "an access key and a secret key go together"),
