@@ -1,6 +1,7 @@
 # Every target does its own set-up through scripts/run: a .venv from the lock and, where Spark runs, Java 17+.
 # Two workers take whole modules in the order of tests/conftest.py, the longest first.
-SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
+# Three workers keep two cores busy while a test waits for a server, a signal or a job of Spark.
+SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 # Some shells set this; each of the thousands of processes that tests start would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help

@@ -1,6 +1,6 @@
 """Isolate every test from the machine's settings, order the modules, and fail a session that leaves processes running.
 
-`make test` runs ``pytest -n 2``. Each worker takes whole modules, so that all modules with Spark share one application
+`make test` runs ``pytest -n 3``. Each worker takes whole modules, so that all modules with Spark share one application
 per worker. At its end a worker checks for leftover threads and processes of its tests, and the session checks again.
 """
 
