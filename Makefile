@@ -1,6 +1,6 @@
 # Every target does its own set-up through scripts/run: a .venv from the lock and, where Spark runs, Java 17+.
-# Two workers take whole modules in the order of tests/conftest.py, the longest first.
-# Three workers keep two cores busy while a test waits for a server, a signal or a job of Spark.
+# The workers take whole modules in the order of tests/conftest.py, the longest first. There are three for two cores,
+# because tests also wait: for a server, a signal or a job of Spark.
 SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 # Some shells set this; each of the thousands of processes that tests start would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
