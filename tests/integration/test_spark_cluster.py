@@ -27,7 +27,7 @@ from holdfast.spark.task_files import Task
 from holdfast.testing.weed import SeaweedServer
 from tests.integration.spark_session import assert_clean, by_value, jobs_seen, spark_session, visible
 from tests.integration.standalone_cluster import standalone_cluster
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
 pytestmark = [
     pytest.mark.spark,
@@ -252,12 +252,8 @@ def ids(df: DataFrame) -> list[int]:
 
 def wait_for_hosts(spark: SparkSession) -> None:
     """Wait until both hosts run an executor: two tasks on one host would freeze together."""
-    pulse = threading.Event()
-    for _ in range(int(PATIENCE_S / 0.1)):
-        if spark._jsc.sc().getExecutorMemoryStatus().size() == 3:  # the driver is one
-            return
-        pulse.wait(0.1)
-    raise AssertionError("an executor is missing")
+    # The driver is one of the three.
+    wait_until(lambda: spark._jsc.sc().getExecutorMemoryStatus().size() == 3, "an executor is missing")
 
 
 def test_an_executor_is_killed_in_the_middle_of_a_write(spark: SparkSession, tmp_path: Path) -> None:

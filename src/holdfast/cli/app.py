@@ -43,14 +43,13 @@ class _Commands(click.Group):
     """A command group that suggests the nearest command for a wrong one, and always exits with a documented code."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        found = super().get_command(ctx, cmd_name)
         if cmd_name in _COMMANDS:
             module = importlib.import_module(f"holdfast.cli.{_COMMANDS[cmd_name][0]}")
-            found: click.Command = getattr(module, cmd_name.replace("-", "_"))
-            return found
-        found_here = super().get_command(ctx, cmd_name)
-        if found_here is None and not cmd_name.startswith("-"):
+            found = getattr(module, cmd_name.replace("-", "_"))
+        elif found is None and not cmd_name.startswith("-"):
             ctx.fail(f"no such command '{cmd_name}': {nearest(cmd_name, _COMMANDS)}")
-        return found_here
+        return found
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)

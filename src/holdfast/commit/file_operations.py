@@ -35,6 +35,7 @@ __all__ = [
     "move_file",
     "open_uploaded_file",
     "open_whole_file",
+    "read_listed",
     "rename_until_known",
 ]
 
@@ -72,6 +73,26 @@ def list_children(ctx: CommitContext, path: str) -> list[tuple[str, bool]]:
 
 
 # --- moving -----------------------------------------------------------------------------------------------------------
+def read_listed(ctx: CommitContext, path: str, kind: str) -> bytes:
+    """Return the content of a record of a task that a listing has shown.
+
+    Args:
+        kind: names the record in the error.
+
+    Raises:
+        NotFoundError: the record was deleted after the listing: a late attempt at the task deletes it before it renames
+            its own, and the end of the job deletes all of them.
+    """
+    try:
+        return ctx.store.get(ctx.key(path))
+    except NotFoundError as error:
+        raise NotFoundError(
+            f"a listed {kind} does not exist, because a late attempt is replacing it or the job has ended: run the job "
+            "again",
+            path=path,
+        ) from error
+
+
 def move_file(ctx: CommitContext, source: str, target: str) -> None:
     """Move a file; replace any file at `target`.
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.commit.context import CommitContext
-from holdfast.commit.file_operations import file_info, list_files
+from holdfast.commit.file_operations import file_info, list_files, read_listed
 from holdfast.commit.hadoop import (
     MAX_MANIFEST_BYTES,
     DirStatus,
@@ -168,15 +168,7 @@ def _merged(known: DirStatus | None, status: DirStatus) -> DirStatus:
 def _load(ctx: CommitContext, job: JobRecord, path: str, info: ObjectInfo) -> _Loaded:
     if info.size_bytes > MAX_MANIFEST_BYTES:
         raise CorruptDataError("a manifest is too long for one task and is left as it is: report it", key=path)
-    try:
-        data = ctx.store.get(ctx.key(path))
-    except NotFoundError as error:
-        raise NotFoundError(
-            "a listed manifest does not exist, because a late attempt is replacing it or the job has ended: run the "
-            "job again",
-            path=path,
-        ) from error
-    manifest = decode_intermediate_manifest(path, data, url=ctx.url, job_id=job.job)
+    manifest = decode_intermediate_manifest(path, read_listed(ctx, path, "manifest"), url=ctx.url, job_id=job.job)
     if path != f"{manifests_dir(job)}/{manifest.task_id}{MANIFEST_SUFFIX}":
         raise CorruptDataError("a manifest belongs to another task and is left as it is: report it", key=path)
     return _packed(manifest)

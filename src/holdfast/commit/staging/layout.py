@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from holdfast.commit.codec import decode_job, encode_job
 from holdfast.commit.context import CommitContext, Place, StagingPlaces
+from holdfast.commit.file_operations import read_listed
 from holdfast.commit.file_output.layout import attempt_dir
 from holdfast.commit.file_output.v1 import list_v1_tasks
 from holdfast.commit.hadoop.pending import PendingSet, decode_pendingset
@@ -210,12 +211,5 @@ def load_pendingset(measure: Measure, job: JobId, path: str) -> PendingSet:
     ctx = measure.ctx
     shared = shared_context(ctx, job)
     with measure.recorder.timed("op_load_manifest"):
-        try:
-            data = shared.store.get(shared.key(path))
-        except NotFoundError as error:
-            raise NotFoundError(
-                "a listed pending set does not exist, because a late attempt is replacing it or the job has ended: run "
-                "the job again",
-                path=path,
-            ) from error
+        data = read_listed(shared, path, "pending set")
         return decode_pendingset(path, data, bucket=bucket_name(ctx.url), prefix=ctx.prefix, job_id=job)
