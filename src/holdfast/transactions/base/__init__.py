@@ -1,0 +1,66 @@
+"""Define what a namespace and computation units need from a database: versioned records and optimistic transactions.
+
+Keys and values are bytes. A transaction reads records without locks, remembers their versions, buffers its writes, and
+asks for its commit in one call, which validates and applies it.
+
+Worked composition::
+
+    store = MemoryTransactionStore()
+    seen = store.get_many([b"a", b"b"])                          # read phase: {} so far
+    reads = {key: seen[key].version if key in seen else ABSENT for key in (b"a", b"b")}
+    outcome = store.commit(Commit(reads=reads, puts={b"a": b"1"}))
+    assert isinstance(outcome, Committed)
+    again = store.commit(Commit(reads=reads, puts={b"a": b"2"}))  # b"a" has changed since
+    assert again == Conflict((b"a",))
+
+`holdfast.transactions.transaction` wraps this for callers, and `holdfast.transactions.retry` repeats conflicts.
+
+Source: paper 004 (3), and the design of the store in paper 003 (4.1).
+"""
+
+from holdfast.transactions.base.judgment import Judgment, judge, seen_count, version_of
+from holdfast.transactions.base.protocols import LockedTransaction, LockingStore, TransactionStore
+from holdfast.transactions.base.steps import ANY, Kind, Step, independent, steps_of
+from holdfast.transactions.base.values import (
+    ABSENT,
+    MAX_KEY_BYTES,
+    MAX_VALUE_BYTES,
+    AlreadyDone,
+    Bound,
+    Commit,
+    Committed,
+    Conflict,
+    Outcome,
+    Progress,
+    RangeCount,
+    Record,
+    ScanPage,
+)
+
+__all__ = [
+    "ABSENT",
+    "ANY",
+    "MAX_KEY_BYTES",
+    "MAX_VALUE_BYTES",
+    "AlreadyDone",
+    "Bound",
+    "Commit",
+    "Committed",
+    "Conflict",
+    "Judgment",
+    "Kind",
+    "LockedTransaction",
+    "LockingStore",
+    "Outcome",
+    "Progress",
+    "RangeCount",
+    "Record",
+    "ScanPage",
+    "Step",
+    "TransactionStore",
+    "independent",
+    "judge",
+    "seen_count",
+    "steps_of",
+    "version_of",
+]

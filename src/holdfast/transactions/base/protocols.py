@@ -1,0 +1,91 @@
+"""Define the calls of a transaction store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from holdfast.transactions.base.values import Commit, Outcome, Record, ScanPage
+
+__all__ = ["LockedTransaction", "LockingStore", "TransactionStore"]
+
+
+class TransactionStore(Protocol):
+    """A store of versioned records that commits optimistic transactions.
+
+    All methods may be called from several threads. Besides the errors in its own docstring, any method may raise
+    `AccessDeniedError` (wrong password, missing rights), `NotFoundError` (missing database), `UnavailableError` (the
+    server cannot be reached; nothing happened), `StorageFullError` (nothing happened) and `CorruptDataError`.
+    """
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        """Read records.
+
+        Guarantee: all of them come from one snapshot, which contains every commit that returned before this call began.
+
+        Returns:
+            The existing records by key.
+        """
+        ...
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        """Read the first `limit` records whose key is at least `start` and less than `end`, and the guards.
+
+        Guarantee: everything on the page comes from one snapshot, which contains every commit that returned before this
+        call began. Different pages come from different snapshots.
+        """
+        ...
+
+    def commit(self, commit: Commit) -> Outcome:
+        """Validate and apply one transaction.
+
+        Guarantee: the transaction takes effect in one step, durably, or not at all. While it does, its reads hold.
+
+        Raises:
+            InvalidRequestError: a key or a value is too long, or a key occurs twice; nothing happened.
+            OutcomeUnknownError: the server went away, and did not come back in time to tell the outcome. Read the
+                records before you repeat.
+        """
+        ...
+
+    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
+        """Validate and apply several independent transactions in one round trip and with one flush to disk.
+
+        Guarantee: each transaction succeeds or fails by itself; they take effect in the order of the list.
+
+        Args:
+            commits: transactions of which none writes what another one reads or writes, except that several may add to
+                one counter: see `holdfast.transactions.base.independent`.
+
+        Raises: like `commit`, for all of them.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release connections. May be called twice."""
+        ...
+
+
+class LockedTransaction(Protocol):
+    """A transaction that holds locks while it works: the pessimistic way of paper 004 (2.3)."""
+
+    def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
+        """Lock records, in the order of their keys, and read them. An absent record is not locked."""
+        ...
+
+    def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
+        """Read a range as it is now. Lock the guard first."""
+        ...
+
+    def apply(self, commit: Commit) -> Outcome:
+        """Validate and apply, and end the transaction: the locks are released. Call this at most once."""
+        ...
+
+
+class LockingStore(TransactionStore, Protocol):
+    """A store with pessimistic transactions."""
+
+    def locked(self) -> AbstractContextManager[LockedTransaction]:
+        """Begin a transaction that locks what it reads. It is rolled back unless `apply` was called."""
+        ...

@@ -1,0 +1,142 @@
+"""Break transactions into steps, one per key and transaction, in the one global order in which all backends lock.
+
+Two commits that lock in the same order never wait for each other in a circle (paper 004, 3.5: total order update).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+from holdfast.errors import InvalidRequestError
+from holdfast.transactions.base.values import ABSENT, MAX_KEY_BYTES, MAX_VALUE_BYTES, Commit
+
+__all__ = ["Kind", "Step", "independent", "steps_of"]
+
+
+class Kind(enum.IntEnum):
+    """What a step does with its key. The numbers are part of the interface of the functions in the databases."""
+
+    READ = 1
+    """Lock shared: the version must still be the expected one."""
+    GUARD = 2
+    """Lock exclusively: nobody may insert into the range that the record guards."""
+    INSERT = 3
+    """Create the record: there must be none."""
+    PUT = 4
+    DELETE = 5
+    ADD = 6
+    PROGRESS = 7
+    """Raise the number of the record to `Step.delta`: it must be less."""
+
+
+ANY = -1
+"""The expected version of a step that does not validate one."""
+
+
+class Step(NamedTuple):
+    """One step of a transaction.
+
+    Attributes:
+        call: index of the transaction in its group.
+        expected: the version that the record must have, or `ANY`.
+        value: the bytes of an insert or a put.
+        delta: what an add adds; the new number of a progress record.
+    """
+
+    key: bytes
+    call: int
+    kind: Kind
+    expected: int
+    value: bytes = b""
+    delta: int = 0
+
+
+def steps_of(commits: Sequence[Commit]) -> list[Step]:
+    """Return the steps of a group, ordered by key and then by transaction.
+
+    Raises:
+        InvalidRequestError: a key or a value is too long, or one transaction writes a key twice.
+    """
+    steps: list[Step] = []
+    for call, commit in enumerate(commits):
+        steps.extend(_steps(call, commit))
+    steps.sort(key=_ORDER)
+    return steps
+
+
+_ORDER = attrgetter("key", "call")
+
+
+def _steps(call: int, commit: Commit) -> Iterable[Step]:
+    reads = commit.reads
+    steps = {key: Step(key, call, Kind.READ, version) for key, version in reads.items()}
+    for one in commit.ranges:
+        steps[one.guard] = Step(one.guard, call, Kind.GUARD, reads.get(one.guard, ANY))
+    written = 0
+    for key, value in commit.inserts.items():
+        if reads.get(key, ABSENT) != ABSENT:
+            raise InvalidRequestError("a record that was read cannot be inserted: put it instead", key=key)
+        steps[key] = Step(key, call, Kind.INSERT, ABSENT, _checked(key, value))
+        written += 1
+    for key, value in commit.puts.items():
+        steps[key] = Step(key, call, Kind.PUT, reads.get(key, ANY), _checked(key, value))
+        written += 1
+    for key in commit.deletes:
+        steps[key] = Step(key, call, Kind.DELETE, reads.get(key, ANY))
+        written += 1
+    for key, delta in commit.adds.items():
+        steps[key] = Step(key, call, Kind.ADD, reads.get(key, ANY), delta=delta)
+        written += 1
+    if commit.progress is not None:
+        key = commit.progress.owner
+        steps[key] = Step(key, call, Kind.PROGRESS, ANY, delta=commit.progress.number)
+        written += 1
+    if sum(step.kind > Kind.GUARD for step in steps.values()) != written:
+        raise InvalidRequestError("a transaction writes one key twice: merge the two writes")
+    for key in steps:
+        if not 0 < len(key) <= MAX_KEY_BYTES:
+            raise InvalidRequestError(f"a key has 1 to {MAX_KEY_BYTES} bytes: change it", key=key, bytes=len(key))
+    return steps.values()
+
+
+def _checked(key: bytes, value: bytes) -> bytes:
+    if len(value) > MAX_VALUE_BYTES:
+        raise InvalidRequestError(f"a value is limited to {MAX_VALUE_BYTES} bytes: split it", key=key, bytes=len(value))
+    return value
+
+
+def independent(commits: Sequence[Commit]) -> int:
+    """Return how many transactions from the start of the list may form a group; at least one, if there is one.
+
+    In a group, no transaction touches what another one writes. Several may add to one counter that none of them reads.
+    """
+    shared: set[bytes] = set()
+    exclusive: set[bytes] = set()
+    added: set[bytes] = set()
+    for number, commit in enumerate(commits):
+        writes = {*commit.inserts, *commit.puts, *commit.deletes, *(one.guard for one in commit.ranges)}
+        adds = set(commit.adds)
+        if commit.progress is not None:
+            writes.add(commit.progress.owner)
+        reads = commit.reads.keys() - writes
+        if adds & reads:
+            writes |= adds & reads
+            adds -= writes
+            reads -= writes
+        if number and not (
+            writes.isdisjoint(shared)
+            and writes.isdisjoint(exclusive)
+            and writes.isdisjoint(added)
+            and reads.isdisjoint(exclusive)
+            and reads.isdisjoint(added)
+            and adds.isdisjoint(shared)
+            and adds.isdisjoint(exclusive)
+        ):
+            return number
+        exclusive |= writes
+        shared |= reads
+        added |= adds
+    return len(commits)

@@ -1,0 +1,1 @@
+"""Keep records in memory."""

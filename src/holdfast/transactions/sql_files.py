@@ -1,0 +1,32 @@
+"""Load SQL from the files beside a backend: named queries, and the steps of its schema."""
+
+from __future__ import annotations
+
+import functools
+from importlib import resources
+
+__all__ = ["load_queries", "load_schema"]
+
+
+@functools.cache
+def load_queries(package: str, file: str = "queries.sql") -> dict[str, str]:
+    """Return the queries of a file by name. A query begins with a line ``-- name: …``; the comments below say why."""
+    queries: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in (resources.files(package) / file).read_text("utf-8").splitlines():
+        if line.startswith("-- name: "):
+            lines = queries.setdefault(line.removeprefix("-- name: ").strip(), [])
+        elif line.strip() and not line.startswith("--"):
+            lines.append(line)
+    return {name: "\n".join(body).rstrip(";") for name, body in queries.items()}
+
+
+@functools.cache
+def load_schema(package: str) -> tuple[str, ...]:
+    """Return the scripts that bring an empty database to the present schema; script n leads from version n - 1 to n."""
+    folder = resources.files(package) / "schema"
+    return tuple(
+        one.read_text("utf-8")
+        for one in sorted(folder.iterdir(), key=lambda one: one.name)
+        if one.name.endswith(".sql")
+    )

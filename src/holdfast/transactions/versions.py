@@ -1,0 +1,44 @@
+"""Number the commits of a process, so that no two commits of any process have the same version."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from holdfast.runtime import Ids
+
+__all__ = ["VersionSource"]
+
+_SESSION_BITS = 40
+_NUMBER_BITS = 23
+
+
+class VersionSource:
+    """Gives out versions: 40 random bits that stand for a session, then a number that counts up.
+
+    A version is a positive number of 63 bits. A process starts a new session after 2**23 versions and after a fork.
+    """
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+        self._lock = threading.Lock()
+        self._next = 0
+        self._end = 0
+        self._pid = os.getpid()
+
+    def take(self, count: int) -> int:
+        """Return the first of `count` consecutive versions of one session; `count` is at most 2**20."""
+        with self._lock:
+            if self._next + count > self._end or self._pid != os.getpid():
+                session = int(self._ids.token(), 16) % (1 << _SESSION_BITS)
+                self._next = (session << _NUMBER_BITS) + 1
+                self._end = (session + 1) << _NUMBER_BITS
+                self._pid = os.getpid()
+            first = self._next
+            self._next += count
+            return first
+
+    @staticmethod
+    def session_of(version: int) -> int:
+        """Return the session of a version."""
+        return version >> _NUMBER_BITS
