@@ -96,6 +96,9 @@ def _steps(call: int, commit: Commit) -> Iterable[Step]:
         written += 1
     if sum(step.kind > Kind.GUARD for step in steps.values()) != written:
         raise InvalidRequestError("a transaction writes one key twice: merge the two writes")
+    for bound in commit.bounds:
+        if bound.key not in commit.adds:
+            raise InvalidRequestError("a bound needs an add to the same key in the same transaction", key=bound.key)
     for key in steps:
         if not 0 < len(key) <= MAX_KEY_BYTES:
             raise InvalidRequestError(f"a key has 1 to {MAX_KEY_BYTES} bytes: change it", key=key, bytes=len(key))

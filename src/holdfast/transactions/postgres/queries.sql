@@ -1,0 +1,42 @@
+-- name: get
+SELECT key, version, value, number FROM records WHERE key = %s;
+
+-- name: get_many
+SELECT key, version, value, number FROM records WHERE key = ANY (%s);
+
+-- name: scan
+SELECT key, version, value, number FROM records WHERE key >= %s AND key < %s ORDER BY key LIMIT %s;
+
+-- name: scan_with_guards
+-- One statement, so that the page and its guards come from one snapshot.
+(SELECT 0, key, version, value, number FROM records WHERE key >= %s AND key < %s ORDER BY key LIMIT %s)
+UNION ALL
+SELECT 1, key, version, value, number FROM records WHERE key = ANY (%s);
+
+-- name: commit_group
+SELECT commit_group(
+    %s::int8, %s::int8, %s::int4, %s::bytea[], %s::int4[], %s::int2[], %s::int8[], %s::bytea[], %s::int8[],
+    %s::int4[], %s::int4[], %s::bytea[], %s::bytea[], %s::int8[], %s::int4[], %s::int4[], %s::int8[]
+);
+
+-- name: settle
+-- Waits for the transaction that has locked the row. Then either the outcome is here, or that commit never happens.
+INSERT INTO sessions AS s (id, version, outcome) VALUES (%(session)s, %(version)s, NULL)
+ON CONFLICT (id) DO UPDATE SET version = greatest(s.version, excluded.version), used_at = now(),
+    outcome = CASE WHEN s.version = excluded.version THEN s.outcome END
+RETURNING outcome;
+
+-- name: forget_sessions
+DELETE FROM sessions WHERE used_at < now() - interval '1 day';
+
+-- name: lock_shared
+SELECT key, version, value, number FROM records WHERE key = ANY (%s) ORDER BY key FOR SHARE;
+
+-- name: lock_exclusive
+SELECT key, version, value, number FROM records WHERE key = ANY (%s) ORDER BY key FOR NO KEY UPDATE;
+
+-- name: schema_exists
+SELECT to_regclass('schema_version') IS NOT NULL;
+
+-- name: schema_version
+SELECT max(version) FROM schema_version;

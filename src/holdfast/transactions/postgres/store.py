@@ -1,0 +1,226 @@
+"""Commit transactions in PostgreSQL, in one round trip for a whole group.
+
+Reads take no locks. A commit is one call of the function `commit_group` (schema/), under READ COMMITTED: it locks the
+records in key order, compares versions, applies what is valid, and ends, so locks are held within the server only.
+
+Source: PostgreSQL manual, 13.2.1 (a later statement of a READ COMMITTED transaction sees what others have committed)
+and 13.3.2 (row locks); 42.10 on PL/pgSQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors
+
+from holdfast.errors import ConflictError, OutcomeUnknownError, UnavailableError
+from holdfast.runtime import Environment
+from holdfast.transactions.base import Commit, Outcome, Record, ScanPage, Step, steps_of
+from holdfast.transactions.pool import Pool
+from holdfast.transactions.postgres.arguments import arguments_of, outcomes_of
+from holdfast.transactions.postgres.connection import Connection, PostgresAddress, connect, statement_errors
+from holdfast.transactions.sql_files import load_queries
+from holdfast.transactions.versions import VersionSource
+
+__all__ = ["PostgresTransactionStore"]
+
+T = TypeVar("T")
+
+_SQL = {name: query.encode() for name, query in load_queries(__package__).items()}
+_COLLISIONS = (errors.DeadlockDetected, errors.SerializationFailure)
+_COLLISION_ATTEMPTS = 10
+_SETTLE_S = 60.0
+
+
+class _Session:
+    """A connection, with the source of the versions that its commits use."""
+
+    def __init__(self, connection: Connection, versions: VersionSource) -> None:
+        self.connection = connection
+        self.versions = versions
+
+
+class PostgresTransactionStore:
+    """A transaction store in a schema of a PostgreSQL database, which must be prepared (`prepare_database`).
+
+    Guarantee: a commit is durable when it returns, provided that ``synchronous_commit`` is on in the server.
+
+    Args:
+        connections: the most connections of this process.
+    """
+
+    def __init__(self, address: PostgresAddress, environment: Environment, *, connections: int = 8) -> None:
+        self._address = address
+        self._environment = environment
+        self._pool = Pool(self._connect, lambda session: session.connection.close(), size=connections)
+
+    def _connect(self) -> _Session:
+        return _Session(connect(self._address), VersionSource(self._environment.ids))
+
+    # --- reads --------------------------------------------------------------------------------------------------------
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        if not keys:
+            return {}
+        query, argument = (_SQL["get"], next(iter(keys))) if len(keys) == 1 else (_SQL["get_many"], list(keys))
+        rows = self._read(lambda connection: connection.execute(query, (argument,), binary=True).fetchall())
+        return {key: Record(version, value, number) for key, version, value, number in rows}
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        if not guards:
+            rows = self._read(
+                lambda connection: connection.execute(_SQL["scan"], (start, end, limit + 1), binary=True).fetchall()
+            )
+            return _page(rows, limit, {})
+        rows = self._read(
+            lambda connection: connection.execute(
+                _SQL["scan_with_guards"], (start, end, limit + 1, list(guards)), binary=True
+            ).fetchall()
+        )
+        found = {key: Record(version, value, number) for is_guard, key, version, value, number in rows if is_guard}
+        return _page(sorted(row[1:] for row in rows if not row[0]), limit, found)
+
+    def _read(self, query: Callable[[Connection], T]) -> T:
+        """Run a query; a broken connection is replaced once, because a read changes nothing."""
+        try:
+            return self._on_connection(query)
+        except OutcomeUnknownError:
+            self._pool.clear()  # the server has restarted: none of the idle connections is alive
+        try:
+            return self._on_connection(query)
+        except OutcomeUnknownError as error:
+            raise UnavailableError("the database went away: repeat later", database=self._address.where) from error
+
+    def _on_connection(self, query: Callable[[Connection], T]) -> T:
+        with self._pool.connection() as session, statement_errors(self._address):
+            return query(session.connection)
+
+    # --- commits ------------------------------------------------------------------------------------------------------
+    def commit(self, commit: Commit) -> Outcome:
+        return self.commit_group([commit])[0]
+
+    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
+        steps = steps_of(commits)
+        if not steps:
+            base = VersionSource(self._environment.ids).take(len(commits))
+            return outcomes_of([0, 0] * len(commits), base, steps)
+        for attempt in range(_COLLISION_ATTEMPTS):
+            if attempt:
+                self._environment.clock.sleep(0.002 * 2**attempt * self._environment.chance.fraction())
+            outcomes = self._try_commit(commits, steps)
+            if outcomes is not None:
+                return outcomes
+        raise UnavailableError("too many transactions collide in the database: repeat later", tries=_COLLISION_ATTEMPTS)
+
+    def _try_commit(self, commits: Sequence[Commit], steps: Sequence[Step]) -> list[Outcome] | None:
+        """Commit a group; return None if nothing happened, because of a collision or a broken connection."""
+        base: int | None = None
+        try:
+            with self._pool.connection() as session:
+                base = session.versions.take(len(commits))
+                arguments = arguments_of(VersionSource.session_of(base), base, commits, steps)
+                with statement_errors(self._address):
+                    try:
+                        row = session.connection.execute(_SQL["commit_group"], arguments, binary=True).fetchone()
+                    except _COLLISIONS:
+                        return None
+                assert row is not None, "a function returns a row"
+                return outcomes_of(row[0], base, steps)
+        except OutcomeUnknownError as error:
+            if base is None:
+                raise
+            return self._settle(base, len(commits), steps, error)
+
+    def _settle(self, base: int, count: int, steps: Sequence[Step], cause: OutcomeUnknownError) -> list[Outcome] | None:
+        """Find out what became of a commit whose reply was lost; None if nothing happened, and never will.
+
+        Raises:
+            OutcomeUnknownError: the server does not come back in time.
+        """
+        self._pool.clear()
+        clock = self._environment.clock
+        deadline_s = clock.elapsed_s() + _SETTLE_S
+        last = {"session": VersionSource.session_of(base), "version": base + count - 1}
+        while clock.elapsed_s() < deadline_s:
+            try:
+                row = self._on_connection(lambda connection: connection.execute(_SQL["settle"], last).fetchone())
+            except (UnavailableError, OutcomeUnknownError):
+                self._pool.clear()
+                clock.sleep(0.1 + 0.4 * self._environment.chance.fraction())
+                continue
+            assert row is not None, "an upsert returns a row"
+            return None if row[0] is None else outcomes_of(row[0], base, steps)
+        raise OutcomeUnknownError(
+            "the database went away during a commit, and did not come back: read before repeating",
+            database=self._address.where,
+        ) from cause
+
+    @contextmanager
+    def locked(self) -> Iterator[_LockedPostgres]:
+        """Begin a transaction that locks what it reads.
+
+        Raises:
+            ConflictError: it was in a deadlock with another one, and was rolled back. Start over.
+        """
+        with self._pool.connection() as session:
+            try:
+                with statement_errors(self._address):
+                    session.connection.execute("BEGIN")
+                    try:
+                        yield _LockedPostgres(self, session)
+                    finally:
+                        if session.connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                            session.connection.execute("ROLLBACK")
+            except OutcomeUnknownError as error:
+                # No commit was sent: `apply` settles that itself.
+                raise UnavailableError("the database went away: repeat later", database=self._address.where) from error
+
+    def close(self) -> None:
+        self._pool.clear()
+
+
+class _LockedPostgres:
+    """A pessimistic transaction: several round trips, with locks held in between (paper 004, 2.3)."""
+
+    def __init__(self, store: PostgresTransactionStore, session: _Session) -> None:
+        self._store = store
+        self._session = session
+
+    def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
+        query = _SQL["lock_exclusive" if exclusive else "lock_shared"]
+        return {key: Record(version, value, number) for key, version, value, number in self._rows(query, (list(keys),))}
+
+    def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
+        return _page(self._rows(_SQL["scan"], (start, end, limit + 1)), limit, {})
+
+    def _rows(self, query: bytes, arguments: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        try:
+            return self._session.connection.execute(query, arguments, binary=True).fetchall()
+        except _COLLISIONS as error:
+            raise ConflictError("a deadlock with another transaction: start over") from error
+
+    def apply(self, commit: Commit) -> Outcome:
+        steps = steps_of([commit])
+        if not steps:
+            self._session.connection.execute("COMMIT")
+            return outcomes_of([0, 0], self._session.versions.take(1), steps)[0]
+        base = self._session.versions.take(1)
+        arguments = arguments_of(VersionSource.session_of(base), base, [commit], steps)
+        row = self._rows(_SQL["commit_group"], tuple(arguments))[0]
+        try:
+            self._session.connection.execute("COMMIT")
+        except psycopg.OperationalError as error:
+            cause = OutcomeUnknownError("the connection to the database broke: read before repeating")
+            cause.__cause__ = error
+            outcomes = self._store._settle(base, 1, steps, cause)
+            if outcomes is None:
+                raise UnavailableError("the database went away before the commit: repeat it") from error
+            return outcomes[0]
+        return outcomes_of(row[0], base, steps)[0]
+
+
+def _page(rows: Sequence[tuple[Any, ...]], limit: int, guards: dict[bytes, Record]) -> ScanPage:
+    records = [(key, Record(version, value, number)) for key, version, value, number in rows[:limit]]
+    return ScanPage(records, len(rows) > limit, guards)
