@@ -7,7 +7,9 @@
     ├── UnsupportedError                  the store or the platform lacks the capability
     ├── ConflictError                     another writer was first: start over
     │   ├── PreconditionError             the condition of a write or a read does not hold
-    │   └── DestinationExistsError        the destination contains data and the job may not add to it
+    │   ├── DestinationExistsError        the destination contains data and the job may not add to it
+    │   ├── DeadlockError                 the database ended one of two transactions that waited for each other
+    │   └── TransactionConflictError      others kept changing what a transaction read: repeat it later
     ├── UnavailableError                  nothing happened: repeat later
     │   └── StorageFullError              nothing happened: free some space, then repeat
     ├── OutcomeUnknownError               it may have happened: read before repeating
@@ -26,6 +28,7 @@ __all__ = [
     "AccessDeniedError",
     "ConflictError",
     "CorruptDataError",
+    "DeadlockError",
     "DestinationExistsError",
     "FencedError",
     "HoldfastError",
@@ -36,6 +39,7 @@ __all__ = [
     "OutcomeUnknownError",
     "PreconditionError",
     "StorageFullError",
+    "TransactionConflictError",
     "UnavailableError",
     "UnsupportedError",
 ]
@@ -89,6 +93,14 @@ class PreconditionError(ConflictError):
 
 class DestinationExistsError(ConflictError):
     """The destination already contains data, and the save mode does not allow this job to add to it."""
+
+
+class DeadlockError(ConflictError):
+    """Two transactions held locks that the other one needed, and the database ended this one. Start over."""
+
+
+class TransactionConflictError(ConflictError):
+    """Other transactions kept changing what this one read, so it was given up; nothing happened. Repeat it later."""
 
 
 class UnavailableError(HoldfastError):

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 
-from holdfast.transactions.base import Commit, Outcome, Record, ScanPage, TransactionStore, independent, steps_of
+from holdfast.transactions.base import (
+    Commit,
+    Database,
+    LockedTransaction,
+    Outcome,
+    Record,
+    ScanPage,
+    SnapshotReader,
+    independent,
+    steps_of,
+)
 from holdfast.transactions.combining import Combiner
 
 __all__ = ["GroupCommit"]
@@ -26,7 +37,7 @@ class GroupCommit:
         readers: the same for groups of reads.
     """
 
-    def __init__(self, inner: TransactionStore, *, committers: int = 2, readers: int = 2) -> None:
+    def __init__(self, inner: Database, *, committers: int = 2, readers: int = 2) -> None:
         self._inner = inner
         self._commits: Combiner[Commit, Outcome] = Combiner(
             inner.commit_group, limit=_MOST_COMMITS, take=independent, leaders=committers
@@ -53,6 +64,12 @@ class GroupCommit:
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         return self._inner.commit_group(commits)
+
+    def snapshot(self) -> AbstractContextManager[SnapshotReader]:
+        return self._inner.snapshot()
+
+    def locked(self) -> AbstractContextManager[LockedTransaction]:
+        return self._inner.locked()
 
     def close(self) -> None:
         self._inner.close()

@@ -19,7 +19,14 @@ Source: paper 004 (3), and the design of the store in paper 003 (4.1).
 """
 
 from holdfast.transactions.base.judgment import Judgment, judge, seen_count, version_of
-from holdfast.transactions.base.protocols import LockedTransaction, LockingStore, TransactionStore
+from holdfast.transactions.base.protocols import (
+    Database,
+    LockedTransaction,
+    LockingStore,
+    SnapshotReader,
+    SnapshotStore,
+    TransactionStore,
+)
 from holdfast.transactions.base.steps import ANY, Kind, Step, independent, steps_of
 from holdfast.transactions.base.values import (
     ABSENT,
@@ -47,6 +54,7 @@ __all__ = [
     "Commit",
     "Committed",
     "Conflict",
+    "Database",
     "Judgment",
     "Kind",
     "LockedTransaction",
@@ -56,6 +64,8 @@ __all__ = [
     "RangeCount",
     "Record",
     "ScanPage",
+    "SnapshotReader",
+    "SnapshotStore",
     "Step",
     "TransactionStore",
     "independent",

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from holdfast.transactions.base.values import Commit, Outcome, Record, ScanPage
 
-__all__ = ["LockedTransaction", "LockingStore", "TransactionStore"]
+__all__ = ["Database", "LockedTransaction", "LockingStore", "SnapshotReader", "SnapshotStore", "TransactionStore"]
 
 
 class TransactionStore(Protocol):
@@ -67,6 +67,30 @@ class TransactionStore(Protocol):
         ...
 
 
+class SnapshotReader(Protocol):
+    """Reads one snapshot of a store."""
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        """Read records; see `TransactionStore.get_many`."""
+        ...
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        """Read a range; see `TransactionStore.scan`. All pages come from the same snapshot."""
+        ...
+
+
+class SnapshotStore(TransactionStore, Protocol):
+    """A store with snapshots that last."""
+
+    def snapshot(self) -> AbstractContextManager[SnapshotReader]:
+        """Keep a snapshot, which contains every commit that returned before this call began.
+
+        For checks and collections that must see all records at one moment. It delays the clean-up inside the database,
+        so end it within minutes.
+        """
+        ...
+
+
 class LockedTransaction(Protocol):
     """A transaction that holds locks while it works: the pessimistic way of paper 004 (2.3)."""
 
@@ -89,3 +113,7 @@ class LockingStore(TransactionStore, Protocol):
     def locked(self) -> AbstractContextManager[LockedTransaction]:
         """Begin a transaction that locks what it reads. It is rolled back unless `apply` was called."""
         ...
+
+
+class Database(LockingStore, SnapshotStore, Protocol):
+    """Everything that the backends of Holdfast can do."""

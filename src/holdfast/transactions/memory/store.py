@@ -101,6 +101,14 @@ class MemoryTransactionStore:
             del self._keys[bisect.bisect_left(self._keys, key)]
 
     @contextmanager
+    def snapshot(self) -> Iterator[MemoryTransactionStore]:
+        """Read a copy of all records."""
+        copy = MemoryTransactionStore()
+        with self._lock:
+            copy._records, copy._keys = dict(self._records), list(self._keys)
+        yield copy
+
+    @contextmanager
     def locked(self) -> Iterator[_LockedMemory]:
         """Hold the lock of the whole store."""
         with self._lock:

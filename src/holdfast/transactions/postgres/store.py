@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import errors
 
-from holdfast.errors import ConflictError, OutcomeUnknownError, UnavailableError
+from holdfast.errors import DeadlockError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Outcome, Record, ScanPage, Step, steps_of
 from holdfast.transactions.pool import Pool
@@ -62,25 +62,23 @@ class PostgresTransactionStore:
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        if not keys:
-            return {}
-        query, argument = (_SQL["get"], next(iter(keys))) if len(keys) == 1 else (_SQL["get_many"], list(keys))
-        rows = self._read(lambda connection: connection.execute(query, (argument,), binary=True).fetchall())
-        return {key: Record(version, value, number) for key, version, value, number in rows}
+        return self._read(lambda connection: _get_many(connection, keys)) if keys else {}
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        if not guards:
-            rows = self._read(
-                lambda connection: connection.execute(_SQL["scan"], (start, end, limit + 1), binary=True).fetchall()
-            )
-            return _page(rows, limit, {})
-        rows = self._read(
-            lambda connection: connection.execute(
-                _SQL["scan_with_guards"], (start, end, limit + 1, list(guards)), binary=True
-            ).fetchall()
-        )
-        found = {key: Record(version, value, number) for is_guard, key, version, value, number in rows if is_guard}
-        return _page(sorted(row[1:] for row in rows if not row[0]), limit, found)
+        return self._read(lambda connection: _scan(connection, start, end, limit, guards))
+
+    @contextmanager
+    def snapshot(self) -> Iterator[_PostgresSnapshot]:
+        """Read in one transaction under REPEATABLE READ."""
+        with self._pool.connection() as session:
+            try:
+                with statement_errors(self._address):
+                    session.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    session.connection.execute("SELECT 1 FROM records LIMIT 1")  # the snapshot begins here
+                    yield _PostgresSnapshot(session.connection)
+                    session.connection.execute("COMMIT")
+            except OutcomeUnknownError as error:
+                raise UnavailableError("the database went away: repeat later", database=self._address.where) from error
 
     def _read(self, query: Callable[[Connection], T]) -> T:
         """Run a query; a broken connection is replaced once, because a read changes nothing."""
@@ -162,7 +160,7 @@ class PostgresTransactionStore:
         """Begin a transaction that locks what it reads.
 
         Raises:
-            ConflictError: it was in a deadlock with another one, and was rolled back. Start over.
+            DeadlockError: it was in a deadlock with another one, and was rolled back. Start over.
         """
         with self._pool.connection() as session:
             try:
@@ -199,7 +197,7 @@ class _LockedPostgres:
         try:
             return self._session.connection.execute(query, arguments, binary=True).fetchall()
         except _COLLISIONS as error:
-            raise ConflictError("a deadlock with another transaction: start over") from error
+            raise DeadlockError("a deadlock with another transaction: start over") from error
 
     def apply(self, commit: Commit) -> Outcome:
         steps = steps_of([commit])
@@ -219,6 +217,33 @@ class _LockedPostgres:
                 raise UnavailableError("the database went away before the commit: repeat it") from error
             return outcomes[0]
         return outcomes_of(row[0], base, steps)[0]
+
+
+class _PostgresSnapshot:
+    """Reads one snapshot."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        return _get_many(self._connection, keys) if keys else {}
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        return _scan(self._connection, start, end, limit, guards)
+
+
+def _get_many(connection: Connection, keys: Collection[bytes]) -> dict[bytes, Record]:
+    query, argument = (_SQL["get"], next(iter(keys))) if len(keys) == 1 else (_SQL["get_many"], list(keys))
+    rows = connection.execute(query, (argument,), binary=True).fetchall()
+    return {key: Record(version, value, number) for key, version, value, number in rows}
+
+
+def _scan(connection: Connection, start: bytes, end: bytes, limit: int, guards: Collection[bytes]) -> ScanPage:
+    if not guards:
+        return _page(connection.execute(_SQL["scan"], (start, end, limit + 1), binary=True).fetchall(), limit, {})
+    rows = connection.execute(_SQL["scan_with_guards"], (start, end, limit + 1, list(guards)), binary=True).fetchall()
+    found = {key: Record(version, value, number) for is_guard, key, version, value, number in rows if is_guard}
+    return _page(sorted(row[1:] for row in rows if not row[0]), limit, found)
 
 
 def _page(rows: Sequence[tuple[Any, ...]], limit: int, guards: dict[bytes, Record]) -> ScanPage:

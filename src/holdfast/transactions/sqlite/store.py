@@ -84,6 +84,13 @@ class SqliteTransactionStore:
         with self._reader() as reader, _snapshot(reader, wanted=bool(guards)):
             return _scan(reader, start, end, limit, list(guards))
 
+    @contextmanager
+    def snapshot(self) -> Iterator[_SqliteSnapshot]:
+        """Read in one transaction: WAL keeps its snapshot for it."""
+        with self._reader() as reader, _snapshot(reader, wanted=True):
+            reader.execute("SELECT 1 FROM records LIMIT 1").fetchone()  # the snapshot begins with the first read
+            yield _SqliteSnapshot(reader)
+
     # --- commits ------------------------------------------------------------------------------------------------------
     def commit(self, commit: Commit) -> Outcome:
         return self.commit_group([commit])[0]
@@ -170,6 +177,19 @@ class SqliteTransactionStore:
                 if writer.in_transaction:
                     with suppress(sqlite3.Error):  # some errors end the transaction by themselves
                         writer.execute("ROLLBACK")
+
+
+class _SqliteSnapshot:
+    """Reads one snapshot."""
+
+    def __init__(self, reader: sqlite3.Connection) -> None:
+        self._reader = reader
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        return _get_many(self._reader, list(keys))
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        return _scan(self._reader, start, end, limit, list(guards))
 
 
 class _LockedSqlite:

@@ -1,0 +1,43 @@
+"""Count what directories with quotas use.
+
+Only directories with a quota have counters, so an operation outside of them pays nothing. The counters change by blind
+adds, which do not conflict, with the quota as their bound, so no concurrent operations can exceed it together.
+
+Source: Hadoop's HDFS Quotas Guide: a quota of names counts the directory itself; a quota of space counts bytes times
+replication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from holdfast.namespace.changes import Changes
+from holdfast.namespace.inode import Inode
+from holdfast.namespace.keys import usage_key
+from holdfast.transactions.base import Bound
+
+__all__ = ["charge"]
+
+R = TypeVar("R")
+
+
+def charge(changes: Changes[R], ancestors: Iterable[Inode], *, names: int = 0, space: int = 0) -> None:
+    """Add to the usage of every directory with a quota, and require that it stays within the quota.
+
+    Args:
+        ancestors: the directories above what comes or goes.
+        names, space: the change; what goes is negative, and is never refused.
+    """
+    for inode in ancestors:
+        if inode.has_quota:
+            _charge(changes, usage_key(inode.id, b"n"), names, inode.names_quota)
+            _charge(changes, usage_key(inode.id, b"s"), space, inode.space_quota)
+
+
+def _charge(changes: Changes[R], key: bytes, amount: int, quota: int | None) -> None:
+    if not amount:
+        return
+    changes.adds[key] = changes.adds.get(key, 0) + amount
+    if quota is not None and changes.adds[key] > 0:
+        changes.bounds.append(Bound(key, quota))

@@ -1,0 +1,130 @@
+"""Write and read the immutable blobs that files consist of.
+
+A blob's name begins with the id of the file for which it was written, so a collector can ask whether its writer still
+has a lease. Names are never used twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.errors import CorruptDataError, NotFoundError
+from holdfast.namespace.inode import Extent
+from holdfast.runtime import Ids
+from holdfast.stores.base import ObjectStore, Part, multipart, rename
+
+__all__ = ["BLOBS", "BlobStore", "BlobWriter", "writer_of"]
+
+BLOBS = "blobs/"
+"""Where the blobs are in the object store."""
+
+_PART_BYTES = 8 * 1024 * 1024
+
+
+def writer_of(blob: str) -> int | None:
+    """Return the id of the file for which a blob was written; None if the name is not one of ours."""
+    number, _, token = blob[3:].partition("-")
+    if len(blob) < 5 or blob[2] != "/" or not token.isalnum():
+        return None
+    try:
+        return int(number, 16)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class BlobStore:
+    """The blobs of a namespace.
+
+    Attributes:
+        root: the path of the namespace's data in the store; empty, or ends in a slash.
+    """
+
+    store: ObjectStore
+    root: str
+    ids: Ids
+
+    def key(self, blob: str) -> str:
+        """Return the key of a blob in the store."""
+        return f"{self.root}{BLOBS}{blob}"
+
+    def new_name(self, file_id: int) -> str:
+        """Return a new name. Its first characters are random, so that neighbors are spread over the store."""
+        token = self.ids.token()
+        return f"{token[:2]}/{file_id:x}-{token[2:]}{self.ids.token()}"
+
+    def open_write(self, file_id: int) -> BlobWriter:
+        """Begin a blob."""
+        return BlobWriter(self, self.new_name(file_id))
+
+    def read(self, blob: str, start: int, length: int) -> bytes:
+        """Read a part of a blob.
+
+        Raises:
+            CorruptDataError: the blob is missing or shorter than its file says. Run fsck.
+        """
+        try:
+            data = self.store.get(self.key(blob), start, length)
+        except NotFoundError as error:
+            raise CorruptDataError("a blob of the file is missing: run holdfast namespace fsck", blob=blob) from error
+        if len(data) != length:
+            raise CorruptDataError("a blob of the file is too short: run holdfast namespace fsck", blob=blob)
+        return data
+
+    def delete(self, blob: str) -> None:
+        """Delete a blob; ignore one that does not exist."""
+        self.store.delete(self.key(blob))
+
+
+class BlobWriter:
+    """Writes one blob: in one request while it is small, in parts as it grows.
+
+    Guarantee: the blob is durable when `close` returns, and does not exist before.
+    """
+
+    def __init__(self, blobs: BlobStore, name: str) -> None:
+        self._blobs = blobs
+        self._key = blobs.key(name)
+        self.name = name
+        self.length = 0
+        self._buffer = bytearray()
+        self._upload_id: str | None = None
+        self._parts: list[Part] = []
+        self._file = rename(blobs.store).open_write(self._key) if blobs.store.capabilities.rename else None
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Append bytes."""
+        self.length += len(data)
+        if self._file is not None:
+            self._file.write(data)
+            return
+        self._buffer += data
+        while len(self._buffer) >= _PART_BYTES and self._blobs.store.capabilities.multipart is not None:
+            self._upload(bytes(self._buffer[:_PART_BYTES]))
+            del self._buffer[:_PART_BYTES]
+
+    def _upload(self, data: bytes) -> None:
+        store = multipart(self._blobs.store)
+        if self._upload_id is None:
+            self._upload_id = store.create_upload(self._key)
+        self._parts.append(store.upload_part(self._key, self._upload_id, len(self._parts) + 1, data))
+
+    def close(self) -> Extent:
+        """Make the blob durable; return the extent that covers it."""
+        if self._file is not None:
+            self._file.close()
+        elif self._upload_id is None:
+            # The name is new, so no condition is needed; a retry writes the same bytes.
+            self._blobs.store.put(self._key, bytes(self._buffer))
+        else:
+            if self._buffer:
+                self._upload(bytes(self._buffer))
+            multipart(self._blobs.store).complete_upload(self._key, self._upload_id, self._parts)
+        return Extent(self.name, self.length)
+
+    def discard(self) -> None:
+        """Give up an unfinished blob."""
+        if self._file is not None:
+            self._file.discard()
+        elif self._upload_id is not None:
+            multipart(self._blobs.store).abort_upload(self._key, self._upload_id)

@@ -1,0 +1,203 @@
+"""Collect what operations have detached: deleted trees, garbage blobs, silent leases.
+
+Every step is one transaction that validates what it read, so two collectors at work, or one that dies, do no harm: the
+steps of one conflict with those of the other, and are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from holdfast.errors import CorruptDataError, HoldfastError
+from holdfast.namespace.blobs import BlobStore
+from holdfast.namespace.changes import Changes
+from holdfast.namespace.inode import Inode, decode_inode
+from holdfast.namespace.keys import (
+    children_range,
+    deleted_key,
+    garbage_key,
+    kind_range,
+    lease_key,
+    times_key,
+    usage_key,
+)
+from holdfast.namespace.lease import HARD_LIMIT_MS, Lease
+from holdfast.namespace.operations.base import discard_file
+from holdfast.namespace.view import Entry, View
+from holdfast.runtime import Clock
+from holdfast.transactions.base import Committed, RangeCount, Record, TransactionStore
+
+__all__ = ["Collected", "Collector"]
+
+_PAGE = 500
+
+
+@dataclass(slots=True)
+class Collected:
+    """What a collection has done.
+
+    Attributes:
+        trees: directories that were removed, with all their entries.
+        files: files that were removed from deleted trees.
+        blobs: blobs that were deleted from the object store.
+        leases: files of dead writers that were closed.
+    """
+
+    trees: int = 0
+    files: int = 0
+    blobs: int = 0
+    leases: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Collector:
+    """Does the background work of a namespace, in steps of bounded size.
+
+    Args:
+        safety_age_s: how long garbage blobs are kept.
+    """
+
+    store: TransactionStore
+    blobs: BlobStore
+    clock: Clock
+    safety_age_s: int
+
+    def run(self, *, most_steps: int = 1_000_000) -> Collected:
+        """Work until nothing is left to do, or for so many steps."""
+        done = Collected()
+        for number, _ in enumerate(self._steps(done), 1):
+            if number >= most_steps:
+                break
+        return done
+
+    def _steps(self, done: Collected) -> Iterator[None]:
+        yield from self._collect_trees(done)
+        yield from self._recover_leases(done)
+        yield from self._delete_garbage(done)
+
+    def _records(self, kind: bytes) -> Iterator[tuple[bytes, Record]]:
+        start, end = kind_range(kind)
+        while True:
+            page = self.store.scan(start, end, _PAGE)
+            yield from page.records
+            if not page.more:
+                return
+            start = page.records[-1][0] + b"\0"
+
+    # --- deleted trees ------------------------------------------------------------------------------------------------
+    def _collect_trees(self, done: Collected) -> Iterator[None]:
+        """Remove deleted directories, page by page.
+
+        A subdirectory becomes a deleted tree of its own, in the transaction that removes its entry: so there is no
+        orphan at any moment, and the depth does not matter.
+        """
+        found = True
+        while found:
+            found = False
+            for key, record in self._records(b"r"):
+                while self._collect_page(key, record, done):
+                    found = True
+                    yield
+
+    def _collect_page(self, key: bytes, record: Record, done: Collected) -> bool:
+        """Remove a page of the entries of a deleted directory, or its own record; return whether entries are left."""
+        directory, charged = _decode_deleted(key, record.value)
+        start, end = children_range(directory.id)
+        page = self.store.scan(start, end, _PAGE)
+        changes: Changes[None] = Changes(None)
+        entries = {key: Entry(record.version, None, record.value)}
+        absent: set[bytes] = set()
+        now_ms = int(self.clock.now_s() * 1000)
+        files = 0
+        space = 0
+        for child_key, child_record in page.records:
+            child = decode_inode(child_key, child_record.value)
+            entries[child_key] = Entry(child_record.version, child)
+            changes.deletes.add(child_key)
+            if child.is_directory:
+                value = json.loads(record.value) | {"inode": json.loads(child_record.value)}
+                changes.new_values[deleted_key(child.id)] = json.dumps(value, separators=(",", ":")).encode()
+            else:
+                discard_file(changes, child, now_ms)
+                files += 1
+                space += child.space
+        if not page.records:
+            changes.deletes |= {key, times_key(directory.id)}
+            changes.deletes |= {usage_key(directory.id, b"n"), usage_key(directory.id, b"s")}
+            changes.ranges.append(RangeCount(key, start, end, 0))
+        for number in charged:
+            changes.adds[usage_key(number, b"n")] = -(files + (0 if page.records else 1))
+            changes.adds[usage_key(number, b"s")] = -space
+        changes.adds = self._existing(changes.adds)
+        outcome = self.store.commit(changes.to_commit(View((), entries, absent)))
+        if isinstance(outcome, Committed):
+            done.files += files
+            done.trees += not page.records
+        return bool(page.records)
+
+    def _existing(self, adds: dict[bytes, int]) -> dict[bytes, int]:
+        """Leave out the counters of quotas that do not exist anymore."""
+        adds = {key: delta for key, delta in adds.items() if delta}
+        known = self.store.get_many(list(adds)) if adds else {}
+        return {key: delta for key, delta in adds.items() if key in known}
+
+    # --- leases -------------------------------------------------------------------------------------------------------
+    def _recover_leases(self, done: Collected) -> Iterator[None]:
+        """Close the files of writers that have been silent beyond the hard limit; what they synced stays."""
+        now_ms = int(self.clock.now_s() * 1000)
+        for key, record in self._records(b"l"):
+            lease = Lease.decode(key, record.value)
+            if not lease.is_silent(now_ms, HARD_LIMIT_MS):
+                continue
+            found = self.store.get_many([lease.key]).get(lease.key)
+            changes: Changes[None] = Changes(None)
+            changes.deletes.add(key)
+            view = View((), {key: Entry(record.version, None)})
+            if found is None:
+                view.absent.add(lease.key)
+            else:
+                inode = decode_inode(lease.key, found.value)
+                view.entries[lease.key] = Entry(found.version, inode)
+                if inode.writer == lease.holder and lease_key(inode.id) == key:
+                    changes.puts[lease.key] = replace(inode, writer="")
+            if isinstance(self.store.commit(changes.to_commit(view)), Committed):
+                done.leases += 1
+            yield
+
+    # --- blobs --------------------------------------------------------------------------------------------------------
+    def _delete_garbage(self, done: Collected) -> Iterator[None]:
+        """Delete blobs that have been garbage for the safety age: first the blob, then the note."""
+        start, _ = kind_range(b"g")
+        end = garbage_key(int((self.clock.now_s() - self.safety_age_s) * 1000), "")
+        while True:
+            page = self.store.scan(start, end, _PAGE)
+            changes: Changes[None] = Changes(None)
+            for key, _ in page.records:
+                self.blobs.delete(key[9:].decode())
+                changes.deletes.add(key)
+            if changes.deletes:
+                self.store.commit(changes.to_commit(View((), {})))
+                done.blobs += len(changes.deletes)
+            yield
+            if not page.more:
+                return
+            start = page.records[-1][0] + b"\0"
+
+
+def _decode_deleted(key: bytes, value: bytes) -> tuple[Inode, list[int]]:
+    """Return the root of a deleted tree, and the ids of the directories whose quotas it is charged to."""
+    try:
+        fields = json.loads(value)
+        inode = decode_inode(key, json.dumps(fields["inode"]).encode())
+        charged = [int(one) for one in fields["charged"]]
+        if deleted_key(inode.id) != key:
+            raise ValueError("another directory's record")
+    except HoldfastError:
+        raise
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptDataError(
+            "a record of the namespace is not a deleted tree: run holdfast namespace fsck", key=key
+        ) from error
+    return inode, charged

@@ -1,0 +1,112 @@
+"""Define a namespace's configuration, which is a record of its database."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
+from holdfast.namespace.inode import Inode, Kind, encode_inode
+from holdfast.namespace.keys import CONFIGURATION, NEXT_ID, ROOT_ID, ROOT_KEY
+from holdfast.transactions.base import ABSENT, Commit, Committed, TransactionStore
+
+__all__ = ["LAYOUT_VERSION", "Configuration", "create_namespace", "load_configuration"]
+
+LAYOUT_VERSION = 1
+"""The version of the records' meaning (`keys`, `inode`). The database's schema has a version of its own."""
+
+_MOST_INLINE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """What all clients of a namespace have to agree on.
+
+    Attributes:
+        name: the name in URLs: ``holdfast://name/path``.
+        data: the URL of the object store for file contents, without credentials.
+        superuser, supergroup: who passes every permission check.
+        inline_bytes: files up to this size live in the database.
+        block_size, replication: what clients get if they do not ask for anything else.
+        permissions: whether permissions are checked at all.
+        safety_age_s: how long a blob that no file refers to is kept for readers and slow writers.
+        created_ms: when the namespace was created, milliseconds since the epoch.
+        layout: see `LAYOUT_VERSION`.
+    """
+
+    name: str
+    data: str
+    superuser: str
+    supergroup: str = "supergroup"
+    inline_bytes: int = 64 * 1024
+    block_size: int = 128 * 1024 * 1024
+    replication: int = 1
+    permissions: bool = True
+    safety_age_s: int = 24 * 3600
+    created_ms: int = 0
+    layout: int = LAYOUT_VERSION
+
+    def __post_init__(self) -> None:
+        if not self.name or not all(one.isascii() and (one.isalnum() or one in "-_") for one in self.name):
+            raise InvalidRequestError(
+                "the name of a namespace has letters, digits, '-' and '_' only: change it", name=self.name
+            )
+        if not 0 <= self.inline_bytes <= _MOST_INLINE:
+            raise InvalidRequestError(
+                f"files in the database have at most {_MOST_INLINE} bytes: change inline_bytes", given=self.inline_bytes
+            )
+
+
+def create_namespace(store: TransactionStore, configuration: Configuration, now_ms: int) -> bool:
+    """Write the configuration and the root; return False if the database contains this very namespace already.
+
+    Raises:
+        InvalidRequestError: the database contains another namespace. Nothing was changed.
+    """
+    root = Inode(
+        id=ROOT_ID,
+        kind=Kind.DIRECTORY,
+        mode=0o755,
+        owner=configuration.superuser,
+        group=configuration.supergroup,
+        mtime_ms=now_ms,
+    )
+    value = json.dumps(asdict(configuration) | {"created_ms": now_ms}, indent=1).encode()
+    outcome = store.commit(
+        Commit(
+            reads={NEXT_ID: ABSENT},
+            inserts={CONFIGURATION: value, ROOT_KEY: encode_inode(root)},
+            adds={NEXT_ID: ROOT_ID + 1},
+        )
+    )
+    if isinstance(outcome, Committed):
+        return True
+    found = load_configuration(store)
+    if (found.name, found.data) != (configuration.name, configuration.data):
+        raise InvalidRequestError(
+            "the database contains another namespace already: choose another database", name=found.name, data=found.data
+        )
+    return False
+
+
+def load_configuration(store: TransactionStore) -> Configuration:
+    """Read the configuration.
+
+    Raises:
+        NotFoundError: the database contains no namespace: create one.
+        CorruptDataError: the configuration is damaged, or of a newer release.
+    """
+    record = store.get_many([CONFIGURATION]).get(CONFIGURATION)
+    if record is None:
+        raise NotFoundError("the database contains no namespace: create one with holdfast namespace init")
+    try:
+        fields = json.loads(record.value)
+        layout = int(fields["layout"])
+        if layout > LAYOUT_VERSION:
+            raise CorruptDataError(
+                f"the namespace has layout {layout}, and this release of Holdfast knows {LAYOUT_VERSION}: upgrade "
+                "Holdfast"
+            )
+        return Configuration(**fields)
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptDataError("the configuration of the namespace is damaged: restore the database") from error

@@ -1,0 +1,157 @@
+"""Define the errors of file operations: HDFS's errors, which Python programs also catch as the built-in ones.
+
+    HoldfastError
+    ├── InvalidRequestError
+    │   ├── InvalidPathError                    not a path of the namespace
+    │   │   └── PathTooLongError                a component, the path or its depth exceeds a limit
+    │   ├── ParentNotDirectoryError             (NotADirectoryError) a file is where a directory should be
+    │   ├── PathIsDirectoryError                (IsADirectoryError) a directory is where a file should be
+    │   ├── DirectoryNotEmptyError              (OSError) delete recursively, or empty it first
+    │   ├── RenameError                         (OSError) this rename is impossible
+    │   ├── QuotaExceededError                  (OSError) free some space, or raise the quota
+    │   ├── NotFoundError
+    │   │   └── PathNotFoundError               (FileNotFoundError)
+    │   └── AccessDeniedError
+    │       └── PermissionDeniedError           (PermissionError)
+    ├── ConflictError
+    │   ├── PathExistsError                     (FileExistsError)
+    │   └── BeingWrittenError                   another client has the file's lease: wait, or recover the lease
+    ├── UnavailableError
+    │   ├── UncountedTreeError                  a directory moves between quotas: count it first
+    │   └── TreeMovingError                     a directory on the path is being counted: repeat later
+    └── FencedError
+        └── LeaseLostError                      somebody recovered the lease of this writer: start over
+
+`java_class` is the class that HDFS raises in the same situation, for servers that speak to Hadoop's clients.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import ClassVar
+
+from holdfast.errors import (
+    AccessDeniedError,
+    ConflictError,
+    FencedError,
+    InvalidRequestError,
+    NotFoundError,
+    UnavailableError,
+    UnsupportedError,
+)
+
+__all__ = [
+    "BeingWrittenError",
+    "DirectoryNotEmptyError",
+    "FeatureUnsupportedError",
+    "InvalidPathError",
+    "LeaseLostError",
+    "ParentNotDirectoryError",
+    "PathExistsError",
+    "PathIsDirectoryError",
+    "PathNotFoundError",
+    "PathTooLongError",
+    "PermissionDeniedError",
+    "QuotaExceededError",
+    "RenameError",
+    "TreeMovingError",
+    "UncountedTreeError",
+]
+
+
+class InvalidPathError(InvalidRequestError):
+    """The text is no path of the namespace. Fix the path."""
+
+    java_class: ClassVar[str] = "org.apache.hadoop.fs.InvalidPathException"
+
+
+class PathTooLongError(InvalidPathError):
+    """A component, the whole path or its depth exceeds HDFS's limits. Shorten it."""
+
+    java_class = "org.apache.hadoop.hdfs.protocol.FSLimitException$PathComponentTooLongException"
+
+
+class PathNotFoundError(NotFoundError, FileNotFoundError):
+    """Nothing has this path. Check the path."""
+
+    java_class: ClassVar[str] = "java.io.FileNotFoundException"
+    errno = errno.ENOENT
+
+
+class PathExistsError(ConflictError, FileExistsError):
+    """Something has this path already. Choose another path, or ask to overwrite."""
+
+    java_class: ClassVar[str] = "org.apache.hadoop.fs.FileAlreadyExistsException"
+    errno = errno.EEXIST
+
+
+class ParentNotDirectoryError(InvalidRequestError, NotADirectoryError):
+    """A component of the path, other than the last, is a file. Check the path."""
+
+    java_class: ClassVar[str] = "org.apache.hadoop.fs.ParentNotDirectoryException"
+    errno = errno.ENOTDIR
+
+
+class PathIsDirectoryError(InvalidRequestError, IsADirectoryError):
+    """The operation needs a file, and the path is a directory. Check the path."""
+
+    java_class: ClassVar[str] = "java.io.FileNotFoundException"
+    errno = errno.EISDIR
+
+
+class DirectoryNotEmptyError(InvalidRequestError, OSError):
+    """The directory contains something. Delete it recursively, or empty it first."""
+
+    java_class: ClassVar[str] = "org.apache.hadoop.fs.PathIsNotEmptyDirectoryException"
+    errno = errno.ENOTEMPTY
+
+
+class RenameError(InvalidRequestError, OSError):
+    """The rename is impossible, whatever the state of the namespace. Choose another target."""
+
+    java_class: ClassVar[str] = "java.io.IOException"
+    errno = errno.EINVAL
+
+
+class QuotaExceededError(InvalidRequestError, OSError):
+    """The operation would exceed a quota. Delete something below the directory, or raise its quota."""
+
+    java_class: ClassVar[str] = "org.apache.hadoop.hdfs.protocol.QuotaExceededException"
+    errno = errno.EDQUOT
+
+
+class PermissionDeniedError(AccessDeniedError, PermissionError):
+    """The user lacks a permission. Ask the owner of the path, or the superuser."""
+
+    java_class: ClassVar[str] = "org.apache.hadoop.security.AccessControlException"
+    errno = errno.EACCES
+
+
+class BeingWrittenError(ConflictError):
+    """Another client is writing the file. Wait until it closes the file, or recover its lease if it is dead."""
+
+    java_class: ClassVar[str] = "org.apache.hadoop.hdfs.protocol.AlreadyBeingCreatedException"
+
+
+class TreeMovingError(UnavailableError):
+    """Somebody counts the tree of a directory on the path, to move it or to limit it. Repeat later."""
+
+    java_class: ClassVar[str] = "org.apache.hadoop.ipc.RetriableException"
+
+
+class UncountedTreeError(UnavailableError):
+    """A directory moves into another quota, and nobody has counted what is below it. Count it, then repeat."""
+
+    java_class: ClassVar[str] = "org.apache.hadoop.ipc.RetriableException"
+
+
+class LeaseLostError(FencedError):
+    """This writer was silent for too long, and somebody has recovered its lease. Write the file again."""
+
+    java_class: ClassVar[str] = "org.apache.hadoop.hdfs.server.namenode.LeaseExpiredException"
+
+
+class FeatureUnsupportedError(UnsupportedError):
+    """HDFS has this feature, and the namespace does not."""
+
+    java_class: ClassVar[str] = "java.lang.UnsupportedOperationException"

@@ -1,0 +1,60 @@
+"""Read files of the namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.namespace.blobs import BlobStore
+from holdfast.namespace.inode import Extent, Inode
+from holdfast.namespace.keys import data_key
+from holdfast.transactions.base import TransactionStore
+
+__all__ = ["FileReader"]
+
+
+class FileReader:
+    """The content of a file as it was when it was opened: later writes do not change it.
+
+    Deleted files stay readable for the safety age of the namespace, if they are not small.
+    """
+
+    def __init__(self, store: TransactionStore, blobs: BlobStore, inode: Inode) -> None:
+        self._store = store
+        self._blobs = blobs
+        self.inode = inode
+        self.size = inode.size
+
+    def read(self, start: int = 0, length: int | None = None) -> bytes:
+        """Return `length` bytes from `start`, or fewer if the file ends earlier.
+
+        Raises:
+            InvalidRequestError: `start` or `length` is negative.
+            CorruptDataError: a blob is missing or too short. Run fsck.
+        """
+        return b"".join(self.chunks(start, length, chunk_bytes=max(self.size, 1)))
+
+    def chunks(
+        self, start: int = 0, length: int | None = None, *, chunk_bytes: int = 8 * 1024 * 1024
+    ) -> Iterator[bytes]:
+        """Yield the bytes that `read` would return, in pieces of at most `chunk_bytes`."""
+        if start < 0 or (length is not None and length < 0):
+            raise InvalidRequestError("a range of a file begins at 0 and has no negative length", start=start)
+        end = self.size if length is None else min(self.size, start + length)
+        position = 0
+        for extent in self.inode.extents:
+            first, last = max(start - position, 0), min(end - position, extent.length)
+            while first < last:
+                count = min(chunk_bytes, last - first)
+                yield self._piece(extent, first, count)
+                first += count
+            position += extent.length
+
+    def _piece(self, extent: Extent, start: int, length: int) -> bytes:
+        if not extent.inline:
+            return self._blobs.read(extent.blob, start, length)
+        key = data_key(extent.blob)
+        record = self._store.get_many([key]).get(key)
+        if record is None or len(record.value) < start + length:
+            raise CorruptDataError("the bytes of the file are missing: it was deleted, or run fsck", blob=extent.blob)
+        return record.value[start : start + length]

@@ -1,0 +1,63 @@
+"""Give out inode ids, which are never used twice."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from holdfast.errors import UnavailableError
+from holdfast.namespace.keys import NEXT_ID, ROOT_ID
+from holdfast.runtime import Environment
+from holdfast.transactions.base import ABSENT, Commit, Committed, TransactionStore
+
+__all__ = ["IdSource"]
+
+_BATCH = 1000
+_ATTEMPTS = 50
+
+
+class IdSource:
+    """Reserves ids in batches, so that one transaction serves a thousand creations.
+
+    Guarantee: no two processes get the same id. The rest of a batch is lost when the process ends.
+    """
+
+    def __init__(self, store: TransactionStore, environment: Environment, *, batch: int = _BATCH) -> None:
+        self._store = store
+        self._environment = environment
+        self._batch = batch
+        self._reset()
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._next = self._end = 0
+        self._pid = os.getpid()
+
+    def take(self) -> int:
+        """Return a new id.
+
+        Raises:
+            UnavailableError: too many processes reserve ids at this moment; nothing happened.
+        """
+        if self._pid != os.getpid():
+            self._reset()  # after a fork: the batch belongs to the parent
+        with self._lock:
+            if self._next == self._end:
+                self._next = self._reserve()
+                self._end = self._next + self._batch
+            taken = self._next
+            self._next += 1
+            return taken
+
+    def _reserve(self) -> int:
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                self._environment.clock.sleep(0.005 * self._environment.chance.fraction() * attempt)
+            record = self._store.get_many([NEXT_ID]).get(NEXT_ID)
+            first = ROOT_ID + 1 if record is None else record.number
+            step = self._batch if record is not None else first + self._batch
+            version = ABSENT if record is None else record.version
+            outcome = self._store.commit(Commit(reads={NEXT_ID: version}, adds={NEXT_ID: step}))
+            if isinstance(outcome, Committed):
+                return first
+        raise UnavailableError("too many processes reserve inode ids: repeat later", tries=_ATTEMPTS)

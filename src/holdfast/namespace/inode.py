@@ -1,0 +1,188 @@
+"""Represent inodes, and encode them as JSON."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import enum
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.errors import CorruptDataError
+
+__all__ = ["DIRECTORY_MODE", "FILE_MODE", "Extent", "Inode", "Kind", "decode_inode", "encode_inode"]
+
+DIRECTORY_MODE = 0o755
+FILE_MODE = 0o644
+
+
+class Kind(str, enum.Enum):
+    """What an inode is."""
+
+    DIRECTORY = "directory"
+    FILE = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """A piece of a file: the first `length` bytes of a blob.
+
+    Attributes:
+        blob: name of the blob; blobs are never changed, and a name is never used twice.
+        inline: whether the bytes are a record of the database instead of an object of the store.
+    """
+
+    blob: str
+    length: int
+    inline: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inode:
+    """A file or a directory: a row of paper 004's Table 1, whose key holds the parent's id and the name.
+
+    Attributes:
+        id: never changes, and is never used again.
+        mode: permission bits, up to the sticky bit (0o1777).
+        mtime_ms, atime_ms: milliseconds since the epoch. The entries of a directory have a time of their own, which is
+            written later (`directory_times`).
+        replication, block_size: what the client asked for; they are returned, and change nothing but space quotas.
+        extents: the content, in order. While a file is written, what was synced so far.
+        writer: the holder of the lease if the file is being written, else empty.
+        names_quota, space_quota: of a directory; None for no limit.
+        moving: set while the tree below a directory is counted: nobody may change it before `moving_until_ms`.
+    """
+
+    id: int
+    kind: Kind
+    mode: int
+    owner: str
+    group: str
+    mtime_ms: int
+    atime_ms: int = 0
+    replication: int = 0
+    block_size: int = 0
+    extents: tuple[Extent, ...] = ()
+    writer: str = ""
+    names_quota: int | None = None
+    space_quota: int | None = None
+    moving: str = ""
+    moving_until_ms: int = 0
+    xattrs: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is a directory."""
+        return self.kind is Kind.DIRECTORY
+
+    @property
+    def size(self) -> int:
+        """The length of the file, bytes; 0 for a directory."""
+        return sum(extent.length for extent in self.extents)
+
+    @property
+    def space(self) -> int:
+        """What the inode counts for in space quotas, bytes: HDFS multiplies the length with the replication."""
+        return self.size * self.replication
+
+    @property
+    def has_quota(self) -> bool:
+        """Whether it is a directory with a quota, whose usage is counted."""
+        return self.names_quota is not None or self.space_quota is not None
+
+
+_encoder = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+
+
+def encode_inode(inode: Inode) -> bytes:
+    """Return the value of an inode's record."""
+    fields: dict[str, Any] = {
+        "id": inode.id,
+        "kind": inode.kind.value,
+        "mode": inode.mode,
+        "owner": inode.owner,
+        "group": inode.group,
+        "mtime": inode.mtime_ms,
+    }
+    if inode.atime_ms:
+        fields["atime"] = inode.atime_ms
+    if inode.kind is Kind.FILE:
+        fields["replication"] = inode.replication
+        fields["block_size"] = inode.block_size
+        if inode.extents:
+            fields["extents"] = [[one.blob, one.length, int(one.inline)] for one in inode.extents]
+        if inode.writer:
+            fields["writer"] = inode.writer
+    else:
+        if inode.names_quota is not None:
+            fields["names_quota"] = inode.names_quota
+        if inode.space_quota is not None:
+            fields["space_quota"] = inode.space_quota
+        if inode.moving:
+            fields["moving"] = [inode.moving, inode.moving_until_ms]
+    if inode.xattrs:
+        fields["xattrs"] = {name: base64.b64encode(value).decode() for name, value in inode.xattrs.items()}
+    return _encoder.encode(fields).encode()
+
+
+def decode_inode(key: bytes, value: bytes) -> Inode:
+    """Return the inode in a record.
+
+    Raises:
+        CorruptDataError: the record is not an inode. Keep it, and run fsck.
+    """
+    try:
+        fields = json.loads(value)
+        moving, moving_until_ms = fields.get("moving", ("", 0))
+        inode = Inode(
+            id=_positive(fields["id"]),
+            kind=Kind(fields["kind"]),
+            mode=_natural(fields["mode"]),
+            owner=_text(fields["owner"]),
+            group=_text(fields["group"]),
+            mtime_ms=_natural(fields["mtime"]),
+            atime_ms=_natural(fields.get("atime", 0)),
+            replication=_natural(fields.get("replication", 0)),
+            block_size=_natural(fields.get("block_size", 0)),
+            extents=tuple(
+                Extent(_text(blob), _natural(length), bool(inline))
+                for blob, length, inline in fields.get("extents", ())
+            ),
+            writer=_text(fields.get("writer", "")),
+            names_quota=_optional(fields.get("names_quota")),
+            space_quota=_optional(fields.get("space_quota")),
+            moving=_text(moving),
+            moving_until_ms=_natural(moving_until_ms),
+            xattrs={
+                _text(name): base64.b64decode(text, validate=True) for name, text in fields.get("xattrs", {}).items()
+            },
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
+        raise CorruptDataError(
+            "a record of the namespace is not an inode: run holdfast namespace fsck", key=key
+        ) from error
+    return inode
+
+
+def _natural(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError("not a natural number")
+    return value
+
+
+def _positive(value: object) -> int:
+    if type(value) is not int or value <= 0:
+        raise ValueError("not a positive number")
+    return value
+
+
+def _optional(value: object) -> int | None:
+    return None if value is None else _natural(value)
+
+
+def _text(value: object) -> str:
+    if type(value) is not str:
+        raise ValueError("not a text")
+    return value

@@ -1,0 +1,112 @@
+"""Name the records of a namespace. The first byte of a key tells the kind of the record.
+
+| key | record |
+|---|---|
+| ``i`` parent id, name | an inode: the primary key of paper 004 (Table 1), so the children of a directory are a range |
+| ``d`` blob | the bytes of a small file |
+| ``t`` directory id | the last modification of a directory's entries, as its number: milliseconds since the epoch |
+| ``u`` directory id, ``n`` or ``s`` | what a directory with a quota uses, as its number: names, or bytes |
+| ``l`` file id | the lease of a file that is being written |
+| ``r`` inode id | the root of a tree that was deleted and waits for its collection |
+| ``g`` time, blob | a blob that no file refers to anymore, since that time |
+| ``x`` name | one of a kind: the configuration, the next inode id, the leader |
+
+Ids are 8 bytes, most significant first, so keys sort by id.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+__all__ = [
+    "CONFIGURATION",
+    "LEADER",
+    "NEXT_ID",
+    "NO_PARENT",
+    "ROOT_ID",
+    "ROOT_KEY",
+    "children_range",
+    "data_key",
+    "deleted_key",
+    "garbage_key",
+    "id_of",
+    "inode_key",
+    "kind_range",
+    "lease_key",
+    "name_of",
+    "parent_of",
+    "times_key",
+    "usage_key",
+]
+
+_ID = Struct(">Q")
+_pack = _ID.pack
+
+NO_PARENT = 0
+ROOT_ID = 1
+CONFIGURATION = b"xconfiguration"
+NEXT_ID = b"xnext-id"
+LEADER = b"xleader"
+
+
+def inode_key(parent_id: int, name: bytes) -> bytes:
+    """Return the key of an inode."""
+    return b"i" + _pack(parent_id) + name
+
+
+ROOT_KEY = inode_key(NO_PARENT, b"")
+
+
+def parent_of(key: bytes) -> int:
+    """Return the parent id in the key of an inode."""
+    return int(_ID.unpack_from(key, 1)[0])
+
+
+def name_of(key: bytes) -> bytes:
+    """Return the name in the key of an inode."""
+    return key[9:]
+
+
+def id_of(key: bytes) -> int:
+    """Return the id in the key of a lease, a deleted tree, a time or a usage."""
+    return int(_ID.unpack_from(key, 1)[0])
+
+
+def children_range(directory_id: int) -> tuple[bytes, bytes]:
+    """Return the range of the keys of a directory's children: from the first, up to and without the second."""
+    return b"i" + _pack(directory_id), b"i" + _pack(directory_id + 1)
+
+
+def kind_range(kind: bytes) -> tuple[bytes, bytes]:
+    """Return the range of all keys of a kind."""
+    return kind, bytes([kind[0] + 1])
+
+
+def data_key(blob: str) -> bytes:
+    """Return the key of the bytes of a small file."""
+    return b"d" + blob.encode()
+
+
+def times_key(directory_id: int) -> bytes:
+    """Return the key of a directory's modification time."""
+    return b"t" + _pack(directory_id)
+
+
+def usage_key(directory_id: int, what: bytes) -> bytes:
+    """Return the key of what a directory with a quota uses: ``n`` for names, ``s`` for space."""
+    return b"u" + _pack(directory_id) + what
+
+
+def lease_key(file_id: int) -> bytes:
+    """Return the key of the lease of a file."""
+    return b"l" + _pack(file_id)
+
+
+def deleted_key(inode_id: int) -> bytes:
+    """Return the key of a deleted tree."""
+    return b"r" + _pack(inode_id)
+
+
+def garbage_key(since_ms: int, blob: str) -> bytes:
+    """Return the key of the note that a blob is garbage."""
+    return b"g" + _pack(since_ms) + blob.encode()

@@ -1,0 +1,57 @@
+"""Elect one process for the background work, by a record in the database.
+
+The work is safe with two leaders (`collector`): the election only saves double work. So it may rely on clocks.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from holdfast.namespace.keys import LEADER
+from holdfast.runtime import Clock
+from holdfast.transactions.base import ABSENT, Commit, Committed, TransactionStore
+
+__all__ = ["Election"]
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """The candidacy of one process.
+
+    Attributes:
+        token: names the process; no other one has it.
+        term_s: how long a leader stays leader without renewing it.
+    """
+
+    store: TransactionStore
+    clock: Clock
+    token: str
+    term_s: float = 30.0
+
+    def lead(self) -> bool:
+        """Become the leader, or stay it, unless another process leads; return whether this process leads now."""
+        record = self.store.get_many([LEADER]).get(LEADER)
+        now_s = self.clock.now_s()
+        if record is not None:
+            holder, until_s = _decode(record.value)
+            if holder != self.token and until_s > now_s:
+                return False
+        value = json.dumps({"holder": self.token, "until": now_s + self.term_s}).encode()
+        version = ABSENT if record is None else record.version
+        return isinstance(self.store.commit(Commit(reads={LEADER: version}, puts={LEADER: value})), Committed)
+
+    def resign(self) -> None:
+        """Let another process lead at once."""
+        record = self.store.get_many([LEADER]).get(LEADER)
+        if record is not None and _decode(record.value)[0] == self.token:
+            self.store.commit(Commit(reads={LEADER: record.version}, deletes=[LEADER]))
+
+
+def _decode(value: bytes) -> tuple[str, float]:
+    """Return holder and end of a term; a damaged record is a term that has ended."""
+    try:
+        fields = json.loads(value)
+        return str(fields["holder"]), float(fields["until"])
+    except (ValueError, KeyError, TypeError):
+        return "", 0.0

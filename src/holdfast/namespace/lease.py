@@ -1,0 +1,57 @@
+"""Represent the lease of a writer: who is writing a file, and when it was last heard of.
+
+Source: Hadoop's ``HdfsConstants``: after the soft limit, other clients may take the lease over; after the hard limit,
+the leader recovers it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from holdfast.errors import CorruptDataError
+
+__all__ = ["HARD_LIMIT_MS", "SOFT_LIMIT_MS", "Lease"]
+
+SOFT_LIMIT_MS = 60_000
+HARD_LIMIT_MS = 20 * 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right of one writer to change a file.
+
+    Attributes:
+        holder: the writer, a token that no other writer has.
+        renewed_ms: when the writer was last heard of, milliseconds since the epoch. A wrong clock can only let somebody
+            recover the lease too early; the writer then fails, because every write of it validates the lease.
+        key: the key of the file's inode.
+    """
+
+    holder: str
+    renewed_ms: int
+    key: bytes
+
+    def is_silent(self, now_ms: int, limit_ms: int) -> bool:
+        """Check whether the writer has not been heard of for that long."""
+        return now_ms - self.renewed_ms > limit_ms
+
+    def encode(self) -> bytes:
+        """Return the value of the lease's record."""
+        return json.dumps({"holder": self.holder, "renewed": self.renewed_ms, "key": self.key.hex()}).encode()
+
+    @staticmethod
+    def decode(key: bytes, value: bytes) -> Lease:
+        """Return the lease in a record.
+
+        Raises:
+            CorruptDataError: the record is not a lease. Keep it, and run fsck.
+        """
+        try:
+            fields = json.loads(value)
+            lease = Lease(str(fields["holder"]), int(fields["renewed"]), bytes.fromhex(fields["key"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptDataError(
+                "a record of the namespace is not a lease: run holdfast namespace fsck", key=key
+            ) from error
+        return lease

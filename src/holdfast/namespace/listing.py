@@ -1,0 +1,141 @@
+"""List directories in pages, and walk trees.
+
+A page is one snapshot, together with the path of its directory: so it never shows entries under a path that they did
+not have at that moment. Different pages are different snapshots, as in HDFS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast.namespace.directory_times import DirectoryTimes
+from holdfast.namespace.errors import PathNotFoundError
+from holdfast.namespace.inode import Inode, decode_inode
+from holdfast.namespace.keys import children_range, inode_key, name_of, times_key
+from holdfast.namespace.operations.base import PathGroup
+from holdfast.namespace.paths import NsPath
+from holdfast.namespace.permissions import EXECUTE, READ, Caller
+from holdfast.namespace.status import FileStatus, status_of
+from holdfast.namespace.view import Chain, Hints, View, read_view
+from holdfast.transactions.base import Record, ScanPage, TransactionStore
+
+__all__ = ["PAGE_SIZE", "ListPage", "Lister"]
+
+PAGE_SIZE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """A page of a listing.
+
+    Attributes:
+        entries: in the order of their names as bytes; for a file, the file itself.
+        more: whether the directory has entries after the last one.
+    """
+
+    entries: list[FileStatus]
+    more: bool
+
+
+class _Children(PathGroup):
+    """The inodes on a path and a page of the target's children: a group, and its reader."""
+
+    def __init__(self, path: NsPath, store: TransactionStore, start_after: bytes, limit: int) -> None:
+        self._path = path
+        self._store = store
+        self._start_after = start_after
+        self._limit = limit
+        self.page = ScanPage([], False, {})
+
+    @property
+    def paths(self) -> tuple[NsPath]:
+        return (self._path,)
+
+    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+        target = chains[0].target
+        if target is None or not target.is_directory:
+            return None
+        start, end = children_range(target.id)
+        return (inode_key(target.id, self._start_after) + b"\0" if self._start_after else start), end
+
+    def get_many(self, keys: Collection[bytes]) -> Mapping[bytes, Record]:
+        self.page = ScanPage([], False, {})
+        return self._store.get_many(keys)
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        """Read the whole page, where only the question whether there is a child was asked."""
+        self.page = self._store.scan(start, end, self._limit, guards)
+        return self.page
+
+
+@dataclass(frozen=True, slots=True)
+class Lister:
+    """Lists the directories of one namespace."""
+
+    store: TransactionStore
+    hints: Hints
+    times: DirectoryTimes
+
+    def page(self, path: NsPath, caller: Caller, start_after: bytes = b"", limit: int = PAGE_SIZE) -> ListPage:
+        """Return entries of a directory whose names come after `start_after`.
+
+        Raises:
+            PathNotFoundError, ParentNotDirectoryError, PermissionDeniedError: see the message.
+        """
+        view, scanned = self._snapshot(path, start_after, limit)
+        (chain,) = view.chains
+        caller.check_traversal(chain)
+        if chain.target is None:
+            raise PathNotFoundError("the path does not exist: check it", path=str(path))
+        if not chain.target.is_directory:
+            return ListPage([status_of(path, chain.target)], False)
+        caller.check(chain, len(path.names), READ | EXECUTE)
+        found = [(name_of(key), decode_inode(key, record.value)) for key, record in scanned.records]
+        times = self._times([inode for _, inode in found])
+        return ListPage(
+            [status_of(path.child(name), inode, self._time_of(inode, times)) for name, inode in found], scanned.more
+        )
+
+    def _snapshot(self, path: NsPath, start_after: bytes, limit: int) -> tuple[View, ScanPage]:
+        """Read the chain of a path and the range of its children in one snapshot."""
+        group = _Children(path, self.store, start_after, limit)
+        view = read_view(group, self.hints, group)
+        return view, group.page
+
+    def _times(self, inodes: list[Inode]) -> dict[bytes, Record]:
+        directories = [times_key(inode.id) for inode in inodes if inode.is_directory]
+        return self.store.get_many(directories) if directories else {}
+
+    def _time_of(self, inode: Inode, times: dict[bytes, Record]) -> int:
+        if not inode.is_directory:
+            return 0
+        record = times.get(times_key(inode.id))
+        return self.times.time_of(inode.id, 0 if record is None else record.number)
+
+    def pages(self, path: NsPath, caller: Caller, page_size: int = PAGE_SIZE) -> Iterator[ListPage]:
+        """Yield all pages of a directory."""
+        start_after = b""
+        while True:
+            page = self.page(path, caller, start_after, page_size)
+            yield page
+            if not page.more:
+                return
+            start_after = page.entries[-1].name.encode()
+
+    def walk(self, path: NsPath, caller: Caller) -> Iterator[FileStatus]:
+        """Yield everything below a directory, each directory before its entries; a directory that goes is skipped."""
+        waiting = [path]
+        while waiting:
+            directory = waiting.pop()
+            try:
+                for page in self.pages(directory, caller):
+                    for entry in page.entries:
+                        if entry.path == str(directory):
+                            continue  # it was replaced by a file
+                        yield entry
+                        if entry.is_directory:
+                            waiting.append(NsPath.parse(entry.path))
+            except PathNotFoundError:
+                if directory == path:
+                    raise

@@ -1,0 +1,442 @@
+"""Offer HDFS's operations on a namespace, as one caller sees it.
+
+Worked composition::
+
+    namespace = open_namespace("sqlite:///var/lib/ns.db")
+    namespace.mkdirs("/data/raw")
+    with namespace.create("/data/raw/one.csv") as file:
+        file.write(b"1,2\\n")
+    namespace.rename("/data", "/archive")                  # one record moves, however large the tree
+    assert namespace.open("/archive/raw/one.csv").read() == b"1,2\\n"
+    namespace.delete("/archive", recursive=True)           # one record; a collector removes the tree
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from types import TracebackType
+
+from holdfast.namespace.blobs import BlobStore
+from holdfast.namespace.collector import Collected, Collector
+from holdfast.namespace.configuration import Configuration
+from holdfast.namespace.directory_times import DirectoryTimes
+from holdfast.namespace.errors import (
+    DirectoryNotEmptyError,
+    FeatureUnsupportedError,
+    ParentNotDirectoryError,
+    PathExistsError,
+    PathIsDirectoryError,
+    PathNotFoundError,
+    RenameError,
+    UncountedTreeError,
+)
+from holdfast.namespace.file_reader import FileReader
+from holdfast.namespace.file_writer import FileWriter
+from holdfast.namespace.id_source import IdSource
+from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Extent, Inode
+from holdfast.namespace.listing import PAGE_SIZE, Lister, ListPage
+from holdfast.namespace.operation import Mode, Operations
+from holdfast.namespace.operations.attributes import Look, RemoveXattr, SetAttributes, SetReplication, SetXattr
+from holdfast.namespace.operations.content import Concat, Truncate
+from holdfast.namespace.operations.delete import Delete
+from holdfast.namespace.operations.files import Append, Publish, RecoverLease, WriteUnderLease
+from holdfast.namespace.operations.mkdirs import Mkdirs
+from holdfast.namespace.operations.rename import Rename
+from holdfast.namespace.paths import NsPath
+from holdfast.namespace.permissions import READ, Caller
+from holdfast.namespace.renewal import LeaseRenewal
+from holdfast.namespace.status import ContentSummary, FileStatus, status_of
+from holdfast.namespace.trees import TreeCounter
+from holdfast.namespace.view import Hints
+from holdfast.runtime import Environment
+from holdfast.transactions.base import Database
+
+__all__ = ["Namespace"]
+
+
+class Namespace:
+    """A namespace, as one user sees it. All methods may be called from several threads.
+
+    Paths are absolute, such as ``/data/raw``. Every method raises the errors of `holdfast.namespace.errors` that its
+    docstring does not repeat: `InvalidPathError`, `PathTooLongError`, `ParentNotDirectoryError`,
+    `PermissionDeniedError`, and `QuotaExceededError` where something is added; and `UnavailableError` and
+    `OutcomeUnknownError` if the database goes away.
+
+    Args:
+        user, groups: who calls. The namespace's superuser passes every check, and so do members of its supergroup.
+        mode: how operations are kept apart: see `holdfast.namespace.operation`.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        blobs: BlobStore,
+        configuration: Configuration,
+        environment: Environment,
+        *,
+        user: str,
+        groups: Sequence[str] = (),
+        mode: Mode = "optimistic",
+    ) -> None:
+        self.configuration = configuration
+        self.database = database
+        self.blobs = blobs
+        self._environment = environment
+        is_superuser = (
+            not configuration.permissions or user == configuration.superuser or configuration.supergroup in groups
+        )
+        self.caller = Caller(user, frozenset(groups), is_superuser)
+        self._hints = Hints()
+        self._times = DirectoryTimes(database, environment.clock)
+        self._ids = IdSource(database, environment)
+        self._operations = Operations(database, environment, self._hints, self._times, self._ids, mode)
+        self._lister = Lister(database, self._hints, self._times)
+        self._trees = TreeCounter(self._operations, self._lister)
+
+    # --- directories --------------------------------------------------------------------------------------------------
+    def mkdirs(self, path: str, *, mode: int = DIRECTORY_MODE, parents: bool = True) -> bool:
+        """Make a directory; return whether it is new.
+
+        Raises:
+            PathExistsError: a file has the path; or a directory, without `parents`.
+        """
+        return self._operations.run(Mkdirs(path=NsPath.parse(path), mode=mode, parents=parents), self.caller)
+
+    def list_page(self, path: str, *, start_after: str = "", limit: int = PAGE_SIZE) -> ListPage:
+        """Return a page of a directory's entries, in the order of their names; of a file, the file itself.
+
+        Guarantee: a page is a snapshot.
+
+        Args:
+            start_after: the name of the last entry of the page before.
+        """
+        return self._lister.page(NsPath.parse(path), self.caller, start_after.encode(), limit)
+
+    def list(self, path: str) -> Iterator[FileStatus]:
+        """Yield the entries of a directory, page by page; of a file, the file itself."""
+        for page in self._lister.pages(NsPath.parse(path), self.caller):
+            yield from page.entries
+
+    def walk(self, path: str) -> Iterator[FileStatus]:
+        """Yield everything below a directory, each directory before its entries, in the order of the names."""
+        return self._lister.walk(NsPath.parse(path), self.caller)
+
+    # --- status -------------------------------------------------------------------------------------------------------
+    def status(self, path: str) -> FileStatus:
+        """Describe a file or a directory.
+
+        Raises:
+            PathNotFoundError: nothing has the path.
+        """
+        found = self.find(path)
+        if found is None:
+            raise PathNotFoundError("the path does not exist: check it", path=path)
+        return found
+
+    def find(self, path: str) -> FileStatus | None:
+        """Describe a file or a directory; return None if nothing has the path, or a file is above it."""
+        parsed = NsPath.parse(path)
+        try:
+            inode, entries_ms = self._operations.read(Look(parsed, self._times), self.caller)
+        except ParentNotDirectoryError:
+            return None
+        return None if inode is None else status_of(parsed, inode, entries_ms)
+
+    def exists(self, path: str) -> bool:
+        """Check whether a file or a directory has the path."""
+        return self.find(path) is not None
+
+    def content_summary(self, path: str) -> ContentSummary:
+        """Count what is below a path, while others may change it.
+
+        Raises:
+            PathNotFoundError: nothing has the path.
+        """
+        return self._trees.summary(NsPath.parse(path), self.caller)
+
+    def check_access(self, path: str, access: int) -> None:
+        """Check permission bits (4 read, 2 write, 1 execute) of the caller.
+
+        Raises:
+            PathNotFoundError: nothing has the path.
+            PermissionDeniedError: a bit is missing.
+        """
+        inode, _ = self._operations.read(Look(NsPath.parse(path), self._times, access), self.caller)
+        if inode is None:
+            raise PathNotFoundError("the path does not exist: check it", path=path)
+
+    # --- whole files --------------------------------------------------------------------------------------------------
+    def create(
+        self,
+        path: str,
+        *,
+        overwrite: bool = False,
+        mode: int = FILE_MODE,
+        parents: bool = True,
+        replication: int | None = None,
+        block_size: int | None = None,
+    ) -> FileWriter:
+        """Open a new file that becomes visible, complete, when it is closed.
+
+        Guarantee: nobody sees the file before; with `overwrite`, everybody sees the old file until then. Nothing is
+        reserved: of two writers without `overwrite`, the one that closes first wins.
+
+        Raises:
+            PathExistsError: the path exists now; closing the file may raise it too.
+            PathIsDirectoryError: a directory has the path.
+        """
+        target = NsPath.parse(path)
+        found = self.find(path)
+        if found is not None and found.is_directory:
+            raise PathIsDirectoryError("a directory has this path: choose another one", path=path)
+        if found is not None and not overwrite:
+            raise PathExistsError("a file has this path already: overwrite it or choose another", path=path)
+        template = Publish(
+            path=target,
+            file_id=self._ids.take(),
+            mode=mode,
+            overwrite=overwrite,
+            parents=parents,
+            replication=replication or self.configuration.replication,
+            block_size=block_size or self.configuration.block_size,
+        )
+
+        def publish(extents: tuple[Extent, ...], data: dict[str, bytes], closes: bool) -> Inode:
+            if not closes:
+                raise FeatureUnsupportedError("sync needs a lease: use create_with_lease", path=path)
+            return self._operations.run(replace(template, extents=extents, data=data), self.caller)
+
+        return FileWriter(self.blobs, template.file_id, inline_bytes=self.configuration.inline_bytes, publish=publish)
+
+    def write_file(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        """Write a whole file in one transaction."""
+        with self.create(path, overwrite=overwrite) as file:
+            file.write(data)
+
+    def open(self, path: str) -> FileReader:
+        """Open a file for reading.
+
+        Raises:
+            PathNotFoundError: nothing has the path.
+            PathIsDirectoryError: a directory has it.
+        """
+        inode, _ = self._operations.read(Look(NsPath.parse(path), self._times, READ), self.caller)
+        if inode is None:
+            raise PathNotFoundError("the file does not exist: check the path", path=path)
+        if inode.is_directory:
+            raise PathIsDirectoryError("the path is a directory: list it instead", path=path)
+        return FileReader(self.database, self.blobs, inode)
+
+    # --- files under a lease ------------------------------------------------------------------------------------------
+    def create_with_lease(
+        self,
+        path: str,
+        *,
+        overwrite: bool = False,
+        mode: int = FILE_MODE,
+        parents: bool = True,
+        replication: int | None = None,
+        block_size: int | None = None,
+    ) -> FileWriter:
+        """Create an empty file at once, and write it under a lease, as HDFS does: two transactions.
+
+        Guarantee: until the file is closed, nobody else can create or append to it, unless the writer is silent for a
+        minute. What `FileWriter.sync` published stays if the writer dies.
+
+        Raises:
+            PathExistsError, PathIsDirectoryError: see the message.
+            BeingWrittenError: another client is writing the file.
+        """
+        holder, file_id = self._environment.ids.token(), self._ids.take()
+        operation = Publish(
+            path=NsPath.parse(path),
+            file_id=file_id,
+            mode=mode,
+            overwrite=overwrite,
+            parents=parents,
+            replication=replication or self.configuration.replication,
+            block_size=block_size or self.configuration.block_size,
+            writer=holder,
+        )
+        self._operations.run(operation, self.caller)
+        return self._writer(operation.path, file_id, holder)
+
+    def append(self, path: str) -> FileWriter:
+        """Open a file to append to it, under a lease; its content stays visible.
+
+        Raises:
+            PathNotFoundError, PathIsDirectoryError: see the message.
+            BeingWrittenError: another client is writing the file.
+        """
+        holder, target = self._environment.ids.token(), NsPath.parse(path)
+        inode = self._operations.run(Append(path=target, writer=holder), self.caller)
+        return self._writer(target, inode.id, holder)
+
+    def _writer(self, path: NsPath, file_id: int, holder: str) -> FileWriter:
+        template = WriteUnderLease(path=path, file_id=file_id, writer=holder)
+
+        def publish(extents: tuple[Extent, ...], data: dict[str, bytes], closes: bool) -> Inode:
+            operation = replace(template, extents=extents, data=data, closes=closes)
+            return self._operations.run(operation, self.caller)
+
+        renewal = LeaseRenewal(self.database, self._hints, self._environment.clock, file_id, holder)
+        return FileWriter(
+            self.blobs,
+            file_id,
+            inline_bytes=self.configuration.inline_bytes,
+            publish=publish,
+            renew=renewal.renew_if_due,
+        )
+
+    def recover_lease(self, path: str) -> bool:
+        """Take the lease of a file from its writer, who is taken for dead; return whether the file is closed now."""
+        return self._operations.run(RecoverLease(path=NsPath.parse(path)), self.caller)
+
+    def concat(self, target: str, sources: Sequence[str]) -> None:
+        """Append files to another one in the same directory, and remove them. No byte is copied."""
+        parsed = tuple(NsPath.parse(source) for source in sources)
+        self._operations.run(Concat(target=NsPath.parse(target), sources=parsed), self.caller)
+
+    def truncate(self, path: str, length: int) -> None:
+        """Cut a file to a length, in one step.
+
+        Raises:
+            InvalidRequestError: the file is shorter.
+        """
+        self._operations.run(Truncate(path=NsPath.parse(path), length=length), self.caller)
+
+    # --- names --------------------------------------------------------------------------------------------------------
+    def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
+        """Rename a file or a directory with everything below it, in one step, however large (HDFS's ``rename2``).
+
+        Args:
+            overwrite: whether a file, or an empty directory, is replaced in the same step.
+
+        Raises:
+            PathNotFoundError: the source, or the parent of the target, does not exist.
+            PathExistsError: the target exists, and `overwrite` is False.
+            DirectoryNotEmptyError: the target is a directory with children.
+            RenameError: the rename is impossible: see the message.
+        """
+        self._rename(Rename(source=NsPath.parse(source), target=NsPath.parse(target), overwrite=overwrite))
+
+    def rename_into(self, source: str, target: str) -> bool:
+        """Rename, or move into `target` if it is a directory: HDFS's old ``rename``; return whether it happened."""
+        operation = Rename(source=NsPath.parse(source), target=NsPath.parse(target), into=True)
+        try:
+            self._rename(operation)
+        except PathExistsError:
+            found = self.find(source)
+            return source == target and found is not None and not found.is_directory
+        except (PathNotFoundError, ParentNotDirectoryError, RenameError, DirectoryNotEmptyError):
+            return False
+        return True
+
+    def _rename(self, operation: Rename) -> None:
+        try:
+            self._operations.run(operation, self.caller)
+        except UncountedTreeError:
+            # The directory moves into another quota: count it while nobody can change it, then move it.
+            with self._trees.frozen(operation.source, self.caller) as usage:
+                self._operations.run(replace(operation, usage=usage), self.caller)
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        """Delete a file or a directory; return False if nothing has the path.
+
+        Guarantee: a tree of any size is gone in one step. The space in the store comes back later: see `collect`.
+
+        Raises:
+            DirectoryNotEmptyError: the directory has children, and `recursive` is False.
+            RenameError: the path is the root.
+        """
+        return self._operations.run(Delete(path=NsPath.parse(path), recursive=recursive), self.caller)
+
+    def trash_root(self) -> str:
+        """Return the directory of the caller's trash."""
+        return f"/user/{self.caller.user}/.Trash"
+
+    # --- attributes ---------------------------------------------------------------------------------------------------
+    def set_permission(self, path: str, mode: int) -> None:
+        """Change the mode; only the owner and the superuser may."""
+        self._operations.run(SetAttributes(path=NsPath.parse(path), mode=mode), self.caller)
+
+    def set_owner(self, path: str, owner: str | None = None, group: str | None = None) -> None:
+        """Change the owner (only the superuser may) or the group (to one of the owner's)."""
+        self._operations.run(SetAttributes(path=NsPath.parse(path), owner=owner, group=group), self.caller)
+
+    def set_times(self, path: str, mtime_ms: int | None = None, atime_ms: int | None = None) -> None:
+        """Change the times, milliseconds since the epoch."""
+        operation = SetAttributes(path=NsPath.parse(path), mtime_ms=mtime_ms, atime_ms=atime_ms)
+        changed = self._operations.run(operation, self.caller)
+        if mtime_ms is not None and changed.is_directory:
+            self._times.forget(changed.id)
+
+    def set_replication(self, path: str, replication: int) -> bool:
+        """Change the replication of a file, which only quotas notice; return False for a directory."""
+        return self._operations.run(SetReplication(path=NsPath.parse(path), replication=replication), self.caller)
+
+    def set_quota(self, path: str, *, names: int | None = None, space: int | None = None) -> None:
+        """Limit the number of names in a directory, itself included, and their bytes times replication.
+
+        Only the superuser may. None removes a limit. The directory is counted first; nobody can change it meanwhile.
+        """
+        self._trees.set_quota(NsPath.parse(path), self.caller, names, space)
+
+    def xattrs(self, path: str) -> dict[str, bytes]:
+        """Return the extended attributes that the caller may see."""
+        inode, _ = self._operations.read(Look(NsPath.parse(path), self._times, READ), self.caller)
+        if inode is None:
+            raise PathNotFoundError("the path does not exist: check it", path=path)
+        return {
+            name: value for name, value in inode.xattrs.items() if name.startswith("user.") or self.caller.is_superuser
+        }
+
+    def set_xattr(
+        self, path: str, name: str, value: bytes, *, create: bool = True, replace_existing: bool = True
+    ) -> None:
+        """Set an extended attribute, such as ``user.origin``."""
+        operation = SetXattr(path=NsPath.parse(path), name=name, value=value, create=create, replace=replace_existing)
+        self._operations.run(operation, self.caller)
+
+    def remove_xattr(self, path: str, name: str) -> None:
+        """Remove an extended attribute.
+
+        Raises:
+            InvalidRequestError: there is no such attribute.
+        """
+        self._operations.run(RemoveXattr(path=NsPath.parse(path), name=name), self.caller)
+
+    def create_snapshot(self, path: str) -> None:
+        """Refuse: the namespace has no snapshots."""
+        raise FeatureUnsupportedError("the namespace has no snapshots: copy the directory", path=path)
+
+    # --- the namespace itself -----------------------------------------------------------------------------------------
+    def collect(self, *, most_steps: int = 1_000_000) -> Collected:
+        """Remove deleted trees, close the files of dead writers, and delete old garbage. Safe at any time.
+
+        Args:
+            most_steps: stop after so many transactions.
+        """
+        collector = Collector(self.database, self.blobs, self._environment.clock, self.configuration.safety_age_s)
+        return collector.run(most_steps=most_steps)
+
+    def flush(self) -> None:
+        """Write the modification times of directories that are still in memory."""
+        self._times.flush()
+
+    def close(self) -> None:
+        """Write what is in memory, and release connections."""
+        try:
+            self._times.flush()
+        finally:
+            self.database.close()
+            self.blobs.store.close()
+
+    def __enter__(self) -> Namespace:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,127 @@
+"""Create and open namespaces."""
+
+from __future__ import annotations
+
+import getpass
+import grp
+import os
+import pwd
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from holdfast.errors import InvalidRequestError
+from holdfast.namespace.blobs import BlobStore
+from holdfast.namespace.catalog import database_of, register_namespace, split_url
+from holdfast.namespace.configuration import Configuration, create_namespace, load_configuration
+from holdfast.namespace.namespace import Namespace
+from holdfast.namespace.operation import Mode
+from holdfast.runtime import Environment
+from holdfast.stores.provider import StoreOptions
+from holdfast.stores.url import absolute_url, open_destination
+from holdfast.transactions.registry import open_database
+
+__all__ = ["init_namespace", "open_namespace"]
+
+
+def init_namespace(
+    configuration: Configuration,
+    database: str,
+    *,
+    register: bool = True,
+    store_options: Iterable[StoreOptions] = (),
+    environment: Environment | None = None,
+) -> bool:
+    """Create a namespace; return False if it exists already, with the same name and data.
+
+    Args:
+        database: URL of the database, whose tables are created.
+        register: whether to write the name into this user's catalog.
+
+    Raises:
+        InvalidRequestError: the database contains another namespace, or a URL is wrong.
+        NotFoundError, AccessDeniedError, UnavailableError: the database cannot be used; see the message.
+
+    Crash: the namespace exists or not; repeat the call.
+    """
+    environment = environment or Environment()
+    configuration = _with_absolute_data(configuration)
+    open_destination(configuration.data, store_options).store.close()  # refuses a wrong URL before anything is created
+    store = open_database(database, environment, create=True)
+    try:
+        is_new = create_namespace(store, configuration, int(environment.clock.now_s() * 1000))
+    finally:
+        store.close()
+    if register:
+        register_namespace(configuration.name, database)
+    return is_new
+
+
+def _with_absolute_data(configuration: Configuration) -> Configuration:
+    return replace(configuration, data=absolute_url(configuration.data))
+
+
+def open_namespace(
+    url: str,
+    *,
+    database: str | None = None,
+    user: str | None = None,
+    groups: Sequence[str] | None = None,
+    mode: Mode = "optimistic",
+    store_options: Iterable[StoreOptions] = (),
+    environment: Environment | None = None,
+) -> Namespace:
+    """Open a namespace.
+
+    Args:
+        url: ``holdfast://name``, with or without a path; or the URL of the database itself.
+        database: URL of the database, if neither the catalog nor the environment knows the name.
+        user, groups: who calls; by default, the user of this process and the groups of that user on this machine.
+        store_options: how to reach the object store of the data.
+
+    Raises:
+        NotFoundError: the name is unknown, or the database contains no namespace.
+        InvalidRequestError: the database contains a namespace of another name, or a URL is wrong.
+        AccessDeniedError, UnavailableError, UnsupportedError: the database cannot be used; see the message.
+    """
+    environment = environment or Environment()
+    name = ""
+    if url.startswith("holdfast://"):
+        name, _ = split_url(url)
+        database = database or database_of(name)
+    store = open_database(database or url, environment)
+    try:
+        configuration = load_configuration(store)
+        if name not in ("", configuration.name):
+            raise InvalidRequestError(
+                "the database contains a namespace of another name: check the URL", name=name, found=configuration.name
+            )
+        destination = open_destination(configuration.data, store_options)
+        blobs = BlobStore(destination.store, destination.key(""), environment.ids)
+        user = user or getpass.getuser()
+        return Namespace(
+            store,
+            blobs,
+            configuration,
+            environment,
+            user=user,
+            groups=_groups_of(user) if groups is None else groups,
+            mode=mode,
+        )
+    except BaseException:
+        store.close()
+        raise
+
+
+def _groups_of(user: str) -> list[str]:
+    """Return the groups of a user on this machine; none if it does not know the user."""
+    try:
+        found = pwd.getpwnam(user)
+    except KeyError:
+        return []
+    names = []
+    for number in os.getgrouplist(user, found.pw_gid):
+        try:
+            names.append(grp.getgrgid(number).gr_name)
+        except KeyError:
+            continue  # a group without a name
+    return names

@@ -1,0 +1,231 @@
+"""Run an operation in the four phases of paper 004 (3, Algorithm 1).
+
+| phase | here |
+|---|---|
+| 1. read | `read_phase`: resolve the semantic related group and take a snapshot of it |
+| 2. execute | `Operation.execute`: a function of the snapshot; it never reads from the database |
+| 3. validate | `validate_and_update`: the store locks the group, shared or exclusive, and compares versions |
+| 4. update | in the same call: writes in key order, and new versions for what was written, and for nothing else |
+
+A conflict in phase 3 or 4 starts over from phase 1, after a random wait, at most `TOTAL_RETRY` times.
+
+The modes differ in phase 1. ``optimistic`` locks nothing. ``pessimistic`` locks all ancestors shared, and the parents
+and targets exclusively, before it executes (paper 004, 2.3, Table 2). ``global`` locks the root exclusively: one
+operation at a time, as HDFS's lock of the whole namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeVar
+
+from holdfast.errors import DeadlockError, HoldfastError, TransactionConflictError
+from holdfast.namespace.changes import Changes
+from holdfast.namespace.directory_times import DirectoryTimes
+from holdfast.namespace.errors import QuotaExceededError, TreeMovingError
+from holdfast.namespace.id_source import IdSource
+from holdfast.namespace.keys import ROOT_KEY
+from holdfast.namespace.paths import NsPath
+from holdfast.namespace.permissions import Caller
+from holdfast.namespace.view import Chain, Group, Hints, View, guess_view, read_view
+from holdfast.runtime import Environment
+from holdfast.transactions.base import (
+    Commit,
+    Committed,
+    Conflict,
+    LockedTransaction,
+    LockingStore,
+    Outcome,
+    Record,
+    ScanPage,
+)
+
+__all__ = ["TOTAL_RETRY", "Context", "Mode", "Operation", "Operations"]
+
+R = TypeVar("R")
+
+Mode = Literal["optimistic", "pessimistic", "global"]
+
+TOTAL_RETRY = 12
+"""How often an operation is tried; paper 004 tries 10 times. The first try may be a guess that costs no read."""
+
+_FIRST_WAIT_S = 0.001
+_LONGEST_WAIT_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the execution of an operation may use besides its view.
+
+    Attributes:
+        now_ms: the time, milliseconds since the epoch.
+        new_id: returns an inode id that was never used.
+    """
+
+    caller: Caller
+    now_ms: int
+    new_id: Callable[[], int]
+
+
+class Operation(Protocol[R]):
+    """An operation on the namespace: a value with the paths that it concerns."""
+
+    @property
+    def paths(self) -> Sequence[NsPath]:
+        """The paths whose inodes are the semantic related group."""
+        ...
+
+    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+        """Return the keys of other records of the group, such as a lease, given the chains of the paths."""
+        ...
+
+    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+        """Return a range of keys if the operation must know whether it contains a record; else None."""
+        ...
+
+    def execute(self, view: View, context: Context) -> Changes[R]:
+        """Carry out the operation on its view. Calls with the same arguments return the same changes, but for new ids.
+
+        Raises:
+            HoldfastError: the operation is impossible in this state of the namespace.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class Operations:
+    """Runs operations on one store.
+
+    Attributes:
+        hints: what this process last saw.
+        times: the modification times of directories, which are written later.
+    """
+
+    store: LockingStore
+    environment: Environment
+    hints: Hints
+    times: DirectoryTimes
+    ids: IdSource
+    mode: Mode = "optimistic"
+
+    def run(self, operation: Operation[R], caller: Caller) -> R:
+        """Run an operation.
+
+        Guarantee: it takes effect in one step between the call and the return, or not at all.
+
+        Raises:
+            HoldfastError: the operation is impossible; nothing happened.
+            TransactionConflictError: too many others changed the same inodes; nothing happened.
+            OutcomeUnknownError: the database went away during the commit. Read before you repeat.
+        """
+        context = Context(caller, self.now_ms(), self.ids.take)
+        keys: tuple[bytes, ...] = ()
+        for attempt in range(TOTAL_RETRY):
+            if attempt > 1:
+                self._wait(attempt)
+            try:
+                outcome, changes = self._try(operation, context, may_guess=attempt == 0)
+            except TreeMovingError:
+                if attempt == TOTAL_RETRY - 1:
+                    raise
+                continue
+            except DeadlockError:
+                continue  # between two pessimistic operations
+            if isinstance(outcome, Committed):
+                assert changes is not None
+                changes.remember(self.hints, outcome.version)
+                self.times.touch(changes.touched, context.now_ms)
+                return changes.result
+            if isinstance(outcome, Conflict):
+                keys = outcome.keys
+                _refuse_quota(keys, operation.paths)
+                self.hints.drop(keys)
+        raise TransactionConflictError(
+            "too many other operations change the same paths: repeat later", path=str(operation.paths[0]), key=keys[:1]
+        )
+
+    def read(self, operation: Operation[R], caller: Caller) -> R:
+        """Run an operation that only reads: its view is one snapshot, so there is nothing to validate."""
+        context = Context(caller, self.now_ms(), self.ids.take)
+        view = read_view(self.store, self.hints, operation)
+        return operation.execute(view, context).result
+
+    def now_ms(self) -> int:
+        """Return the time, milliseconds since the epoch."""
+        return int(self.environment.clock.now_s() * 1000)
+
+    def _try(
+        self, operation: Operation[R], context: Context, *, may_guess: bool
+    ) -> tuple[Outcome | None, Changes[R] | None]:
+        """Run the phases once; return the outcome, or None if a guess failed before its commit."""
+        with self._read_phase(operation, may_guess=may_guess) as (view, validate_and_update):
+            try:
+                changes = operation.execute(view, context)
+            except HoldfastError:
+                if view.is_guess:
+                    return None, None  # perhaps only the guess is wrong
+                raise
+            if changes.is_empty:
+                # A snapshot proves the result; a guess does not.
+                return (None if view.is_guess else Committed(0)), changes
+            return validate_and_update(changes.to_commit(view)), changes
+
+    @contextmanager
+    def _read_phase(
+        self, operation: Operation[R], *, may_guess: bool
+    ) -> Iterator[tuple[View, Callable[[Commit], Outcome]]]:
+        """Take the snapshot; yield it with the function that validates and updates."""
+        if self.mode == "optimistic":
+            view = guess_view(self.hints, operation) if may_guess else None
+            yield view or read_view(self.store, self.hints, operation), self.store.commit
+            return
+        with self.store.locked() as transaction:
+            yield read_view(_LockingReader(self, operation, transaction), self.hints, operation), transaction.apply
+
+    def _wait(self, attempt: int) -> None:
+        """Wait a random time, longer after each conflict, so that the others get ahead."""
+        longest_s = min(_FIRST_WAIT_S * 2**attempt, _LONGEST_WAIT_S)
+        self.environment.clock.sleep(longest_s * self.environment.chance.fraction())
+
+
+class _LockingReader:
+    """Locks what it reads: the ends of the paths exclusively, everything above them shared."""
+
+    def __init__(self, operations: Operations, group: Group, transaction: LockedTransaction) -> None:
+        self._operations = operations
+        self._group = group
+        self._transaction = transaction
+        self._records: dict[bytes, Record] = {}
+        self._held: set[bytes] = set()
+
+    def get_many(self, keys: Collection[bytes]) -> Mapping[bytes, Record]:
+        if self._operations.mode == "global" and not self._held:
+            self._lock([ROOT_KEY], exclusive=True)
+        view = guess_view(self._operations.hints, self._group)
+        ends = {key for chain in (view.chains if view else ()) for key in chain.keys[-2:]}
+        for exclusive in (False, True):
+            self._lock([key for key in keys if (key in ends) == exclusive], exclusive=exclusive)
+        return self._records
+
+    def _lock(self, keys: Collection[bytes], *, exclusive: bool) -> None:
+        new = [key for key in keys if key not in self._held]
+        if new:
+            self._records.update(self._transaction.read(new, exclusive=exclusive))
+            self._held.update(new)
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        found = self.get_many(guards)
+        page = self._transaction.scan(start, end, limit)
+        return ScanPage(page.records, page.more, found)
+
+
+def _refuse_quota(keys: Sequence[bytes], paths: Sequence[NsPath]) -> None:
+    """Raise the error of an exceeded quota: a bound is the only condition on a usage record."""
+    if keys and all(key[0] == ord("u") for key in keys):
+        what = "names" if keys[0].endswith(b"n") else "space"
+        raise QuotaExceededError(
+            f"the quota of {what} of a directory on the path is exceeded: delete something, or raise the quota",
+            path=str(paths[-1]),
+        )

@@ -1,0 +1,244 @@
+"""Read and change the attributes of files and directories."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.errors import InvalidRequestError
+from holdfast.namespace.accounting import charge
+from holdfast.namespace.changes import Changes
+from holdfast.namespace.directory_times import DirectoryTimes
+from holdfast.namespace.errors import PermissionDeniedError
+from holdfast.namespace.inode import Inode
+from holdfast.namespace.keys import times_key
+from holdfast.namespace.operation import Context
+from holdfast.namespace.operations.base import PathGroup, existing
+from holdfast.namespace.paths import NsPath
+from holdfast.namespace.permissions import WRITE
+from holdfast.namespace.view import Chain, View
+
+__all__ = ["Look", "RemoveXattr", "SetAttributes", "SetReplication", "SetXattr"]
+
+_XATTR_NAMESPACES = ("user.", "trusted.", "system.", "security.", "raw.")
+_MAX_XATTRS = 32
+_MAX_XATTR_BYTES = 16384
+
+
+class _OnePath(PathGroup):
+    """The group of an operation on one path."""
+
+    __slots__ = ()
+    path: NsPath
+
+    @property
+    def paths(self) -> tuple[NsPath]:
+        """The path."""
+        return (self.path,)
+
+
+@dataclass(frozen=True, slots=True)
+class Look(_OnePath):
+    """Read the inode at a path, and the time of a directory's entries; returns None and 0 if there is none.
+
+    Group: the inodes on the path and the directory's time, as one snapshot; nothing is locked.
+
+    Attributes:
+        times: what this process has not written yet.
+        access: permission bits that the caller needs on the inode itself; 0 for none.
+    """
+
+    path: NsPath
+    times: DirectoryTimes
+    access: int = 0
+
+    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+        """Return the time of a directory."""
+        target = chains[0].target
+        return [times_key(target.id)] if target is not None and target.is_directory else ()
+
+    def execute(self, view: View, context: Context) -> Changes[tuple[Inode | None, int]]:
+        """See `Operation`.
+
+        Raises:
+            ParentNotDirectoryError, PermissionDeniedError: see the message.
+        """
+        (chain,) = view.chains
+        context.caller.check_traversal(chain)
+        if chain.target is not None and self.access:
+            context.caller.check(chain, len(chain.path.names), self.access)
+        if chain.target is None or not chain.target.is_directory:
+            return Changes((chain.target, 0))
+        entry = view.entries.get(times_key(chain.target.id))
+        return Changes((chain.target, self.times.time_of(chain.target.id, 0 if entry is None else entry.number)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAttributes(_OnePath):
+    """Change attributes; None leaves one as it is. Returns the new inode.
+
+    Group: the inodes on the path, shared; the target, exclusively.
+
+    Attributes:
+        owner: only the superuser may change it.
+        group: the owner may change it to one of the owner's groups.
+        mtime_ms, atime_ms: the owner, or who may write the file, may change them.
+    """
+
+    path: NsPath
+    mode: int | None = None
+    owner: str | None = None
+    group: str | None = None
+    mtime_ms: int | None = None
+    atime_ms: int | None = None
+
+    def execute(self, view: View, context: Context) -> Changes[Inode]:
+        """See `Operation`.
+
+        Raises:
+            PathNotFoundError, PermissionDeniedError, InvalidRequestError: see the message.
+        """
+        (chain,) = view.chains
+        inode, caller = existing(chain, context), context.caller
+        if self.mode is not None or self.owner is not None or self.group is not None:
+            caller.check_owner(chain)
+        if self.owner not in (None, inode.owner) and not caller.is_superuser:
+            raise PermissionDeniedError("only the superuser may change the owner", path=str(self.path))
+        if self.group not in (None, inode.group) and not caller.is_superuser and self.group not in caller.groups:
+            raise PermissionDeniedError(
+                "the owner may give a file only to one of the owner's groups", path=str(self.path), group=self.group
+            )
+        if (self.mtime_ms is not None or self.atime_ms is not None) and not caller.may(inode, WRITE):
+            caller.check_owner(chain)
+        changed = replace(
+            inode,
+            mode=inode.mode if self.mode is None else _checked_mode(self.mode, inode),
+            owner=inode.owner if self.owner is None else self.owner,
+            group=inode.group if self.group is None else self.group,
+            mtime_ms=inode.mtime_ms if self.mtime_ms is None else self.mtime_ms,
+            atime_ms=inode.atime_ms if self.atime_ms is None else self.atime_ms,
+        )
+        changes = Changes(changed)
+        if changed != inode:
+            changes.puts[chain.target_key] = changed
+        if self.mtime_ms is not None and inode.is_directory:
+            changes.deletes.add(times_key(inode.id))
+        return changes
+
+
+def _checked_mode(mode: int, inode: Inode) -> int:
+    if not 0 <= mode <= 0o1777:
+        raise InvalidRequestError("a mode has at most the bits 1777: change it", mode=oct(mode))
+    return mode if inode.is_directory else mode & 0o777
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetReplication(_OnePath):
+    """Change the replication of a file, which counts in quotas of space; returns whether the path is a file.
+
+    Group: the inodes on the path, shared; the target, exclusively.
+    """
+
+    path: NsPath
+    replication: int
+
+    def execute(self, view: View, context: Context) -> Changes[bool]:
+        """See `Operation`.
+
+        Raises:
+            PathNotFoundError, PermissionDeniedError, InvalidRequestError: see the message.
+        """
+        (chain,) = view.chains
+        inode = existing(chain, context)
+        if not 0 < self.replication <= 512:
+            raise InvalidRequestError("a replication is from 1 to 512: change it", replication=self.replication)
+        if inode.is_directory:
+            return Changes(False)
+        context.caller.check(chain, len(self.path.names), WRITE)
+        changes = Changes(True)
+        changed = changes.puts[chain.target_key] = replace(inode, replication=self.replication)
+        charge(changes, chain.ancestors, space=changed.space - inode.space)
+        return changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetXattr(_OnePath):
+    """Set an extended attribute.
+
+    Group: the inodes on the path, shared; the target, exclusively.
+
+    Attributes:
+        name: with its namespace, such as ``user.origin``.
+        create, replace: the flags of HDFS: at least one must hold for the present state.
+    """
+
+    path: NsPath
+    name: str
+    value: bytes
+    create: bool = True
+    replace: bool = True
+
+    def execute(self, view: View, context: Context) -> Changes[None]:
+        """See `Operation`.
+
+        Raises:
+            PathNotFoundError, PermissionDeniedError, InvalidRequestError: see the message.
+        """
+        (chain,) = view.chains
+        inode = existing(chain, context)
+        _check_xattr(chain, self.name, context)
+        exists = self.name in inode.xattrs
+        if (exists and not self.replace) or (not exists and not self.create):
+            word = "exists already" if exists else "does not exist"
+            raise InvalidRequestError(f"the extended attribute {word}: change the flags", name=self.name)
+        xattrs = {**inode.xattrs, self.name: self.value}
+        if len(xattrs) > _MAX_XATTRS or len(self.name.encode()) + len(self.value) > _MAX_XATTR_BYTES:
+            raise InvalidRequestError(
+                f"an inode has at most {_MAX_XATTRS} extended attributes of {_MAX_XATTR_BYTES} bytes: remove some",
+                name=self.name,
+            )
+        changes = Changes(None)
+        changes.puts[chain.target_key] = replace(inode, xattrs=xattrs)
+        return changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveXattr(_OnePath):
+    """Remove an extended attribute.
+
+    Group: the inodes on the path, shared; the target, exclusively.
+    """
+
+    path: NsPath
+    name: str
+
+    def execute(self, view: View, context: Context) -> Changes[None]:
+        """See `Operation`.
+
+        Raises:
+            PathNotFoundError, PermissionDeniedError, InvalidRequestError: see the message.
+        """
+        (chain,) = view.chains
+        inode = existing(chain, context)
+        _check_xattr(chain, self.name, context)
+        if self.name not in inode.xattrs:
+            raise InvalidRequestError("the inode has no such extended attribute: check the name", name=self.name)
+        changes = Changes(None)
+        changes.puts[chain.target_key] = replace(
+            inode, xattrs={name: value for name, value in inode.xattrs.items() if name != self.name}
+        )
+        return changes
+
+
+def _check_xattr(chain: Chain, name: str, context: Context) -> None:
+    """Check the name, and that the caller may change the attribute: user.* who may write, trusted.* the superuser."""
+    prefix = next((one for one in _XATTR_NAMESPACES if name.lower().startswith(one)), None)
+    if prefix is None or len(name) == len(prefix):
+        raise InvalidRequestError(
+            "the name of an extended attribute begins with user., trusted., system., security. or raw.: add one",
+            name=name,
+        )
+    if prefix == "user.":
+        context.caller.check(chain, len(chain.path.names), WRITE)
+    else:
+        context.caller.check_superuser(f"change {prefix}* attributes")

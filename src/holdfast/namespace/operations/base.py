@@ -1,0 +1,188 @@
+"""Share what operations have in common: a base for their groups, checks of chains, new directories, discarded files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from holdfast.namespace.accounting import charge
+from holdfast.namespace.changes import Changes
+from holdfast.namespace.errors import (
+    ParentNotDirectoryError,
+    PathExistsError,
+    PathIsDirectoryError,
+    PathNotFoundError,
+    TreeMovingError,
+)
+from holdfast.namespace.inode import Inode, Kind, encode_inode
+from holdfast.namespace.keys import data_key, deleted_key, garbage_key, inode_key, lease_key
+from holdfast.namespace.operation import Context
+from holdfast.namespace.paths import NsPath
+from holdfast.namespace.permissions import EXECUTE, WRITE
+from holdfast.namespace.view import Chain
+
+__all__ = [
+    "PathGroup",
+    "check_chain",
+    "detach",
+    "discard_file",
+    "existing",
+    "existing_file",
+    "make_parents",
+]
+
+R = TypeVar("R")
+
+
+class PathGroup:
+    """The group of most operations: nothing but the inodes on its paths."""
+
+    __slots__ = ()
+
+    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+        """Return nothing."""
+        return ()
+
+    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+        """Return no range."""
+        return None
+
+
+def check_chain(chain: Chain, context: Context) -> None:
+    """Check that the caller may follow the path, and that nobody is moving a tree on it.
+
+    Raises:
+        ParentNotDirectoryError, PermissionDeniedError: see the message.
+        TreeMovingError: a tree on the path is being moved between quotas.
+    """
+    context.caller.check_traversal(chain)
+    for inode in chain.inodes:
+        if inode.moving and inode.moving_until_ms > context.now_ms:
+            raise TreeMovingError("a directory on the path is being counted: repeat later", path=str(chain.path))
+
+
+def existing(chain: Chain, context: Context) -> Inode:
+    """Return the target of a path that must exist.
+
+    Raises:
+        PathNotFoundError: it does not.
+    """
+    check_chain(chain, context)
+    if chain.target is None:
+        raise PathNotFoundError("the path does not exist: check it", path=str(chain.path))
+    return chain.target
+
+
+def existing_file(chain: Chain, context: Context) -> Inode:
+    """Return the target of a path that must be a file.
+
+    Raises:
+        PathNotFoundError: it does not exist.
+        PathIsDirectoryError: it is a directory.
+    """
+    inode = existing(chain, context)
+    if inode.is_directory:
+        raise PathIsDirectoryError("the path is a directory, and a file is needed: check it", path=str(chain.path))
+    return inode
+
+
+@dataclass(frozen=True, slots=True)
+class _NewParents:
+    """The parent of a new entry, and how many directories were made for it."""
+
+    inode: Inode
+    made: int
+
+
+def make_parents(
+    changes: Changes[R], chain: Chain, context: Context, *, mode: int | None, allowed: bool = True
+) -> _NewParents:
+    """Add the missing directories above the target of a path to the changes.
+
+    Args:
+        mode: of the new directories; None takes the mode of the deepest existing ancestor. Their owner may always write
+            and search, as in HDFS.
+        allowed: False refuses to make any.
+
+    Raises:
+        PathNotFoundError: a directory is missing, and `allowed` is False.
+        ParentNotDirectoryError: an ancestor is a file.
+    """
+    depth = min(len(chain.inodes), len(chain.path.names)) - 1
+    parent = chain.inodes[depth]
+    if not parent.is_directory:
+        raise ParentNotDirectoryError("a component of the path is a file: check the path", path=str(chain.path))
+    context.caller.check(chain, depth, WRITE | EXECUTE)
+    missing = chain.path.names[depth:-1]
+    if missing and not allowed:
+        raise PathNotFoundError("the parent directory does not exist: create it first", path=str(chain.path.parent))
+    changes.touched.add(parent.id)
+    bits = (parent.mode if mode is None else mode) | 0o300
+    for name in missing:
+        child = new_directory(parent, context, bits)
+        changes.inserts[inode_key(parent.id, name)] = child
+        parent = child
+    return _NewParents(parent, len(missing))
+
+
+def new_directory(parent: Inode, context: Context, mode: int) -> Inode:
+    """Return a new directory; its group is that of its parent (HDFS follows BSD)."""
+    return Inode(
+        id=context.new_id(),
+        kind=Kind.DIRECTORY,
+        mode=mode & 0o1777,
+        owner=context.caller.user,
+        group=parent.group,
+        mtime_ms=context.now_ms,
+    )
+
+
+def refuse_existing(chain: Chain) -> None:
+    """Refuse a path that exists."""
+    if chain.target is not None:
+        word = "directory" if chain.target.is_directory else "file"
+        raise PathExistsError(f"a {word} has this path already: choose another one", path=str(chain.path))
+
+
+def discard_file(changes: Changes[R], inode: Inode, now_ms: int) -> None:
+    """Give up the content and the lease of a file whose inode goes."""
+    discard_blobs(changes, inode, now_ms)
+    if inode.writer:
+        changes.deletes.add(lease_key(inode.id))
+
+
+def discard_blobs(changes: Changes[R], inode: Inode, now_ms: int) -> None:
+    """Delete the records of small blobs, and note the others as garbage: readers may still read them for a while."""
+    for extent in inode.extents:
+        if extent.inline:
+            changes.deletes.add(data_key(extent.blob))
+        else:
+            changes.new_values[garbage_key(now_ms, extent.blob)] = b""
+
+
+def detach(changes: Changes[R], inode: Inode, ancestors: Iterable[Inode], path: NsPath, now_ms: int) -> None:
+    """Take a directory out of the tree, with all below it, by one record; the collector removes the tree later.
+
+    Nothing can be created below it any more: whoever tries has validated the record of this directory, which is gone.
+    """
+    value = {
+        "inode": json.loads(encode_inode(replace(inode, moving="", moving_until_ms=0))),
+        "path": str(path),
+        "since": now_ms,
+        "charged": [one.id for one in ancestors if one.has_quota],
+    }
+    changes.new_values[deleted_key(inode.id)] = json.dumps(value, separators=(",", ":")).encode()
+
+
+def remove_target(changes: Changes[R], chain: Chain, context: Context) -> None:
+    """Remove the target of a path: a file at once, a directory by detaching it."""
+    target = chain.target
+    assert target is not None
+    changes.deletes.add(chain.target_key)
+    if target.is_directory:
+        detach(changes, target, chain.ancestors, chain.path, context.now_ms)
+    else:
+        discard_file(changes, target, context.now_ms)
+        charge(changes, chain.ancestors, names=-1, space=-target.space)

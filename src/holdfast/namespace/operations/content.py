@@ -1,0 +1,125 @@
+"""Change the content of files by metadata alone: concatenate and truncate. Blobs never change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.errors import InvalidRequestError
+from holdfast.namespace.accounting import charge
+from holdfast.namespace.changes import Changes
+from holdfast.namespace.inode import Extent, Inode
+from holdfast.namespace.operation import Context
+from holdfast.namespace.operations.base import discard_blobs, existing_file
+from holdfast.namespace.operations.files import MAX_EXTENTS, FileGroup, refuse_writer
+from holdfast.namespace.paths import NsPath
+from holdfast.namespace.permissions import WRITE
+from holdfast.namespace.view import View
+
+__all__ = ["Concat", "Truncate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concat(FileGroup):
+    """Append files to another one, and remove them: their blobs change the owner, no byte is copied.
+
+    Group: the inodes on all paths, shared; target and sources, exclusively.
+    """
+
+    target: NsPath
+    sources: tuple[NsPath, ...]
+
+    @property
+    def paths(self) -> Sequence[NsPath]:
+        """The target, then the sources."""
+        return (self.target, *self.sources)
+
+    def execute(self, view: View, context: Context) -> Changes[Inode]:
+        """See `Operation`.
+
+        Raises:
+            InvalidRequestError: there are no sources, one occurs twice or is the target, or they are in several
+                directories.
+            PathNotFoundError, PathIsDirectoryError, BeingWrittenError, PermissionDeniedError: see the message.
+        """
+        if not self.sources or len(set(self.paths)) != len(self.paths):
+            raise InvalidRequestError("concat needs sources that differ from each other and from the target")
+        target_chain = view.chains[0]
+        target = existing_file(target_chain, context)
+        refuse_writer(view, target, target_chain, context.now_ms)
+        context.caller.check(target_chain, len(self.target.names), WRITE)
+        changes = Changes(target)
+        extents = list(target.extents)
+        space = 0
+        for chain in view.chains[1:]:
+            source = existing_file(chain, context)
+            if chain.path.parent != self.target.parent:
+                raise InvalidRequestError(
+                    "concat needs sources in the directory of the target: move them", path=str(chain.path)
+                )
+            refuse_writer(view, source, chain, context.now_ms)
+            context.caller.check_removal(chain)
+            extents += source.extents
+            changes.deletes.add(chain.target_key)
+            space += source.space
+        if len(extents) > MAX_EXTENTS:
+            raise InvalidRequestError(f"a file has at most {MAX_EXTENTS} extents: copy the files", extents=len(extents))
+        changed = replace(target, extents=tuple(extents), mtime_ms=context.now_ms)
+        changes.puts[target_chain.target_key] = changes.result = changed
+        assert target_chain.parent is not None
+        changes.touched.add(target_chain.parent.id)
+        charge(
+            changes,
+            target_chain.ancestors,
+            names=-len(self.sources),
+            space=changed.space - target.space - space,
+        )
+        return changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncate(FileGroup):
+    """Cut a file to a length; returns its inode.
+
+    Group: the inodes on the path, shared; the target, exclusively.
+    """
+
+    path: NsPath
+    length: int
+
+    @property
+    def paths(self) -> tuple[NsPath]:
+        """The path."""
+        return (self.path,)
+
+    def execute(self, view: View, context: Context) -> Changes[Inode]:
+        """See `Operation`.
+
+        Raises:
+            InvalidRequestError: the file is shorter.
+            PathNotFoundError, PathIsDirectoryError, BeingWrittenError, PermissionDeniedError: see the message.
+        """
+        (chain,) = view.chains
+        inode = existing_file(chain, context)
+        context.caller.check(chain, len(self.path.names), WRITE)
+        refuse_writer(view, inode, chain, context.now_ms)
+        if not 0 <= self.length <= inode.size:
+            raise InvalidRequestError(
+                "a file can only be cut: the length is from 0 to its size", length=self.length, size=inode.size
+            )
+        kept: list[Extent] = []
+        cut: list[Extent] = []
+        left = self.length
+        for extent in inode.extents:
+            if left > 0:
+                kept.append(replace(extent, length=min(left, extent.length)))
+                left -= extent.length
+            else:
+                cut.append(extent)
+        changed = replace(inode, extents=tuple(kept), mtime_ms=context.now_ms)
+        changes = Changes(changed)
+        if changed.extents != inode.extents:
+            changes.puts[chain.target_key] = changed
+            discard_blobs(changes, replace(inode, extents=tuple(cut)), context.now_ms)
+            charge(changes, chain.ancestors, space=changed.space - inode.space)
+        return changes

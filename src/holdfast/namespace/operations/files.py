@@ -1,0 +1,280 @@
+"""Publish whole files, and write files under a lease: create, append, sync, complete."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from holdfast.errors import InvalidRequestError
+from holdfast.namespace.accounting import charge
+from holdfast.namespace.changes import Changes
+from holdfast.namespace.errors import (
+    BeingWrittenError,
+    LeaseLostError,
+    PathExistsError,
+    PathIsDirectoryError,
+)
+from holdfast.namespace.inode import FILE_MODE, Extent, Inode, Kind
+from holdfast.namespace.keys import data_key, inode_key, lease_key
+from holdfast.namespace.lease import SOFT_LIMIT_MS, Lease
+from holdfast.namespace.operation import Context
+from holdfast.namespace.operations.base import (
+    PathGroup,
+    check_chain,
+    discard_file,
+    existing_file,
+    make_parents,
+)
+from holdfast.namespace.paths import NsPath
+from holdfast.namespace.permissions import WRITE
+from holdfast.namespace.view import Chain, View
+
+__all__ = ["MAX_EXTENTS", "Append", "Publish", "RecoverLease", "WriteUnderLease"]
+
+MAX_EXTENTS = 10_000
+"""HDFS's ``dfs.namenode.fs-limits.max-blocks-per-file``."""
+
+
+class FileGroup(PathGroup):
+    """The inodes on a path, and the lease of the file if it is being written."""
+
+    __slots__ = ()
+
+    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+        """Return the keys of the leases of the targets that are being written."""
+        return [lease_key(chain.target.id) for chain in chains if chain.target is not None and chain.target.writer]
+
+
+def refuse_writer(view: View, inode: Inode, chain: Chain, now_ms: int) -> None:
+    """Refuse to touch a file that somebody is writing, unless the writer has been silent for too long.
+
+    Raises:
+        BeingWrittenError: the writer is alive.
+    """
+    if not inode.writer:
+        return
+    key = lease_key(inode.id)
+    value = view.value(key)
+    if value is not None and not Lease.decode(key, value).is_silent(now_ms, SOFT_LIMIT_MS):
+        raise BeingWrittenError("another client is writing the file: wait until it closes it", path=str(chain.path))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publish(FileGroup):
+    """Create a file, or replace one; returns its inode.
+
+    Group: the inodes on the path, shared; the target is inserted, or replaced exclusively.
+
+    Attributes:
+        file_id: the id of the new inode: it is in the names of the blobs.
+        extents: the content; the blobs are durable already.
+        data: the bytes of small blobs, by name: they become records in the same transaction.
+        overwrite: whether a file may be replaced.
+        parents: whether to make missing parents.
+        writer: if not empty, the file is created for this writer, who gets a lease and completes it later.
+        xattrs: extended attributes of the new file.
+    """
+
+    path: NsPath
+    file_id: int
+    extents: tuple[Extent, ...] = ()
+    data: Mapping[str, bytes] = field(default_factory=dict)
+    mode: int = FILE_MODE
+    overwrite: bool = False
+    parents: bool = True
+    replication: int = 1
+    block_size: int = 128 * 1024 * 1024
+    writer: str = ""
+    xattrs: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def paths(self) -> tuple[NsPath]:
+        """The path."""
+        return (self.path,)
+
+    def execute(self, view: View, context: Context) -> Changes[Inode]:
+        """See `Operation`.
+
+        Raises:
+            PathExistsError: the path exists, and `overwrite` is False.
+            PathIsDirectoryError: a directory has the path.
+            BeingWrittenError: another client is writing the file.
+            ParentNotDirectoryError, PathNotFoundError, PermissionDeniedError: see the message.
+        """
+        (chain,) = view.chains
+        check_chain(chain, context)
+        if not self.path.names:
+            raise PathIsDirectoryError("the root is a directory: choose another path", path="/")
+        new = Inode(
+            id=self.file_id,
+            kind=Kind.FILE,
+            mode=self.mode & 0o777,
+            owner=context.caller.user,
+            group="",
+            mtime_ms=context.now_ms,
+            atime_ms=context.now_ms,
+            replication=self.replication,
+            block_size=self.block_size,
+            extents=self.extents,
+            writer=self.writer,
+            xattrs=self.xattrs,
+        )
+        changes = Changes(new)
+        if chain.target is None:
+            parent = make_parents(changes, chain, context, mode=None, allowed=self.parents)
+            key = inode_key(parent.inode.id, self.path.names[-1])
+            new = changes.inserts[key] = replace(new, group=parent.inode.group)
+            charge(changes, chain.ancestors, names=parent.made + 1, space=new.space)
+        else:
+            key = chain.target_key
+            new = changes.puts[key] = replace(new, group=self._check_replaced(view, chain, context).group)
+            discard_file(changes, chain.target, context.now_ms)
+            charge(changes, chain.ancestors, space=new.space - chain.target.space)
+            assert chain.parent is not None
+            changes.touched.add(chain.parent.id)
+        if self.writer:
+            changes.new_values[lease_key(new.id)] = Lease(self.writer, context.now_ms, key).encode()
+        changes.new_values.update({data_key(blob): data for blob, data in self.data.items()})
+        changes.result = new
+        return changes
+
+    def _check_replaced(self, view: View, chain: Chain, context: Context) -> Inode:
+        """Check that the existing file may be replaced; return its parent."""
+        target, parent = chain.target, chain.parent
+        assert target is not None and parent is not None
+        if target.is_directory:
+            raise PathIsDirectoryError("a directory has this path: choose another one", path=str(self.path))
+        if not self.overwrite:
+            refuse_writer(view, target, chain, context.now_ms)
+            raise PathExistsError("a file has this path already: overwrite it or choose another", path=str(self.path))
+        context.caller.check(chain, len(self.path.names), WRITE)
+        refuse_writer(view, target, chain, context.now_ms)
+        return parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append(FileGroup):
+    """Take the lease of an existing file; returns its inode as it was. Its content stays visible.
+
+    Group: the inodes on the path, shared; the target and its lease, exclusively.
+    """
+
+    path: NsPath
+    writer: str
+
+    @property
+    def paths(self) -> tuple[NsPath]:
+        """The path."""
+        return (self.path,)
+
+    def execute(self, view: View, context: Context) -> Changes[Inode]:
+        """See `Operation`.
+
+        Raises:
+            PathNotFoundError, PathIsDirectoryError, BeingWrittenError, PermissionDeniedError: see the message.
+        """
+        (chain,) = view.chains
+        inode = existing_file(chain, context)
+        context.caller.check(chain, len(self.path.names), WRITE)
+        refuse_writer(view, inode, chain, context.now_ms)
+        changes = Changes(inode)
+        changes.puts[chain.target_key] = replace(inode, writer=self.writer)
+        changes.values[lease_key(inode.id)] = Lease(self.writer, context.now_ms, chain.target_key).encode()
+        return changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteUnderLease(FileGroup):
+    """Add content to the file of a lease, and close it if wanted; returns its inode.
+
+    Group: the inodes on the path, shared; the target and its lease, exclusively.
+
+    Attributes:
+        file_id: the id of the file: another file may have its path by now.
+        extents, data: what to add: see `Publish`.
+        closes: whether the writer is done: the lease ends.
+    """
+
+    path: NsPath
+    file_id: int
+    writer: str
+    extents: tuple[Extent, ...] = ()
+    data: Mapping[str, bytes] = field(default_factory=dict)
+    closes: bool = True
+
+    @property
+    def paths(self) -> tuple[NsPath]:
+        """The path."""
+        return (self.path,)
+
+    def execute(self, view: View, context: Context) -> Changes[Inode]:
+        """See `Operation`.
+
+        Raises:
+            LeaseLostError: the file was deleted, replaced or renamed, or somebody has recovered the lease.
+            InvalidRequestError: the file would have too many extents.
+        """
+        (chain,) = view.chains
+        inode = chain.target
+        if inode is None or inode.id != self.file_id or inode.writer != self.writer:
+            raise LeaseLostError("the file is no longer this writer's: write it again", path=str(self.path))
+        check_chain(chain, context)
+        extents = (*inode.extents, *self.extents)
+        if len(extents) > MAX_EXTENTS:
+            raise InvalidRequestError(
+                f"a file has at most {MAX_EXTENTS} extents: write larger pieces, or copy the file", path=str(self.path)
+            )
+        written = replace(inode, extents=extents, mtime_ms=context.now_ms, writer="" if self.closes else self.writer)
+        changes = Changes(written)
+        changes.puts[chain.target_key] = written
+        if self.closes:
+            changes.deletes.add(lease_key(inode.id))
+        else:
+            changes.values[lease_key(inode.id)] = Lease(self.writer, context.now_ms, chain.target_key).encode()
+        changes.new_values.update({data_key(blob): data for blob, data in self.data.items()})
+        charge(changes, chain.ancestors, space=written.space - inode.space)
+        return changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoverLease(FileGroup):
+    """Take the lease of a file from its writer; what was synced stays. Returns whether the file is closed now.
+
+    Group: the inodes on the path, shared; the target and its lease, exclusively.
+
+    Attributes:
+        limit_ms: recover only if the writer has been silent for so long; 0 recovers in any case, as HDFS's
+            ``recoverLease`` does.
+    """
+
+    path: NsPath
+    limit_ms: int = 0
+
+    @property
+    def paths(self) -> tuple[NsPath]:
+        """The path."""
+        return (self.path,)
+
+    def execute(self, view: View, context: Context) -> Changes[bool]:
+        """See `Operation`.
+
+        Raises:
+            PathNotFoundError, PathIsDirectoryError, PermissionDeniedError: see the message.
+        """
+        (chain,) = view.chains
+        inode = existing_file(chain, context)
+        if not inode.writer:
+            return Changes(True)
+        context.caller.check(chain, len(self.path.names), WRITE)
+        key = lease_key(inode.id)
+        value = view.value(key)
+        if (
+            self.limit_ms
+            and value is not None
+            and not Lease.decode(key, value).is_silent(context.now_ms, self.limit_ms)
+        ):
+            return Changes(False)
+        changes = Changes(True)
+        changes.puts[chain.target_key] = replace(inode, writer="")
+        changes.deletes.add(key)
+        return changes

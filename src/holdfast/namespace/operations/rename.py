@@ -1,0 +1,184 @@
+"""Rename files and directories, with everything below them, by moving one record.
+
+The children of a directory hang on its id, so a rename of a tree of any size deletes one key and inserts another. All
+ancestors of both paths are validated: of two renames that would make a cycle together, one conflicts.
+
+Source: HDFS's ``FSDirRenameOp``: ``rename`` returns False where ``rename2`` raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.namespace.accounting import charge
+from holdfast.namespace.changes import Changes
+from holdfast.namespace.errors import (
+    DirectoryNotEmptyError,
+    ParentNotDirectoryError,
+    PathExistsError,
+    PathNotFoundError,
+    RenameError,
+    UncountedTreeError,
+)
+from holdfast.namespace.inode import Inode
+from holdfast.namespace.keys import children_range, lease_key
+from holdfast.namespace.lease import Lease
+from holdfast.namespace.operation import Context
+from holdfast.namespace.operations.base import check_chain, remove_target
+from holdfast.namespace.paths import NsPath
+from holdfast.namespace.permissions import EXECUTE, WRITE
+from holdfast.namespace.view import Chain, View
+from holdfast.transactions.base import RangeCount
+
+__all__ = ["Rename", "TreeUsage"]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeUsage:
+    """What a tree uses, counted while nobody could change it.
+
+    Attributes:
+        token: what `Inode.moving` of the root of the tree was while it was counted.
+    """
+
+    names: int
+    space: int
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rename:
+    """Rename a file or a directory; returns the inode that was moved.
+
+    Group: the inodes on both paths, shared; source and target, exclusively; the absence of children of a directory that
+    is replaced.
+
+    Attributes:
+        overwrite: whether a file, or an empty directory, may be replaced.
+        into: HDFS's old ``rename``: if the target is a directory, move the source into it.
+        usage: of the tree, if it moves between quotas.
+    """
+
+    source: NsPath
+    target: NsPath
+    overwrite: bool = False
+    into: bool = False
+    usage: TreeUsage | None = None
+
+    @property
+    def paths(self) -> tuple[NsPath, ...]:
+        """The source, the target, and the place in the target that `into` means."""
+        if self.into and self.source.names:
+            return (self.source, self.target, self.target.child(self.source.names[-1]))
+        return (self.source, self.target)
+
+    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+        """Return the leases of source and target, if they are being written: the source's names the inode's key."""
+        return [lease_key(chain.target.id) for chain in chains if chain.target is not None and chain.target.writer]
+
+    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+        """Return the children of a directory that would be replaced."""
+        replaced = self._destination(chains).target
+        return (
+            children_range(replaced.id) if self.overwrite and replaced is not None and replaced.is_directory else None
+        )
+
+    def _destination(self, chains: Sequence[Chain]) -> Chain:
+        existing = chains[1].target
+        return chains[2] if len(chains) == 3 and existing is not None and existing.is_directory else chains[1]
+
+    def execute(self, view: View, context: Context) -> Changes[Inode]:
+        """See `Operation`.
+
+        Raises:
+            PathNotFoundError: the source, or the parent of the target, does not exist.
+            PathExistsError: the target exists, and may not be replaced.
+            DirectoryNotEmptyError: the target is a directory with children.
+            RenameError: the source is the root or an ancestor of the target, or one of them is a directory and the
+                other is not.
+            ParentNotDirectoryError, PermissionDeniedError: see the message.
+        """
+        source, target = view.chains[0], self._destination(view.chains)
+        moved = self._check(source, target, view, context)
+        changes = Changes(moved)
+        changes.deletes.add(source.target_key)
+        if target.target is not None:
+            if target.target.is_directory:
+                changes.ranges.append(RangeCount(target.target_key, *children_range(target.target.id), 0))
+            remove_target(changes, target, context)
+            changes.deletes.discard(target.target_key)
+            changes.puts[target.target_key] = moved
+        else:
+            changes.inserts[target.target_key] = moved
+        if moved.writer:
+            lease = Lease.decode(lease_key(moved.id), view.value(lease_key(moved.id)) or b"")
+            changes.values[lease_key(moved.id)] = replace(lease, key=target.target_key).encode()
+        assert source.parent is not None and target.parent is not None
+        changes.touched |= {source.parent.id, target.parent.id}
+        self._charge(changes, source, target)
+        return changes
+
+    def _check(self, source: Chain, target: Chain, view: View, context: Context) -> Inode:
+        is_counted = source.target is not None and self.usage is not None and source.target.moving == self.usage.token
+        if is_counted:
+            context.caller.check_traversal(source)  # the mark on the source is our own
+        else:
+            check_chain(source, context)
+        check_chain(target, context)
+        moved = source.target
+        if moved is None:
+            raise PathNotFoundError("the source does not exist: check the path", path=str(self.source))
+        if not source.path.names:
+            raise RenameError("the root cannot be renamed: rename its entries", target=str(target.path))
+        if target.path == source.path:
+            raise PathExistsError("source and target are the same: choose another target", path=str(self.source))
+        if target.path.is_below(source.path) or moved.id in {inode.id for inode in target.ancestors}:
+            raise RenameError(
+                "a directory cannot be moved into itself: choose another target",
+                source=str(self.source),
+                target=str(target.path),
+            )
+        context.caller.check_removal(source)
+        parent = target.parent
+        if not target.path.names:
+            raise PathExistsError("the root exists: choose another target", path="/")
+        if parent is None:
+            raise PathNotFoundError("the parent of the target does not exist: create it", path=str(target.path.parent))
+        if not parent.is_directory:
+            raise ParentNotDirectoryError("the parent of the target is a file: check the path", path=str(target.path))
+        context.caller.check(target, len(target.path.names) - 1, WRITE | EXECUTE)
+        if target.target is not None:
+            self._check_replaced(source, target, view, context)
+        return replace(moved, moving="", moving_until_ms=0) if moved.moving else moved
+
+    def _check_replaced(self, source: Chain, target: Chain, view: View, context: Context) -> None:
+        moved, replaced = source.target, target.target
+        assert moved is not None and replaced is not None
+        if not self.overwrite:
+            raise PathExistsError("the target exists: choose another one", path=str(target.path))
+        if moved.is_directory != replaced.is_directory:
+            raise RenameError(
+                "a file and a directory cannot replace each other: choose another target", path=str(target.path)
+            )
+        if replaced.id in {inode.id for inode in source.ancestors} or view.has_children:
+            raise DirectoryNotEmptyError("the target is a directory that is not empty: empty it", path=str(target.path))
+        context.caller.check_removal(target)
+
+    def _charge(self, changes: Changes[Inode], source: Chain, target: Chain) -> None:
+        """Move the usage between the quotas that lie on only one of the two paths."""
+        moved = changes.result
+        before = {inode.id: inode for inode in source.ancestors}
+        after = {inode.id: inode for inode in target.ancestors}
+        left = [inode for number, inode in before.items() if number not in after]
+        entered = [inode for number, inode in after.items() if number not in before]
+        if not any(inode.has_quota for inode in (*left, *entered)):
+            return
+        if not moved.is_directory:
+            names, space = 1, moved.space
+        elif self.usage is not None:
+            names, space = self.usage.names, self.usage.space
+        else:
+            raise UncountedTreeError("the tree moves between quotas: count it first", path=str(self.source))
+        charge(changes, left, names=-names, space=-space)
+        charge(changes, entered, names=names, space=space)

@@ -1,0 +1,106 @@
+"""Check POSIX permissions as HDFS does.
+
+Source: Hadoop's HDFS Permissions Guide, and ``FSPermissionChecker``: traversal needs x on every ancestor; a sticky
+directory lets only the owners of the entry and of the directory, and the superuser, remove the entry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.namespace.errors import ParentNotDirectoryError, PermissionDeniedError
+from holdfast.namespace.inode import Inode
+from holdfast.namespace.paths import NsPath
+from holdfast.namespace.view import Chain
+
+__all__ = ["EXECUTE", "READ", "STICKY", "WRITE", "Caller"]
+
+READ, WRITE, EXECUTE = 4, 2, 1
+STICKY = 0o1000
+_LETTERS = {READ: "read", WRITE: "write", EXECUTE: "execute"}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks for an operation.
+
+    Attributes:
+        is_superuser: whether every check passes.
+    """
+
+    user: str
+    groups: frozenset[str] = frozenset()
+    is_superuser: bool = False
+
+    def may(self, inode: Inode, access: int) -> bool:
+        """Check whether the caller has these permission bits on an inode."""
+        if self.is_superuser:
+            return True
+        if self.user == inode.owner:
+            bits = inode.mode >> 6
+        elif inode.group in self.groups:
+            bits = inode.mode >> 3
+        else:
+            bits = inode.mode
+        return bits & access == access
+
+    def check_traversal(self, chain: Chain) -> None:
+        """Check that the path can be followed: no ancestor is a file, and all of them can be searched.
+
+        Raises:
+            ParentNotDirectoryError, PermissionDeniedError: see the message.
+        """
+        for depth, inode in enumerate(chain.ancestors):
+            if not inode.is_directory:
+                raise ParentNotDirectoryError(
+                    "a component of the path is a file: check the path", path=str(chain.path), file=_path(chain, depth)
+                )
+            if not self.is_superuser and not self.may(inode, EXECUTE):
+                self._deny(inode, EXECUTE, _path(chain, depth))
+
+    def check(self, chain: Chain, depth: int, access: int) -> None:
+        """Check permission bits on the inode at a depth of a chain; the root has depth 0.
+
+        Raises:
+            PermissionDeniedError: the caller lacks one of them.
+        """
+        if not self.is_superuser and not self.may(chain.inodes[depth], access):
+            self._deny(chain.inodes[depth], access, _path(chain, depth))
+
+    def check_removal(self, chain: Chain) -> None:
+        """Check that the entry may leave its directory: w on the parent, and the rule of sticky directories."""
+        parent, target = chain.parent, chain.target
+        assert parent is not None and target is not None
+        self.check(chain, len(chain.path.names) - 1, WRITE)
+        if parent.mode & STICKY and not self.is_superuser and self.user not in (parent.owner, target.owner):
+            raise PermissionDeniedError(
+                "the directory is sticky, so only owners may remove its entries", path=str(chain.path), user=self.user
+            )
+
+    def check_owner(self, chain: Chain) -> None:
+        """Check that the caller owns the target."""
+        assert chain.target is not None
+        if not self.is_superuser and chain.target.owner != self.user:
+            raise PermissionDeniedError(
+                "only the owner or the superuser may do this", path=str(chain.path), owner=chain.target.owner
+            )
+
+    def check_superuser(self, what: str) -> None:
+        """Check that the caller is the superuser."""
+        if not self.is_superuser:
+            raise PermissionDeniedError(f"only the superuser may {what}", user=self.user)
+
+    def _deny(self, inode: Inode, access: int, path: str) -> None:
+        words = " and ".join(word for bit, word in _LETTERS.items() if access & bit)
+        raise PermissionDeniedError(
+            f"permission denied: the user may not {words} here",
+            user=self.user,
+            path=path,
+            owner=inode.owner,
+            group=inode.group,
+            mode=f"{inode.mode:04o}",
+        )
+
+
+def _path(chain: Chain, depth: int) -> str:
+    return str(NsPath(chain.path.names[:depth]))

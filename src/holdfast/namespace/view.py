@@ -1,0 +1,230 @@
+"""Resolve paths to a view: the snapshot of the semantic related group of one operation (paper 004, 3.1 and 3.2).
+
+The key of an inode contains the id of its parent, so a path of n components seems to need n round trips. Hints shorten
+them to one: the keys of all components are guessed from earlier reads and fetched together, as one snapshot. A wrong
+guess shows at once, because the fetched parent does not have the id that the guess assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from holdfast.errors import UnavailableError
+from holdfast.namespace.inode import Inode, decode_inode
+from holdfast.namespace.keys import ROOT_KEY, inode_key
+from holdfast.namespace.paths import NsPath
+from holdfast.transactions.base import ABSENT, Record, ScanPage
+
+__all__ = ["Chain", "Entry", "Group", "Hints", "Reader", "View", "guess_view", "read_view"]
+
+_MOST_HINTS = 100_000
+_SPARE_READS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record of the group, with its inode if it is one."""
+
+    version: int
+    inode: Inode | None
+    value: bytes = b""
+    number: int = 0
+
+
+class Hints:
+    """What this process last saw at some keys. Hints are never trusted: a commit validates what it took from them."""
+
+    def __init__(self) -> None:
+        self._entries: dict[bytes, Entry] = {}
+
+    def get(self, key: bytes) -> Entry | None:
+        """Return what was last seen at a key."""
+        return self._entries.get(key)
+
+    def put(self, key: bytes, entry: Entry) -> None:
+        """Remember what is at a key."""
+        if len(self._entries) >= _MOST_HINTS:
+            self._entries.clear()  # rare, and cheaper than to keep an order at each look-up
+        self._entries[key] = entry
+
+    def drop(self, keys: Collection[bytes]) -> None:
+        """Forget keys."""
+        for key in keys:
+            self._entries.pop(key, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A path and the inodes on it.
+
+    Attributes:
+        inodes: from the root down, as far as they exist.
+        keys: their keys, and the key of the first component that does not exist, unless its parent is a file.
+    """
+
+    path: NsPath
+    inodes: tuple[Inode, ...]
+    keys: tuple[bytes, ...]
+
+    @property
+    def target(self) -> Inode | None:
+        """The inode of the whole path, if it exists."""
+        return self.inodes[-1] if len(self.inodes) > len(self.path.names) else None
+
+    @property
+    def parent(self) -> Inode | None:
+        """The inode of the path's parent, if it exists; of the root, None."""
+        count = len(self.path.names)
+        return self.inodes[count - 1] if 0 < count <= len(self.inodes) else None
+
+    @property
+    def ancestors(self) -> tuple[Inode, ...]:
+        """The existing inodes above the target."""
+        return self.inodes[: len(self.path.names)]
+
+    @property
+    def target_key(self) -> bytes:
+        """The key of the target, which exists or whose parent is a directory."""
+        assert len(self.keys) == len(self.path.names) + 1, "the parent exists"
+        return self.keys[-1]
+
+
+@dataclass(slots=True)
+class View:
+    """What an operation sees.
+
+    Attributes:
+        chains: one for each path of the operation.
+        entries: the existing records of the group: those of the chains, and those that the operation asked for.
+        absent: the keys of the group that have no record.
+        is_guess: whether it consists of hints: then it may be wrong, and proves nothing until a commit validates it.
+        has_children: whether the range for which the operation asked contains a record. A guess says no.
+    """
+
+    chains: tuple[Chain, ...]
+    entries: dict[bytes, Entry]
+    absent: set[bytes] = field(default_factory=set)
+    is_guess: bool = False
+    has_children: bool = False
+
+    def versions(self) -> dict[bytes, int]:
+        """Return the reads of a commit that validates the whole view."""
+        found = {key: entry.version for key, entry in self.entries.items()}
+        found.update(dict.fromkeys(self.absent, ABSENT))
+        return found
+
+    def value(self, key: bytes) -> bytes | None:
+        """Return the value of another record that the operation asked for; None if there is none."""
+        entry = self.entries.get(key)
+        return None if entry is None else entry.value
+
+
+class Group(Protocol):
+    """What belongs to the semantic related group of an operation: see `Operation`."""
+
+    @property
+    def paths(self) -> Sequence[NsPath]: ...
+
+    def also(self, chains: Sequence[Chain]) -> Collection[bytes]: ...
+
+    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None: ...
+
+
+class Reader(Protocol):
+    """The reads of a store, or of a transaction that locks."""
+
+    def get_many(self, keys: Collection[bytes]) -> Mapping[bytes, Record]: ...
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage: ...
+
+
+def _walk(path: NsPath, look: Callable[[bytes], Entry | None]) -> Chain:
+    """Follow a path as far as the entries go."""
+    inodes: list[Inode] = []
+    keys = [ROOT_KEY]
+    for depth in range(len(path.names) + 1):
+        entry = look(keys[-1])
+        if entry is None or entry.inode is None:
+            break
+        inodes.append(entry.inode)
+        if depth == len(path.names) or not entry.inode.is_directory:
+            break
+        keys.append(inode_key(entry.inode.id, path.names[depth]))
+    return Chain(path, tuple(inodes), tuple(keys))
+
+
+def guess_view(hints: Hints, group: Group) -> View | None:
+    """Return a view from hints alone, without a round trip; None if they do not reach far enough.
+
+    All ancestors must be known to be directories. What is unknown at the end of a path is taken for absent.
+    """
+    chains = []
+    entries: dict[bytes, Entry] = {}
+    absent: set[bytes] = set()
+    for path in group.paths:
+        chain = _walk(path, hints.get)
+        if len(chain.keys) <= len(path.names):
+            return None
+        for key in chain.keys:
+            entry = hints.get(key)
+            if entry is None:
+                absent.add(key)
+            else:
+                entries[key] = entry
+        chains.append(chain)
+    for key in group.also(chains):
+        entry = hints.get(key)
+        if entry is None:
+            return None
+        entries[key] = entry
+    return View(tuple(chains), entries, absent, is_guess=True)
+
+
+def read_view(reader: Reader, hints: Hints, group: Group) -> View:
+    """Read the records of an operation's group.
+
+    Guarantee: everything in the view comes from one call of `reader`, thus from one snapshot.
+
+    Raises:
+        UnavailableError: the paths changed faster than they could be read; nothing happened.
+        CorruptDataError: a record is damaged.
+    """
+    fetched: dict[bytes, Entry | None] = {}
+    peeked: tuple[bytes, bytes] | None = None
+    has_children = False
+
+    def look(key: bytes) -> Entry | None:
+        return fetched[key] if key in fetched else hints.get(key)
+
+    for _ in range(max(len(path.names) for path in group.paths) + _SPARE_READS):
+        chains = tuple(_walk(path, look) for path in group.paths)
+        wanted = {key for chain in chains for key in chain.keys}
+        wanted.update(group.also(chains))
+        span = group.peek(chains)
+        if wanted <= fetched.keys() and span == peeked:
+            entries = {key: entry for key in wanted if (entry := fetched[key]) is not None}
+            return View(chains, entries, wanted - entries.keys(), has_children=has_children)
+        if span is None:
+            found = reader.get_many(wanted)
+        else:
+            page = reader.scan(*span, 1, wanted)
+            found, has_children = page.guards, bool(page.records)
+        peeked = span
+        fetched = {key: _entry(key, found.get(key), hints) for key in wanted}
+    raise UnavailableError("the path changes faster than it can be read: repeat later", path=str(group.paths[0]))
+
+
+def _entry(key: bytes, record: Record | None, hints: Hints) -> Entry | None:
+    if record is None:
+        hints.drop((key,))
+        return None
+    known = hints.get(key)
+    if known is not None and known.version == record.version:
+        return known  # versions are unique: there is no need to decode it again
+    entry = Entry(
+        record.version, decode_inode(key, record.value) if key[0] == ord("i") else None, record.value, record.number
+    )
+    hints.put(key, entry)
+    return entry

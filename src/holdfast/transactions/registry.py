@@ -1,0 +1,105 @@
+"""Find the backend of a database by the scheme of its URL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.runtime import Environment
+from holdfast.transactions.base import Database
+from holdfast.transactions.group_commit import GroupCommit
+from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.wording import nearest
+
+__all__ = ["SCHEMES", "open_database", "public_url"]
+
+
+def _open_sqlite(url: str, environment: Environment, create: bool) -> Database:
+    from holdfast.transactions.sqlite.connection import prepare_file
+    from holdfast.transactions.sqlite.store import SqliteTransactionStore
+
+    parts = urlsplit(url)
+    if parts.netloc or not parts.path.startswith("/"):
+        raise InvalidRequestError(
+            "the URL of an SQLite file has three slashes: write sqlite:///directory/file.db", url=url
+        )
+    path = unquote(parts.path)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    synchronous = options.pop("synchronous", "full")
+    if synchronous not in ("full", "normal"):
+        raise InvalidRequestError("synchronous is 'full' or 'normal': change the URL", given=synchronous)
+    _refuse_rest(options, ("synchronous",))
+    prepare_file(path, create=create)
+    # One group at a time: the file has one writer anyway, and a larger group needs fewer flushes.
+    return GroupCommit(SqliteTransactionStore(path, environment, synchronous=synchronous), committers=1, readers=4)
+
+
+def _open_postgres(url: str, environment: Environment, create: bool) -> Database:
+    try:
+        from holdfast.transactions.postgres.connection import PostgresAddress, prepare_database
+        from holdfast.transactions.postgres.store import PostgresTransactionStore
+    except ImportError as error:
+        raise UnsupportedError("PostgreSQL needs its driver: pip install 'holdfast[postgres]'") from error
+    address, options = PostgresAddress.parse(url)
+    connections = _connections(options)
+    prepare_database(address, create=create)
+    return GroupCommit(PostgresTransactionStore(address, environment, connections=connections))
+
+
+def _connections(options: dict[str, str]) -> int:
+    given = options.pop("connections", "8")
+    if not given.isascii() or not given.isdigit() or not 0 < int(given) <= 1000:
+        raise InvalidRequestError("connections is a number from 1 to 1000: change the URL", given=given)
+    return int(given)
+
+
+def _refuse_rest(options: dict[str, str], known: tuple[str, ...]) -> None:
+    for name in options:
+        raise InvalidRequestError(f"the URL of the database has an unknown option: {nearest(name, known)}", option=name)
+
+
+_MEMORY: dict[str, MemoryTransactionStore] = {}
+
+
+def _open_memory(url: str, environment: Environment, create: bool) -> Database:
+    """Return the store of this name in this process, for tests."""
+    return _MEMORY.setdefault(urlsplit(url).netloc, MemoryTransactionStore(environment.ids))
+
+
+SCHEMES: dict[str, Callable[[str, Environment, bool], Database]] = {
+    "sqlite": _open_sqlite,
+    "postgresql": _open_postgres,
+    "postgres": _open_postgres,
+    "memory": _open_memory,
+}
+
+
+def open_database(url: str, environment: Environment | None = None, *, create: bool = False) -> Database:
+    """Open a database with group commit, and bring its schema to the present version.
+
+    Args:
+        url: ``sqlite:///directory/file.db``, ``postgresql://user:password@host:port/database?schema=holdfast``,
+            ``mysql://…`` or, within one process, ``memory://name``. Options in the query: ``connections`` (servers),
+            ``synchronous`` (SQLite); PostgreSQL's driver takes its own there too.
+        create: whether to create the tables if the database has none.
+
+    Raises:
+        InvalidRequestError: the URL is wrong.
+        UnsupportedError: the driver is not installed, or the schema is newer than this release.
+        NotFoundError: the database does not exist or is empty, and `create` is False.
+        AccessDeniedError, UnavailableError: see the message.
+    """
+    scheme, separator, _ = url.partition("://")
+    if not separator or scheme not in SCHEMES:
+        raise InvalidRequestError(
+            f"a database needs a URL such as sqlite:///directory/file.db: {nearest(scheme, SCHEMES)}",
+            given=scheme if separator else "no scheme",
+        )
+    return SCHEMES[scheme](url, environment or Environment(), create)
+
+
+def public_url(url: str) -> str:
+    """Return the URL of a database without user, password and options: it may be shown and logged."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
