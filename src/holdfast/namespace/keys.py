@@ -6,6 +6,7 @@
 | ``d`` blob | the bytes of a small file |
 | ``t`` directory id | the last modification of a directory's entries, as its number: milliseconds since the epoch |
 | ``u`` directory id, ``n`` or ``s`` | what a directory with a quota uses, as its number: names, or bytes |
+| ``p`` token | a pending upload of the object store `object_store` |
 | ``l`` file id | the lease of a file that is being written |
 | ``r`` inode id | the root of a tree that was deleted and waits for its collection |
 | ``g`` time, blob | a blob that no file refers to anymore, since that time |
@@ -36,6 +37,7 @@ __all__ = [
     "name_of",
     "parent_of",
     "times_key",
+    "upload_key",
     "usage_key",
 ]
 
@@ -100,6 +102,11 @@ def usage_key(directory_id: int, what: bytes) -> bytes:
 def lease_key(file_id: int) -> bytes:
     """Return the key of the lease of a file."""
     return b"l" + _pack(file_id)
+
+
+def upload_key(token: str) -> bytes:
+    """Return the key of a pending upload."""
+    return b"p" + token.encode()
 
 
 def deleted_key(inode_id: int) -> bytes:

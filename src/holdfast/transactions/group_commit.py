@@ -37,7 +37,7 @@ class GroupCommit:
         readers: the same for groups of reads.
     """
 
-    def __init__(self, inner: Database, *, committers: int = 2, readers: int = 2) -> None:
+    def __init__(self, inner: Database, *, committers: int = 1, readers: int = 2) -> None:
         self._inner = inner
         self._commits: Combiner[Commit, Outcome] = Combiner(
             inner.commit_group, limit=_MOST_COMMITS, take=independent, leaders=committers

@@ -30,7 +30,10 @@ __all__ = [
     "discard_file",
     "existing",
     "existing_file",
+    "discard_blobs",
     "make_parents",
+    "new_directory",
+    "remove_target",
 ]
 
 R = TypeVar("R")
@@ -90,10 +93,15 @@ def existing_file(chain: Chain, context: Context) -> Inode:
 
 @dataclass(frozen=True, slots=True)
 class _NewParents:
-    """The parent of a new entry, and how many directories were made for it."""
+    """The parent of a new entry, and the directories that were made for it, from the top."""
 
     inode: Inode
-    made: int
+    new: tuple[Inode, ...]
+
+    @property
+    def made(self) -> int:
+        """How many directories were made."""
+        return len(self.new)
 
 
 def make_parents(
@@ -120,11 +128,13 @@ def make_parents(
         raise PathNotFoundError("the parent directory does not exist: create it first", path=str(chain.path.parent))
     changes.touched.add(parent.id)
     bits = (parent.mode if mode is None else mode) | 0o300
+    new = []
     for name in missing:
         child = new_directory(parent, context, bits)
         changes.inserts[inode_key(parent.id, name)] = child
+        new.append(child)
         parent = child
-    return _NewParents(parent, len(missing))
+    return _NewParents(parent, tuple(new))
 
 
 def new_directory(parent: Inode, context: Context, mode: int) -> Inode:

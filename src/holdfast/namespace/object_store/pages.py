@@ -1,0 +1,96 @@
+"""List the files of a namespace by the prefix of their keys, each page from one snapshot.
+
+The order is that of a walk: the names of each directory in ascending order, everything below a directory before the
+next name. A token is the key of the last file of a page, so a listing survives any change between two pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from holdfast.namespace.inode import Inode, decode_inode
+from holdfast.namespace.keys import ROOT_KEY, children_range, inode_key, name_of
+from holdfast.namespace.paths import NsPath
+from holdfast.transactions.base import SnapshotReader
+
+__all__ = ["list_files"]
+
+_PAGE = 1000
+
+
+def list_files(reader: SnapshotReader, prefix: str, after: str, limit: int) -> list[tuple[NsPath, Inode]]:
+    """Return the first files, in the order of the walk, whose key starts with `prefix` and comes after `after`."""
+    directory, _, beginning = prefix.rpartition("/")
+    names = tuple(directory.encode().split(b"/")) if directory else ()
+    found = _directory(reader, names)
+    if found is None:
+        return []
+    last = tuple(after.encode().split(b"/")) if after else ()
+    rest = last[len(names) :] if last[: len(names)] == names else _beside(names, last)
+    if rest is None:
+        return []
+    walk = _walk(reader, NsPath(names), found, beginning.encode(), rest)
+    return list(islice(walk, limit))
+
+
+def _beside(names: tuple[bytes, ...], last: tuple[bytes, ...]) -> tuple[bytes, ...] | None:
+    """Return where to begin in a directory, given a key outside of it: at its start, or nowhere if that comes later."""
+    return () if last < names else None
+
+
+def _directory(reader: SnapshotReader, names: tuple[bytes, ...]) -> Inode | None:
+    """Return the directory at a path, if there is one."""
+    key = ROOT_KEY
+    for name in (*names, None):
+        record = reader.get_many([key]).get(key)
+        inode = None if record is None else decode_inode(key, record.value)
+        if inode is None or not inode.is_directory or name is None:
+            return inode if inode is not None and inode.is_directory else None
+        key = inode_key(inode.id, name)
+    return None
+
+
+def _walk(
+    reader: SnapshotReader, path: NsPath, directory: Inode, beginning: bytes, after: tuple[bytes, ...]
+) -> Iterator[tuple[NsPath, Inode]]:
+    """Yield the files below a directory, without recursion: trees may be a thousand levels deep.
+
+    Args:
+        beginning: what the names in the directory itself start with.
+        after: the components, below the directory, of the last file that was listed.
+    """
+    waiting = [_entries(reader, path, directory, beginning, after)]
+    while waiting:
+        entry = next(waiting[-1], None)
+        if entry is None:
+            waiting.pop()
+            continue
+        child_path, inode, child_after = entry
+        if inode.is_directory:
+            waiting.append(_entries(reader, child_path, inode, b"", child_after))
+        else:
+            yield child_path, inode
+
+
+def _entries(
+    reader: SnapshotReader, path: NsPath, directory: Inode, beginning: bytes, after: tuple[bytes, ...]
+) -> Iterator[tuple[NsPath, Inode, tuple[bytes, ...]]]:
+    """Yield the entries of one directory, from the place where the last page ended."""
+    start, end = children_range(directory.id)
+    if beginning:
+        start = inode_key(directory.id, beginning)
+        end = inode_key(directory.id, beginning + b"\xff")  # no byte of UTF-8
+    if after:
+        start = max(start, inode_key(directory.id, after[0]))
+    while True:
+        page = reader.scan(start, end, _PAGE)
+        for key, record in page.records:
+            name, inode = name_of(key), decode_inode(key, record.value)
+            is_last = bool(after) and name == after[0]
+            if is_last and not inode.is_directory:
+                continue  # the last page ended with this file
+            yield path.child(name), inode, after[1:] if is_last else ()
+        if not page.more:
+            return
+        start = page.records[-1][0] + b"\0"
