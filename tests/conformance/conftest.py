@@ -51,6 +51,19 @@ def memory_without_uploads() -> Handles:
 
 
 @pytest.fixture(scope="session")
+def memory_with_transactions() -> Handles:
+    store = MemoryStore(limits=TINY_PARTS, transactions=True)
+    return store, store
+
+
+@pytest.fixture(scope="session")
+def memory_namespace() -> Handles:
+    """Return a store with directories and with transactions, like a file system in a database."""
+    store = MemoryStore(limits=TINY_PARTS, rename=True, transactions=True)
+    return store, store
+
+
+@pytest.fixture(scope="session")
 def faulty() -> Handles:
     inner = MemoryStore(limits=TINY_PARTS, rename=True)
     return InterceptedStore(inner, Faulty()), inner
@@ -72,7 +85,7 @@ def throttled() -> Handles:
 @pytest.fixture(scope="session")
 def nested() -> Handles:
     """Wrap a store three times."""
-    inner = InterceptedStore(MemoryStore(limits=TINY_PARTS, rename=True), Faulty())
+    inner = InterceptedStore(MemoryStore(limits=TINY_PARTS, rename=True, transactions=True), Faulty())
     return InterceptedStore(InterceptedStore(inner, Throttled(ThrottleOptions(request_s=0.0))), Recorder()), inner
 
 

@@ -19,6 +19,7 @@ from holdfast.stores.s3.store import S3Store
 
 _MEMORY = MemoryStore(limits=MultipartLimits(min_part_size_bytes=16)).capabilities
 _RENAME = MemoryStore(limits=MultipartLimits(min_part_size_bytes=16), rename=True).capabilities
+_NAMESPACE = MemoryStore(limits=MultipartLimits(min_part_size_bytes=16), rename=True, transactions=True).capabilities
 _RENAME_FILES = dataclasses.replace(_RENAME, rename_dir=False)
 _LOCAL = LocalStore("/").capabilities
 _S3 = S3Store("bucket", S3Options(endpoint_url="http://127.0.0.1:9000")).capabilities
@@ -27,11 +28,13 @@ IMPLEMENTATIONS = {
     "memory": _MEMORY,
     "memory_with_rename": _RENAME,
     "memory_with_file_rename": _RENAME_FILES,
+    "memory_with_transactions": dataclasses.replace(_MEMORY, transactions=True),
+    "memory_namespace": _NAMESPACE,
     "memory_without_uploads": dataclasses.replace(_RENAME, multipart=None, copy=False),
     "faulty": _RENAME,
     "recorded": _RENAME,
     "throttled": _RENAME,
-    "nested": _RENAME,
+    "nested": _NAMESPACE,
     "local": _LOCAL,
     "local_recorded": _LOCAL,
     "moto": _S3,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import pytest
@@ -12,11 +13,17 @@ import pytest
 from holdfast.errors import PreconditionError, UnavailableError
 from holdfast.stores.base import (
     Capabilities,
+    Change,
+    Complete,
     Create,
+    Delete,
     MultipartLimits,
     ObjectInfo,
     Overwrite,
+    Put,
     PutMode,
+    Require,
+    RequireEmpty,
     Support,
     Update,
     iter_objects,
@@ -32,9 +39,9 @@ TINY_PARTS = MultipartLimits(min_part_size_bytes=16)
 
 
 def test_report_of_a_right_store() -> None:
-    report = run_conformance(MemoryStore(limits=TINY_PARTS, rename=True))
+    report = run_conformance(MemoryStore(limits=TINY_PARTS, rename=True, transactions=True))
     assert report.passed, str(report)
-    assert len(report.results) > 60
+    assert len(report.results) > 70
     assert all(line.startswith("ok ") for line in str(report).splitlines())
 
 
@@ -148,6 +155,8 @@ def test_checks_follow_capabilities() -> None:
     by_file = names(Capabilities(rename=True))
     assert {"check_rename", "check_path_that_is_a_file", "check_rename_dir_unsupported"} <= by_file
     assert not by_file & {"check_object_beside_directory", "check_rename_dir"}
+    in_a_database = names(Capabilities(multipart=MultipartLimits(), transactions=True))
+    assert {"check_apply", "check_apply_race", "check_abort"} <= in_a_database
     in_one_step = names(Capabilities(rename=True, rename_dir=True))
     assert "check_rename_dir" in in_one_step
     assert not in_one_step & {"check_rename_dir_unsupported", "check_rename_dir_with_uploads"}
@@ -170,6 +179,50 @@ def test_report_of_a_store_that_renames_directories_file_by_file() -> None:
     assert {"check_rename_dir_target_exists", "check_rename_dir_missing", "check_rename_dir_with_uploads"} <= failed
 
 
+class _OneAfterTheOther(MemoryStore):
+    """A store that claims transactions, and makes the changes one by one, each with its condition."""
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            super().apply([change])
+
+
+def test_a_store_that_makes_changes_one_by_one_fails() -> None:
+    report = run_conformance(_OneAfterTheOther(limits=TINY_PARTS, transactions=True))
+    failed = {name for name, error in report.results.items() if error is not None}
+    assert failed >= {"check_apply_refused", "check_apply_impossible", "check_apply_race"}
+    assert all(name.startswith("check_apply") for name in failed)
+
+
+class _ForgetsToCheck(MemoryStore):
+    """A store whose transactions ignore some of the conditions."""
+
+    def __init__(self, ignored: Callable[[Change], Change | None]) -> None:
+        super().__init__(limits=TINY_PARTS, transactions=True)
+        self._ignored = ignored
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        super().apply([kept for change in changes if (kept := self._ignored(change)) is not None])
+
+
+@pytest.mark.parametrize(
+    ("ignored", "check"),
+    [
+        (lambda change: None if isinstance(change, Require) else change, "check_apply_refused"),
+        (lambda change: None if isinstance(change, RequireEmpty) else change, "check_apply_refused"),
+        (
+            lambda change: replace(change, mode=Overwrite()) if isinstance(change, Complete) else change,
+            "check_apply_refused",
+        ),
+        (lambda change: replace(change, mode=Overwrite()) if isinstance(change, Put) else change, "check_apply_race"),
+        (lambda change: Delete(change.key) if isinstance(change, Delete) else change, "check_apply_delete"),
+    ],
+    ids=["require", "require-empty", "absent-target", "create", "etag"],
+)
+def test_a_condition_that_is_ignored_is_noticed(ignored: Callable[[Change], Change | None], check: str) -> None:
+    assert run_conformance(_ForgetsToCheck(ignored)).results[check] is not None
+
+
 def _swallow(*operations: Operation) -> Callable[[StoreCall, Callable[[], T]], T]:
     def interceptor(call: StoreCall, proceed: Callable[[], T]) -> T:
         return None if call.operation in operations else proceed()  # type: ignore[return-value]  # these calls return None
@@ -187,9 +240,13 @@ def _swallow(*operations: Operation) -> Callable[[StoreCall, Callable[[], T]], T
         (Operation.RENAME_DIR, "check_rename_dir"),
         (Operation.RENAME_DIR, "check_rename_dir_target_exists"),
         (Operation.COPY, "check_copy"),
+        (Operation.APPLY, "check_apply"),
+        (Operation.APPLY, "check_apply_delete"),
+        (Operation.APPLY, "check_apply_many"),
+        (Operation.APPLY, "check_apply_replaces"),
     ],
 )
 def test_checks_notice_a_call_that_does_nothing(operation: Operation, check: str) -> None:
-    inner = MemoryStore(limits=TINY_PARTS, rename=True)
+    inner = MemoryStore(limits=TINY_PARTS, rename=True, transactions=True)
     report = run_conformance(InterceptedStore(inner, _swallow(operation)))
     assert report.results[check] is not None

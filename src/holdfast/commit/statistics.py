@@ -45,12 +45,14 @@ STORE_STATISTICS: Mapping[str, str] = {
     "rename": "op_rename",
     "rename_dir": "op_rename_dir",
     "check_targets": "op_check_targets",
+    "apply": "op_apply",
     "file.write": "file_write",
     "file.close": "file_close",
     "file.discard": "file_discard",
 }
 """The statistic of each call of the store protocols, with the names of Hadoop's StoreStatisticNames. The names
-``op_rename_dir``, ``op_check_targets`` and ``file_…`` are Holdfast's own, because Hadoop has none for these calls.
+``op_rename_dir``, ``op_check_targets``, ``op_apply`` and ``file_…`` are Holdfast's own, because Hadoop has none for
+these calls.
 """
 
 

@@ -8,18 +8,27 @@ import pytest
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
 from holdfast.stores.base import (
+    Change,
+    Complete,
+    Delete,
     ObjectInfo,
     ObjectPage,
+    Part,
+    Put,
+    Require,
+    RequireEmpty,
     Update,
     UploadInfo,
     UploadPage,
     batched_keys,
+    check_changes,
     check_key,
     check_move,
     iter_objects,
     iter_uploads,
     multipart,
     rename,
+    transactional,
 )
 from holdfast.stores.memory.store import MemoryStore
 
@@ -125,3 +134,32 @@ def test_an_update_without_an_etag_is_refused() -> None:
     """Scenario 79: an empty etag would be no condition at all."""
     with pytest.raises(InvalidRequestError, match="needs the etag"):
         Update("")
+
+
+def test_changes_that_no_store_could_make_are_refused() -> None:
+    part = Part(1, "etag", 1)
+    check_changes([])
+    check_changes(
+        [Put("a", b""), Require("a"), Require("a"), RequireEmpty("d/"), Complete("b", "id", (part,)), Delete("c")]
+    )
+    refused: list[tuple[str, list[Change]]] = [
+        ("two changes", [Put("a", b""), Delete("a")]),
+        ("two changes", [Complete("a", "1", (part,)), Complete("a", "2", (part,))]),
+        ("numbered from 1", [Complete("a", "1", ())]),
+        ("must not be empty", [Put("", b"")]),
+        ("must not be empty", [Delete("/a")]),
+        ("must end in '/'", [RequireEmpty("d")]),
+    ]
+    for words, changes in refused:
+        with pytest.raises(InvalidRequestError, match=words):
+            check_changes(changes)
+
+
+def test_a_secret_in_an_object_is_not_shown() -> None:
+    assert "secret" not in repr(Put("a", b"secret"))
+
+
+def test_a_store_without_transactions_is_not_taken_for_one() -> None:
+    with pytest.raises(UnsupportedError, match="several changes"):
+        transactional(MemoryStore())
+    assert transactional(MemoryStore(transactions=True)).capabilities.transactions

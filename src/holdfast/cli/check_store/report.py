@@ -75,7 +75,8 @@ def _weights(committer: Committer, known: Capabilities) -> set[Weight]:
     found = {Weight.DATA}
     if CONDITIONAL_WRITES in committer.needs:
         found.add(Weight.DECISION)
-    uploads = MULTIPART in committer.needs or (HIDDEN_WRITES in committer.needs and not known.rename)
+    by_choice = not known.rename or known.transactions
+    uploads = MULTIPART in committer.needs or (HIDDEN_WRITES in committer.needs and by_choice)
     found.add(Weight.HIDDEN if uploads else Weight.MOVED)
     return found
 

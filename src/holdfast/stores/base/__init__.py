@@ -19,9 +19,20 @@ Worked composition::
 
 from __future__ import annotations
 
+from holdfast.stores.base.changes import (
+    Change,
+    Complete,
+    Delete,
+    Put,
+    Require,
+    RequireEmpty,
+    keys_of,
+    sent_bytes,
+)
 from holdfast.stores.base.functions import (
     MAX_KEYS_PER_DELETE,
     batched_keys,
+    check_changes,
     check_delete,
     check_key,
     check_move,
@@ -33,6 +44,7 @@ from holdfast.stores.base.functions import (
     multipart,
     rename,
     replaced,
+    transactional,
 )
 from holdfast.stores.base.protocols import (
     CopyStore,
@@ -40,6 +52,7 @@ from holdfast.stores.base.protocols import (
     MultipartStore,
     ObjectStore,
     RenameStore,
+    TransactionalStore,
     WritableFile,
 )
 from holdfast.stores.base.values import (
@@ -60,8 +73,11 @@ from holdfast.stores.base.values import (
 __all__ = [
     "MAX_KEYS_PER_DELETE",
     "Capabilities",
+    "Change",
+    "Complete",
     "CopyStore",
     "Create",
+    "Delete",
     "ExpiringUploads",
     "MultipartLimits",
     "MultipartStore",
@@ -70,14 +86,19 @@ __all__ = [
     "ObjectStore",
     "Overwrite",
     "Part",
+    "Put",
     "PutMode",
     "RenameStore",
+    "Require",
+    "RequireEmpty",
     "Support",
+    "TransactionalStore",
     "Update",
     "UploadInfo",
     "UploadPage",
     "WritableFile",
     "batched_keys",
+    "check_changes",
     "check_delete",
     "check_key",
     "check_move",
@@ -86,7 +107,10 @@ __all__ = [
     "iter_objects",
     "iter_uploads",
     "iter_uploads_of",
+    "keys_of",
     "multipart",
     "rename",
     "replaced",
+    "sent_bytes",
+    "transactional",
 ]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, PreconditionError, UnsupportedError
-from holdfast.stores.base.protocols import MultipartStore, ObjectStore, RenameStore
+from holdfast.stores.base.changes import Change, Complete, Require, RequireEmpty
+from holdfast.stores.base.protocols import MultipartStore, ObjectStore, RenameStore, TransactionalStore
 from holdfast.stores.base.values import ObjectInfo, Part, UploadInfo
 
 __all__ = [
     "MAX_KEYS_PER_DELETE",
     "batched_keys",
+    "check_changes",
     "check_delete",
     "check_key",
     "check_move",
@@ -22,6 +24,7 @@ __all__ = [
     "multipart",
     "rename",
     "replaced",
+    "transactional",
 ]
 
 
@@ -48,6 +51,17 @@ def rename(store: ObjectStore) -> RenameStore:
     """
     if not store.capabilities.rename:
         raise UnsupportedError("the store has no atomic rename")
+    return store  # type: ignore[return-value]  # the capability promises it; wrappers implement every method
+
+
+def transactional(store: ObjectStore) -> TransactionalStore:
+    """Return the store as a `TransactionalStore`.
+
+    Raises:
+        UnsupportedError: the store makes no transactions.
+    """
+    if not store.capabilities.transactions:
+        raise UnsupportedError("the store cannot make several changes in one step")
     return store  # type: ignore[return-value]  # the capability promises it; wrappers implement every method
 
 
@@ -196,6 +210,29 @@ def check_parts(key: str, parts: Sequence[Part]) -> None:
     """
     if not parts or [part.number for part in parts] != list(range(1, len(parts) + 1)):
         raise InvalidRequestError("parts must be numbered from 1 without gaps: list all of them in order", key=key)
+
+
+def check_changes(changes: Iterable[Change]) -> None:
+    """Reject changes that no store could make in one `TransactionalStore.apply`.
+
+    Raises:
+        InvalidRequestError: a key is invalid, or two changes have the same one, or parts are missing.
+    """
+    seen: set[str] = set()
+    for change in changes:
+        match change:
+            case RequireEmpty():
+                if not change.key.endswith("/"):
+                    raise InvalidRequestError("the key of a directory must end in '/': add it", key=change.key)
+            case Require():
+                pass
+            case _:
+                check_key(change.key)
+                if isinstance(change, Complete):
+                    check_parts(change.key, change.parts)
+                if change.key in seen:
+                    raise InvalidRequestError("two changes have the same key: make one of them", key=change.key)
+                seen.add(change.key)
 
 
 def batched_keys(keys: Iterable[str], size: int = MAX_KEYS_PER_DELETE) -> Iterator[list[str]]:

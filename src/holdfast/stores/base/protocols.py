@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
+from holdfast.stores.base.changes import Change
 from holdfast.stores.base.values import (
     Capabilities,
     ObjectInfo,
@@ -21,6 +22,7 @@ __all__ = [
     "MultipartStore",
     "ObjectStore",
     "RenameStore",
+    "TransactionalStore",
     "WritableFile",
 ]
 
@@ -151,6 +153,33 @@ class MultipartStore(ObjectStore, Protocol):
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
         """List pending uploads. Servers differ in what they return: use `iter_uploads`."""
+        ...
+
+
+class TransactionalStore(MultipartStore, Protocol):
+    """A store that makes many changes in one step."""
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Make all changes, or none of them.
+
+        Guarantee: the conditions of all changes hold at the moment when all of them take effect. A reader sees the
+        state before or the state after: one page of a listing never shows some of the changes without the others. The
+        changes are durable when the call returns. Their order has no meaning.
+
+        A caller may pass hundreds of thousands of changes; a store must not take time that grows with their square.
+
+        Args:
+            changes: at most one `Put`, `Complete` or `Delete` for each key; conditions refer to the state before the
+                call. No changes at all are allowed.
+
+        Raises:
+            PreconditionError: a condition does not hold; the variable ``key`` of the error names its key. Nothing
+                happened. After a lost reply, the reason may be that an earlier call of the caller took effect.
+            NotFoundError: an upload does not exist; ``key`` names its key. Nothing happened. The same holds.
+            InvalidRequestError: a change is not possible: a key is invalid or occurs twice, a part is missing, or a
+                file would stand in place of a directory. Nothing happened.
+            StorageFullError: the store has no space left. Nothing happened.
+        """
         ...
 
 

@@ -88,6 +88,8 @@ class Capabilities:
             deleted before. True of S3 since December 2020; required by committers that find their files by listing.
         lists_uploads: whether pending uploads are listed by directory, as `iter_uploads` requests them. MinIO lists
             them by whole keys only. If this is unknown, `stores.probe.find_upload_listing` tests it.
+        transactions: whether the store is a `TransactionalStore`. Such a store is also a `MultipartStore` and honors
+            conditional puts.
         server: identifies the server and the bucket, so that handles in the same process can share probe results; empty
             if no other handle can reach the same data.
     """
@@ -100,6 +102,7 @@ class Capabilities:
     rename_dir: bool = False
     consistent_listing: bool = True
     lists_uploads: Support = Support.UNKNOWN
+    transactions: bool = False
     server: str = field(default="", compare=False)
 
 

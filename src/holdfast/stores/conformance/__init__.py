@@ -18,7 +18,16 @@ from types import ModuleType
 
 from holdfast.errors import UnavailableError
 from holdfast.stores.base import Capabilities, ObjectStore, Support
-from holdfast.stores.conformance import conditions, crowds, directories, objects, races, renames, uploads
+from holdfast.stores.conformance import (
+    conditions,
+    crowds,
+    directories,
+    objects,
+    races,
+    renames,
+    transactions,
+    uploads,
+)
 from holdfast.stores.conformance.keys import KEY_CHECKS, LISTED_UPLOAD_CHECKS, ODD_KEYS
 from holdfast.stores.conformance.subject import Check, ConformanceError, Subject
 
@@ -55,6 +64,7 @@ def checks_for(capabilities: Capabilities) -> list[Check]:
         *_checks_in(crowds),
         *((*_checks_in(conditions), *_checks_in(races)) if capabilities.conditional_put is not Support.NO else ()),
         *((*_checks_in(uploads), *LISTED_UPLOAD_CHECKS) if limits is not None else ()),
+        *(_checks_in(transactions) if capabilities.transactions else ()),
         *(_checks_in(renames) if capabilities.rename else ()),
         *(_checks_in(directories) if capabilities.rename_dir else ()),
     )

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from holdfast.stores.conformance import directories, objects, renames
+from holdfast.stores.conformance import directories, objects, renames, transactions
 from holdfast.stores.conformance.keys import ODD_KEYS
 from holdfast.stores.conformance.subject import Check
 
@@ -63,6 +63,12 @@ TOPICS = (
         Weight.DECISION,
         ("check_create_race", "check_create_delete_race"),
         "two drivers that decide at the same time may both believe that they won",
+    ),
+    Topic(
+        "transactions",
+        Weight.DECISION,
+        tuple(transactions.__all__),
+        "a job may become visible in part, or a job that is not committed",
     ),
     Topic(
         "uploads",

@@ -20,6 +20,7 @@ from typing import Protocol, TypeVar, cast
 
 from holdfast.stores.base import (
     Capabilities,
+    Change,
     CopyStore,
     MultipartStore,
     ObjectInfo,
@@ -29,8 +30,11 @@ from holdfast.stores.base import (
     Part,
     PutMode,
     RenameStore,
+    TransactionalStore,
     UploadPage,
     WritableFile,
+    keys_of,
+    sent_bytes,
 )
 
 __all__ = ["InterceptedStore", "Interceptor", "Operation", "StoreCall"]
@@ -60,6 +64,7 @@ class Operation(enum.Enum):
     CHECK_TARGETS = "check_targets"
     RENAME_DIR = "rename_dir"
     COPY = "copy"
+    APPLY = "apply"
 
     @property
     def writes(self) -> bool:
@@ -75,11 +80,11 @@ class StoreCall:
     Attributes:
         operation: which call.
         key: the key; the prefix of a listing; the source of a rename or copy; the directory that `rename_dir` moves;
-            the first key of `delete_many` and `check_targets`.
+            the first key of `delete_many`, `check_targets` and `apply`.
         size_bytes: bytes that the caller sends; for a copy, bytes that the store copies.
         mode: the mode of a put, else None.
         target: the target of a copy, `rename` or `rename_dir`, else empty.
-        keys: the keys of `delete_many` and `check_targets`, else empty.
+        keys: the keys of `delete_many`, `check_targets` and `apply`, else empty.
         upload_id: the id of the upload that the call uses, else empty.
         number: the number of the part, else 0.
     """
@@ -197,6 +202,11 @@ class InterceptedStore:
     def copy(self, source: ObjectInfo, target: str) -> None:
         call = StoreCall(Operation.COPY, source.key, source.size_bytes, target=target)
         self._interceptor(call, lambda: cast("CopyStore", self._inner).copy(source, target))
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        keys = keys_of(changes)
+        call = StoreCall(Operation.APPLY, keys[0] if keys else "", sent_bytes(changes), keys=keys)
+        self._interceptor(call, lambda: cast("TransactionalStore", self._inner).apply(changes))
 
 
 class _InterceptedFile:

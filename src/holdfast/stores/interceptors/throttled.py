@@ -45,9 +45,11 @@ class Throttled:
     The cost of a call:
 
     - Each call is one request and costs ``request_s``: a page of a listing, a `delete_many` of a thousand keys, a
-      `rename`, a `rename_dir` of a whole tree, a `copy`, an `open_write`, or the `close` of the file that was opened.
-    - In addition, the bytes of a put, part or file write take time at the rate ``upload_bytes_per_s``, and the bytes of
-      a copy at the rate ``copy_bytes_per_s``. A get and a rename transfer no bytes.
+      `rename`, a `rename_dir` of a whole tree, a `copy`, an `apply` of any number of changes, an `open_write`, or the
+      `close` of the file that was opened.
+    - In addition, the bytes of a put, part or file write, and those of the puts in an `apply`, take time at the rate
+      ``upload_bytes_per_s``, and the bytes of a copy at the rate ``copy_bytes_per_s``. A get and a rename transfer no
+      bytes.
     - A call that the store rejects, such as a head of a missing object, costs one request and no bytes.
     - Writing into an open file and discarding it cost no request; `capabilities` and `close` are not calls.
 

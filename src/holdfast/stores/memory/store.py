@@ -22,17 +22,24 @@ from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.ids import Ids, SystemIds
 from holdfast.stores.base import (
     Capabilities,
+    Change,
+    Complete,
     Create,
+    Delete,
     MultipartLimits,
     ObjectInfo,
     ObjectPage,
     Overwrite,
     Part,
+    Put,
     PutMode,
+    Require,
+    RequireEmpty,
     Support,
     Update,
     UploadInfo,
     UploadPage,
+    check_changes,
     check_delete,
     check_key,
     check_move,
@@ -82,7 +89,7 @@ def _digest(data: bytes) -> str:
 
 
 class MemoryStore:
-    """A store in this process's memory that can be a `MultipartStore`, a `CopyStore` and a `RenameStore`.
+    """A store in this process's memory that can be of every kind: with uploads, copies, renames and transactions.
 
     With `rename`, a key is either a file or a directory, as in file systems; without it, keys are flat.
 
@@ -95,6 +102,7 @@ class MemoryStore:
         rename_dir: whether it renames directories in one step; None means the same as `rename`. False with `rename`
             simulates a store such as GCS, where a directory would be renamed file by file.
         copy: whether the store is also a `CopyStore`.
+        transactions: whether the store is also a `TransactionalStore`.
         consistent_listing: the value of this capability; the listings themselves are always complete.
         clock: supplies the times of objects and uploads.
         ids: supplies the ids of uploads.
@@ -107,12 +115,15 @@ class MemoryStore:
         rename: bool = False,
         rename_dir: bool | None = None,
         copy: bool = True,
+        transactions: bool = False,
         consistent_listing: bool = True,
         clock: Clock | None = None,
         ids: Ids | None = None,
     ) -> None:
         if rename_dir and not rename:
             raise InvalidRequestError("a store that renames directories also renames files: pass rename as well")
+        if transactions and limits is None:
+            raise InvalidRequestError("a store with transactions also has uploads: pass limits as well")
         self._limits = limits or MultipartLimits()
         self._capabilities = Capabilities(
             conditional_put=Support.YES,
@@ -123,6 +134,7 @@ class MemoryStore:
             rename_dir=rename if rename_dir is None else rename_dir,
             consistent_listing=consistent_listing,
             lists_uploads=Support.YES,
+            transactions=transactions,
         )
         self._clock = clock or SystemClock()
         self._ids = ids or SystemIds()
@@ -151,17 +163,23 @@ class MemoryStore:
 
     def _put(self, key: str, data: bytes, mode: PutMode, metadata: Mapping[str, str]) -> ObjectInfo:
         self._refuse_clash(key)
+        self._check_mode(key, mode)
+        return self._publish(key, data, _digest(data), metadata)
+
+    def _check_mode(self, key: str, mode: PutMode) -> None:
         current = self._objects.get(key)
         if isinstance(mode, Create) and current is not None:
             raise PreconditionError("the object exists: read it, then decide", key=key)
         if isinstance(mode, Update) and (current is None or current.info.etag != mode.etag):
             raise PreconditionError("the object is not the expected one: read it, then decide", key=key)
-        return self._publish(key, data, _digest(data), metadata)
 
     def _publish(self, key: str, data: bytes, etag: str, metadata: Mapping[str, str]) -> ObjectInfo:
-        info = ObjectInfo(key, len(data), etag, self._clock.now_s(), dict(metadata))
-        self._place(_Object(data, info))
-        return info
+        made = self._made(key, data, etag, metadata)
+        self._place(made)
+        return made.info
+
+    def _made(self, key: str, data: bytes, etag: str, metadata: Mapping[str, str]) -> _Object:
+        return _Object(data, ObjectInfo(key, len(data), etag, self._clock.now_s(), dict(metadata)))
 
     def _place(self, placed: _Object) -> None:
         key = placed.info.key
@@ -295,13 +313,19 @@ class MemoryStore:
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
         with self._lock:
-            upload = self._pending(key, upload_id)
-            data = b"".join(self._checked_parts(upload, parts))
-            digests = b"".join(bytes.fromhex(part.etag) for part in parts)
+            completed = self._completed(key, upload_id, parts)
             self._refuse_clash(key)
             del self._uploads[upload_id]
             del self._upload_order[bisect.bisect_left(self._upload_order, (key, upload_id))]
-            return self._publish(key, data, f"{_digest(digests)}-{len(parts)}", upload.metadata)
+            self._place(completed)
+            return completed.info
+
+    def _completed(self, key: str, upload_id: str, parts: Sequence[Part]) -> _Object:
+        """Return the object that an upload becomes."""
+        upload = self._pending(key, upload_id)
+        data = b"".join(self._checked_parts(upload, parts))
+        digests = b"".join(bytes.fromhex(part.etag) for part in parts)
+        return self._made(key, data, f"{_digest(digests)}-{len(parts)}", upload.metadata)
 
     def _checked_parts(self, upload: _Upload, parts: Sequence[Part]) -> list[bytes]:
         key = upload.info.key
@@ -338,6 +362,53 @@ class MemoryStore:
         page = found[:_UPLOADS_PER_PAGE]
         more = len(found) > _UPLOADS_PER_PAGE
         return UploadPage(page, (page[-1].key, page[-1].upload_id) if more else None)
+
+    # --- transactions -------------------------------------------------------------------------------------------------
+    def apply(self, changes: Sequence[Change]) -> None:
+        if not self._capabilities.transactions:
+            raise UnsupportedError("the store cannot make several changes in one step")
+        check_changes(changes)
+        with self._lock:
+            gone, ended, made = self._outcome(changes)
+            before = self._objects, self._keys
+            self._objects = {key: found for key, found in self._objects.items() if key not in gone}
+            self._objects.update((each.info.key, each) for each in made)
+            self._keys = sorted(self._objects)
+            try:
+                for each in made:
+                    self._refuse_clash(each.info.key)
+            except InvalidRequestError:
+                self._objects, self._keys = before
+                raise
+            for upload_id in ended:
+                del self._uploads[upload_id]
+            self._upload_order = [(key, upload_id) for key, upload_id in self._upload_order if upload_id not in ended]
+
+    def _outcome(self, changes: Sequence[Change]) -> tuple[set[str], set[str], list[_Object]]:
+        """Check all conditions; return the keys to delete, the ids of completed uploads, and the new objects."""
+        gone: set[str] = set()
+        ended: set[str] = set()
+        made: list[_Object] = []
+        for change in changes:
+            match change:
+                case Put(key, data, mode):
+                    self._check_mode(key, mode)
+                    made.append(self._made(key, bytes(data), _digest(data), {}))
+                case Complete(key, upload_id, parts, mode):
+                    self._check_mode(key, mode)
+                    made.append(self._completed(key, upload_id, parts))
+                    ended.add(upload_id)
+                case Delete(key, etag):
+                    found = self._objects.get(key)
+                    if found is not None and etag in ("", found.info.etag):
+                        gone.add(key)
+                case Require(key):
+                    if key not in self._objects:
+                        raise PreconditionError("the object does not exist: read again, then decide", key=key)
+                case RequireEmpty(key):
+                    if any(self._below(key[:-1])[0]):
+                        raise PreconditionError("the directory is not empty: list it, then decide", key=key)
+        return gone, ended, made
 
     # --- rename -------------------------------------------------------------------------------------------------------
     def open_write(self, key: str) -> MemoryFile:

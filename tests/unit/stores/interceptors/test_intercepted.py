@@ -17,12 +17,12 @@ from holdfast.stores.memory.store import MemoryStore
 
 T = TypeVar("T")
 
+_PROTOCOLS = (base.ObjectStore, base.MultipartStore, base.RenameStore, base.CopyStore, base.TransactionalStore)
 _NO_CALLS = {"capabilities", "close", "retries"}
 
 
 def _protocol_methods() -> set[str]:
-    protocols = (base.ObjectStore, base.MultipartStore, base.RenameStore, base.CopyStore)
-    return {name for protocol in protocols for name in vars(protocol) if not name.startswith("_")}
+    return {name for protocol in _PROTOCOLS for name in vars(protocol) if not name.startswith("_")}
 
 
 def test_every_method_of_every_protocol_is_intercepted() -> None:
@@ -30,7 +30,7 @@ def test_every_method_of_every_protocol_is_intercepted() -> None:
     names = {operation.value for operation in Operation if not operation.value.startswith("file.")}
     assert names == _protocol_methods() - _NO_CALLS
     for name in names:
-        for protocol in (base.ObjectStore, base.MultipartStore, base.RenameStore, base.CopyStore):
+        for protocol in _PROTOCOLS:
             if name in vars(protocol):
                 declared = list(inspect.signature(getattr(protocol, name)).parameters)
                 assert list(inspect.signature(getattr(InterceptedStore, name)).parameters) == declared
@@ -59,12 +59,13 @@ def _use_everything(store: InterceptedStore) -> None:
     store.copy(ObjectInfo("g", 4), "h")
     store.delete_many(["a", "u"])
     store.delete("g")
+    store.apply([base.Put("p", b"12345", Create()), base.Put("q", b"6"), base.Delete("h"), base.Require("e/x")])
     store.close()
 
 
 def test_calls_tell_what_they_are() -> None:
     recorded = Recorder()
-    store = InterceptedStore(MemoryStore(rename=True), recorded)
+    store = InterceptedStore(MemoryStore(rename=True, transactions=True), recorded)
     _use_everything(store)
     assert [call.operation for call in recorded.calls] == [
         *(Operation.PUT, Operation.GET, Operation.HEAD, Operation.LIST),
@@ -72,7 +73,7 @@ def test_calls_tell_what_they_are() -> None:
         *(Operation.COMPLETE_UPLOAD, Operation.ABORT_UPLOAD),
         *(Operation.OPEN_WRITE, Operation.FILE_WRITE, Operation.FILE_CLOSE, Operation.FILE_DISCARD),
         *(Operation.CHECK_TARGETS, Operation.RENAME, Operation.PUT, Operation.RENAME_DIR),
-        *(Operation.COPY, Operation.DELETE_MANY, Operation.DELETE),
+        *(Operation.COPY, Operation.DELETE_MANY, Operation.DELETE, Operation.APPLY),
     ]
     by_operation = {call.operation: call for call in recorded.calls}
     assert by_operation.keys() == set(Operation)
@@ -85,6 +86,7 @@ def test_calls_tell_what_they_are() -> None:
     assert by_operation[Operation.RENAME_DIR] == StoreCall(Operation.RENAME_DIR, "d", target="e")
     assert by_operation[Operation.COPY] == StoreCall(Operation.COPY, "g", 4, target="h")
     assert by_operation[Operation.DELETE_MANY].keys == ("a", "u")
+    assert by_operation[Operation.APPLY] == StoreCall(Operation.APPLY, "p", 6, keys=("p", "q", "h", "e/x"))
     assert by_operation[Operation.FILE_WRITE] == StoreCall(Operation.FILE_WRITE, "f", 4)
 
 
@@ -119,7 +121,7 @@ def test_recorded_keeps_failed_calls_and_counts() -> None:
 
 def test_each_operation_is_counted_also_when_it_fails() -> None:
     recorded = Recorder()
-    store = InterceptedStore(MemoryStore(rename=True), recorded)
+    store = InterceptedStore(MemoryStore(rename=True, transactions=True), recorded)
     _use_everything(store)
     with pytest.raises(ValueError, match="nothing exists at the source"):
         store.rename_dir("missing", "e")

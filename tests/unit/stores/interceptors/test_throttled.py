@@ -10,7 +10,7 @@ import pytest
 from holdfast.errors import HoldfastError
 from holdfast.runtime.runner import ThreadRunner
 from holdfast.runtime.simulated import StillClock
-from holdfast.stores.base import ObjectInfo, Update
+from holdfast.stores.base import Delete, ObjectInfo, Put, RequireEmpty, Update
 from holdfast.stores.interceptors.intercepted import InterceptedStore
 from holdfast.stores.interceptors.throttled import Throttled, ThrottleOptions
 from holdfast.stores.memory.store import MemoryStore
@@ -69,6 +69,14 @@ def test_every_request_costs_its_latency() -> None:
     for call in calls:
         call()
     assert clock.waits == [0.05] * (len(calls) + 1)  # opening and closing are two
+
+
+def test_a_transaction_costs_one_request_and_the_bytes_that_it_sends() -> None:
+    clock = StillClock()
+    inner = MemoryStore(transactions=True)
+    store = InterceptedStore(inner, Throttled(ThrottleOptions(upload_bytes_per_s=10.0), clock))
+    store.apply([*(Put(f"k{number}", b"12345") for number in range(4)), Delete("gone"), RequireEmpty("d/")])
+    assert clock.waits == [0.05 + 2.0]
 
 
 def test_what_is_refused_costs_a_request_and_no_bytes() -> None:

@@ -6,9 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError, UnsupportedError
 from holdfast.runtime.simulated import CountingIds, StillClock
-from holdfast.stores.base import MultipartLimits, Part, iter_objects, iter_uploads
+from holdfast.stores.base import (
+    Complete,
+    Delete,
+    MultipartLimits,
+    Part,
+    Put,
+    Require,
+    RequireEmpty,
+    iter_objects,
+    iter_uploads,
+)
 from holdfast.stores.memory.store import MemoryStore
 
 
@@ -130,3 +140,64 @@ def test_only_files_whose_directory_moved_are_lost() -> None:
 def test_too_many_keys_at_once() -> None:
     with pytest.raises(InvalidRequestError, match="batched_keys"):
         MemoryStore().delete_many(["a"] * 1001)
+
+
+# --- transactions -----------------------------------------------------------------------------------------------------
+def _namespace() -> MemoryStore:
+    return MemoryStore(rename=True, transactions=True)
+
+
+def test_transactions_are_offered_only_on_request_and_only_with_uploads() -> None:
+    assert not MemoryStore().capabilities.transactions
+    assert MemoryStore(transactions=True).capabilities.transactions
+    with pytest.raises(UnsupportedError, match="several changes"):
+        MemoryStore().apply([Put("a", b"1")])
+    with pytest.raises(InvalidRequestError, match="pass limits as well"):
+        MemoryStore(limits=None, rename=True, transactions=True)
+
+
+def test_files_and_directories_are_judged_after_all_changes() -> None:
+    """A file may take the place of a directory that the same call empties, but two changes may not clash."""
+    store = _namespace()
+    store.put("a/b", b"1")
+    before = store.image().key
+    for changes in ([Put("a", b"2")], [Put("a/b/c", b"2")], [Put("d", b"1"), Put("d/e", b"2")]):
+        with pytest.raises(InvalidRequestError, match="stands where"):
+            store.apply(changes)
+        assert store.image().key == before
+    store.apply([Put("a", b"2"), Delete("a/b")])
+    assert [info.key for info in iter_objects(store, "")] == ["a"]
+
+
+def test_a_refused_transaction_leaves_uploads_as_they_were() -> None:
+    store = _namespace()
+    upload_id = store.create_upload("a")
+    parts = (store.upload_part("a", upload_id, 1, b"1"),)
+    store.put("b/c", b"2")
+    before = store.image().key
+    for refused in (Put("b", b"3"), Require("missing"), RequireEmpty("b/")):
+        with pytest.raises((InvalidRequestError, PreconditionError)):
+            store.apply([Complete("a", upload_id, parts), refused])
+        assert store.image().key == before
+    store.apply([Complete("a", upload_id, parts)])
+    assert store.get("a") == b"1"
+    assert list(iter_uploads(store, "")) == []
+
+
+def test_an_empty_directory_is_one_without_objects() -> None:
+    store = MemoryStore(transactions=True)
+    store.put("logs", b"")
+    store.create_upload("log/1")
+    store.apply([RequireEmpty("log/")])
+    store.put("log/0/1", b"")
+    with pytest.raises(PreconditionError, match="not empty"):
+        store.apply([RequireEmpty("log/")])
+
+
+def test_transactions_keep_listings_in_order() -> None:
+    store = MemoryStore(transactions=True)
+    store.apply([Put(key, b"") for key in ("b", "a-b", "a/c")])
+    store.apply([Put("a/b", b""), Delete("b"), Delete("never")])
+    assert [info.key for info in iter_objects(store, "")] == ["a-b", "a/b", "a/c"]
+    store.delete("a/b")
+    assert [info.key for info in iter_objects(store, "a")] == ["a-b", "a/c"]

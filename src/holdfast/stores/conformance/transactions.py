@@ -1,0 +1,249 @@
+"""Check that a store makes many changes in one step: `TransactionalStore.apply`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.errors import (
+    HoldfastError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    UnavailableError,
+)
+from holdfast.stores.base import (
+    Change,
+    Complete,
+    Create,
+    Delete,
+    ObjectStore,
+    Overwrite,
+    Part,
+    Put,
+    Require,
+    RequireEmpty,
+    Update,
+    iter_uploads,
+    multipart,
+    transactional,
+)
+from holdfast.stores.conformance.subject import Subject, equal, expect
+
+__all__ = [
+    "check_apply",
+    "check_apply_delete",
+    "check_apply_impossible",
+    "check_apply_in_one_step",
+    "check_apply_many",
+    "check_apply_nothing",
+    "check_apply_race",
+    "check_apply_refused",
+    "check_apply_replaces",
+    "check_apply_twice",
+]
+
+_MANY = 1500
+"""More than fit on one page of a listing, or into one call of `delete_many`."""
+
+
+def check_apply(subject: Subject) -> None:
+    """Check that a put, a completed upload and a delete all take effect, and that conditions change nothing."""
+    subject.write("old", "kept")
+    upload_id, parts = subject.uploaded("data/new", b"uploaded")
+    transactional(subject.store).apply(
+        [
+            Put(subject.key("log/1"), b"decision", Create()),
+            Complete(subject.key("data/new"), upload_id, tuple(parts)),
+            Delete(subject.key("old")),
+            Require(subject.key("kept")),
+            RequireEmpty(subject.key("empty/")),
+        ]
+    )
+    equal(subject.listed(), ["data/new", "kept", "log/1"], "listing after all changes")
+    equal(subject.other.get(subject.key("log/1")), b"decision", "content of the put object")
+    equal(subject.other.get(subject.key("data/new")), b"uploaded", "content of the completed upload")
+    equal(_pending(subject), [], "pending uploads")
+    found = subject.other.head(subject.key("data/new"))
+    equal(found.size_bytes, 8, "size of the completed upload")
+    subject.store.put(subject.key("data/new"), b"updated", Update(found.etag))  # the etag is a usable one
+
+
+def check_apply_nothing(subject: Subject) -> None:
+    """Check that a call without changes is allowed, and does nothing."""
+    subject.write("a")
+    transactional(subject.store).apply([])
+    equal(subject.listed(), ["a"], "listing")
+
+
+def check_apply_replaces(subject: Subject) -> None:
+    """Check that a put and a completed upload replace an object if their modes allow it."""
+    subject.write("put", "upload", "updated")
+    etag = subject.store.head(subject.key("updated")).etag
+    upload_id, parts = subject.uploaded("upload", b"second")
+    transactional(subject.store).apply(
+        [
+            Put(subject.key("put"), b"second"),
+            Put(subject.key("updated"), b"second", Update(etag)),
+            Complete(subject.key("upload"), upload_id, tuple(parts), Overwrite()),
+        ]
+    )
+    for relative in ("put", "upload", "updated"):
+        equal(subject.other.get(subject.key(relative)), b"second", f"content of {relative}")
+
+
+def check_apply_delete(subject: Subject) -> None:
+    """Check that a delete with an etag spares another object, and that a missing object is no error."""
+    subject.write("same", "other")
+    same, other = (subject.store.head(subject.key(name)).etag for name in ("same", "other"))
+    subject.store.put(subject.key("other"), b"third")
+    changes = [Delete(subject.key("same"), same), Delete(subject.key("other"), other), Delete(subject.key("missing"))]
+    transactional(subject.store).apply([*changes, Delete(subject.key("gone"), other)])
+    equal(subject.listed(), ["other"], "listing")
+    equal(subject.other.get(subject.key("other")), b"third", "content")
+
+
+def check_apply_refused(subject: Subject) -> None:
+    """Check that one condition that does not hold prevents all changes, and that the error names its key."""
+    subject.write("there", "victim")
+    etag = subject.store.head(subject.key("victim")).etag
+    upload_id, parts = subject.uploaded("there", b"uploaded")
+    refused: Sequence[Change] = (
+        Put(subject.key("there"), b"put", Create()),
+        Put(subject.key("there"), b"put", Update(etag)),
+        Put(subject.key("missing"), b"put", Update(etag)),
+        Complete(subject.key("there"), upload_id, tuple(parts)),
+        Require(subject.key("missing")),
+        RequireEmpty(f"{subject.prefix}/"),
+    )
+    for change in refused:
+        _refused_alone(subject, PreconditionError, change)
+    equal(_pending(subject), [(subject.key("there"), upload_id)], "pending uploads")
+    transactional(subject.store).apply([Complete(subject.key("there"), upload_id, tuple(parts), Overwrite())])
+    equal(subject.other.get(subject.key("there")), b"uploaded", "content of the upload")
+
+
+def check_apply_impossible(subject: Subject) -> None:
+    """Check that one change that is not possible prevents all others: a missing upload, a wrong part, a key twice.
+
+    What is not possible does not depend on the order of the changes.
+    """
+    subject.write("victim")
+    upload_id, parts = subject.uploaded("upload", b"uploaded")
+    ended, its_parts = subject.uploaded("ended", b"aborted")
+    subject.uploads.abort_upload(subject.key("ended"), ended)
+    wrong = (Part(1, "0123456789abcdef0123456789abcdef", 8),)
+    _refused_alone(subject, NotFoundError, Complete(subject.key("ended"), ended, tuple(its_parts)))
+    _refused_alone(subject, NotFoundError, Complete(subject.key("elsewhere"), upload_id, tuple(parts)))
+    _refused_alone(subject, InvalidRequestError, Complete(subject.key("upload"), upload_id, wrong))
+    _refused_alone(subject, InvalidRequestError, Complete(subject.key("upload"), upload_id, ()))
+    _refused_alone(subject, InvalidRequestError, Put(subject.key("first"), b"again"))
+    _refused_alone(subject, InvalidRequestError, Put("", b""))
+    transactional(subject.store).apply([Complete(subject.key("upload"), upload_id, tuple(parts))])
+    equal(subject.listed(), ["upload", "victim"], "listing after the upload was completed")
+
+
+def check_apply_twice(subject: Subject) -> None:
+    """Check that changes that took effect are refused when they are repeated, as after a lost reply."""
+    upload_id, parts = subject.uploaded("data", b"uploaded")
+    completed = Complete(subject.key("data"), upload_id, tuple(parts))
+    transactional(subject.store).apply([Put(subject.key("log/1"), b"mine", Create()), completed])
+    repeated: Sequence[Sequence[Change]] = ([Put(subject.key("log/1"), b"mine", Create()), completed], [completed])
+    for changes in repeated:
+        try:
+            transactional(subject.other).apply(changes)
+        except (PreconditionError, NotFoundError):
+            continue
+        expect(False, "changes that took effect before are refused")
+    equal(subject.listed(), ["data", "log/1"], "listing")
+
+
+def check_apply_many(subject: Subject) -> None:
+    """Check that a call may make more changes than fit into one page of a listing."""
+    names = [f"many/{number:05d}" for number in range(_MANY)]
+    transactional(subject.store).apply([Put(subject.key(name), name.encode(), Create()) for name in names])
+    equal(subject.listed(), names, "listing after the puts")
+    _refused_alone(subject, PreconditionError, *(Put(subject.key(name), b"", Create()) for name in names[-1:]))
+    transactional(subject.store).apply([Delete(subject.key(name)) for name in names])
+    equal(subject.listed(), [], "listing after the deletes")
+
+
+def check_apply_race(subject: Subject) -> None:
+    """Check that of several concurrent callers with one condition exactly one succeeds, with all of its changes."""
+    for attempt in range(subject.rounds):
+        home = f"race-{attempt}"
+
+        def change(racer: int, store: ObjectStore, home: str = home) -> bool | None:
+            names = [subject.key(f"{home}/{racer}-{number}") for number in range(3)]
+            try:
+                transactional(store).apply([*(Put(name, b"x") for name in names), _claim(subject, home, racer)])
+            except (PreconditionError, UnavailableError):
+                return False
+            except OutcomeUnknownError:
+                return None
+            return True
+
+        ends = subject.race(change)
+        winners = [racer for racer, end in enumerate(ends) if end]
+        expect(len(winners) <= 1, f"one of {len(ends)} callers succeeds, not {len(winners)}")
+        winner = int(subject.other.get(subject.key(f"{home}/claim")))
+        expect(ends[winner] is not False, "the claim is that of the winner")
+        wanted = [*(f"{home}/{winner}-{number}" for number in range(3)), f"{home}/claim"]
+        equal([name for name in subject.listed() if name.startswith(f"{home}/")], sorted(wanted), "listing of a round")
+
+
+def check_apply_in_one_step(subject: Subject) -> None:
+    """Check that no page of a listing shows some of the changes of a call without the others."""
+    names = [[f"turn/{turn}-{number:02d}" for number in range(20)] for turn in range(2)]
+    subject.write(*names[0])
+
+    def turn(racer: int, store: ObjectStore) -> list[list[str]]:
+        if racer:
+            return [_listed_page(store, subject.key("turn/"), subject.prefix) for _ in range(subject.rounds)]
+        for attempt in range(subject.rounds):
+            gone, new = names[attempt % 2], names[1 - attempt % 2]
+            puts = [Put(subject.key(name), name.encode(), Create()) for name in new]
+            _until_it_is_done(store, [*(Delete(subject.key(name)) for name in gone), *puts])
+        return []
+
+    for seen in (page for pages in subject.race(turn) for page in pages):
+        expect(seen in names, f"a page shows all of one turn and nothing of the other, not {len(seen)} objects")
+
+
+# --- parts of checks --------------------------------------------------------------------------------------------------
+def _pending(subject: Subject) -> list[tuple[str, str]]:
+    found = iter_uploads(multipart(subject.other), f"{subject.prefix}/")
+    return [(upload.key, upload.upload_id) for upload in found]
+
+
+def _refused_alone(subject: Subject, error: type[HoldfastError], *changes: Change) -> None:
+    """Check that these changes, among possible ones, are refused with an error that names one, and nothing happens."""
+    before = subject.listed()
+    first, last = Put(subject.key("first"), b"1"), Put(subject.key("last"), b"2")
+    try:
+        transactional(subject.store).apply([first, *changes, Delete(subject.key("victim")), last])
+    except error as found:
+        named = found.variables.get("key")
+        expect(named in [change.key for change in changes], f"the error names the key of {changes}, not {named}")
+    else:
+        expect(False, f"{changes}: expected {error.__name__}, but the call succeeded")
+    equal(subject.listed(), before, f"listing after {changes[0]} was refused")
+
+
+def _claim(subject: Subject, home: str, racer: int) -> Put:
+    return Put(subject.key(f"{home}/claim"), b"%d" % racer, Create())
+
+
+def _listed_page(store: ObjectStore, prefix: str, home: str) -> list[str]:
+    return sorted(info.key[len(home) + 1 :] for info in store.list_page(prefix).objects)
+
+
+def _until_it_is_done(store: ObjectStore, changes: Sequence[Change]) -> None:
+    """Apply changes that only this caller makes, repeatedly if the store is busy."""
+    for _ in range(20):
+        try:
+            transactional(store).apply(changes)
+        except UnavailableError:
+            continue
+        return
+    expect(False, "a store is available again after a while")
