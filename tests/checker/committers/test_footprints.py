@@ -16,7 +16,7 @@ from holdfast.checker.simulated_store.handle import SimulatedStore
 from holdfast.checker.simulated_store.resource import StoreResource
 from holdfast.errors import HoldfastError
 from holdfast.runtime import SystemClock, SystemIds
-from holdfast.stores.base import MultipartLimits
+from holdfast.stores.base import Change, Complete, Create, Delete, MultipartLimits, Put, Require, RequireEmpty
 from tests.checker.kernel.toys import with_ends
 
 Program = Callable[[Port, SimulatedStore], object]
@@ -91,6 +91,10 @@ def _put_above(port: Port, store: SimulatedStore) -> None:
         store.put("refused", b"x")
 
 
+def _put_in_directory(port: Port, store: SimulatedStore) -> None:
+    store.put("d/e", b"c")
+
+
 def _commit(port: Port, store: SimulatedStore) -> None:
     _start(port, store)
     if store.list_page("marks/").objects:
@@ -112,6 +116,30 @@ def _recover(port: Port, store: SimulatedStore) -> None:
         store.put("recovery came first", b"x")
 
 
+def _transaction(name: str, *changes: Change) -> Program:
+    def run(port: Port, store: SimulatedStore) -> None:
+        try:
+            store.apply(changes)
+        except HoldfastError as error:
+            store.put(name, type(error).__name__.encode())
+
+    return run
+
+
+def _complete_in_a_transaction(port: Port, store: SimulatedStore) -> None:
+    upload_id = store.create_upload("a")
+    part = store.upload_part("a", upload_id, 1, b"x")
+    try:
+        store.apply([Complete("a", upload_id, (part,)), Require("k"), RequireEmpty("d/")])
+    except HoldfastError as error:
+        store.put("refused", type(error).__name__.encode())
+
+
+def _abort_what_is_listed(port: Port, store: SimulatedStore) -> None:
+    for upload in store.list_uploads_page("").uploads:
+        store.abort_upload(upload.key, upload.upload_id)
+
+
 FIRST, SECOND = "task 0 attempt 0", "task 0 attempt 1"
 
 WORLDS = {
@@ -125,6 +153,30 @@ WORLDS = {
     "a file where an upload makes a directory": _world({"a": _upload_then_abort, "b": _put_above}, {}, rename=True),
     "recovery waits for a driver that is in nobody's way": _world(
         {"driver": _commit, FIRST: _write, "recovery": _recover}, {Fault.CRASH: 1}
+    ),
+    "transactions with conditions on what the other changes": _world(
+        {
+            "a": _transaction("a is told", Put("x", b"a", Create()), Delete("k")),
+            "b": _transaction("b is told", Require("k"), RequireEmpty("d/"), Put("x/y", b"b")),
+            "c": _put_in_directory,
+        },
+        {Fault.LOST_REPLY: 1},
+        transactions=True,
+    ),
+    "a transaction completes an upload that another actor aborts": _world(
+        {"a": _complete_in_a_transaction, "b": _abort_what_is_listed, "c": _put_in_directory},
+        {Fault.FAILURE: 1},
+        transactions=True,
+    ),
+    "transactions on a file system": _world(
+        {
+            "a": _transaction("a is told", Put("d", b"a", Create())),
+            "b": _transaction("b is told", Put("d/e", b"b"), Delete("k")),
+            "c": _upload_then_abort,
+        },
+        {},
+        rename=True,
+        transactions=True,
     ),
 }
 

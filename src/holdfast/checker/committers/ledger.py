@@ -23,7 +23,7 @@ from holdfast.commit.records import Kind
 from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.two_phase.codec import decode_entry
 from holdfast.errors import CorruptDataError
-from holdfast.stores.base import Create
+from holdfast.stores.base import Change, Create, Put
 from holdfast.stores.memory.store import MemoryImage
 
 __all__ = ["LOG_PREFIX", "Decision", "Ledger", "LogNotes", "Offer", "ledger_in", "read_ledger"]
@@ -128,11 +128,12 @@ class LogNotes:
         return Ledger(base=max((seq for seq, kind, _ in _records(image) if kind == "json"), default=0))
 
     def after(self, notes: Hashable, call: Call, image: MemoryImage) -> Hashable:
-        found = _RECORD.fullmatch(str(call.args[0])) if call.operation == "put" else None
-        if found is None:
-            return notes
-        created = len(call.args) > 2 and isinstance(call.args[2], Create)
-        return cast("Ledger", notes).with_record(int(found[1]), found[2], image.objects[found[0]].data, created=created)
+        ledger = cast("Ledger", notes)
+        for key, mode in _puts(call):
+            if (found := _RECORD.fullmatch(key)) is not None:
+                created = isinstance(mode, Create)
+                ledger = ledger.with_record(int(found[1]), found[2], image.objects[key].data, created=created)
+        return ledger
 
     def told(self, notes: Hashable, what: Hashable) -> Hashable:
         ledger = cast("Ledger", notes)
@@ -141,6 +142,15 @@ class LogNotes:
     def shown(self, notes: Hashable) -> Hashable:
         """Return how many decisions have been marked visible."""
         return len(cast("Ledger", notes).visible)
+
+
+def _puts(call: Call) -> Iterable[tuple[str, object]]:
+    """List the keys that a call puts, with the mode of each, decisions before their marks."""
+    if call.operation == "put":
+        return [(str(call.args[0]), call.args[2] if len(call.args) > 2 else None)]
+    changes = cast("tuple[Change, ...]", call.args[0]) if call.operation == "apply" else ()
+    puts = [(change.key, change.mode) for change in changes if isinstance(change, Put)]
+    return sorted(puts, key=lambda put: not put[0].endswith(".json"))
 
 
 def _records(image: MemoryImage) -> Iterable[tuple[int, str, bytes]]:

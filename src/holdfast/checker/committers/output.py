@@ -18,6 +18,7 @@ from functools import lru_cache
 from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.world import View
 from holdfast.commit.layout import LOG, SUCCESS, is_hidden
+from holdfast.stores.base import keys_of
 from holdfast.stores.memory.store import MemoryImage
 
 __all__ = [
@@ -144,6 +145,8 @@ def _written(call: Call) -> Iterable[str]:
         return (str(args[0]),)
     if call.operation == "delete_many":
         return args[0]  # type: ignore[return-value]  # a tuple of keys
+    if call.operation == "apply":
+        return keys_of(args[0])  # type: ignore[arg-type]  # a tuple of changes
     if call.operation in ("rename", "rename_dir"):
         return (str(args[0]), str(args[1]))
     return (str(args[1]),) if call.operation == "copy" else ()

@@ -58,7 +58,9 @@ def _stage(call: Call) -> _Stage:
 
 def _key(call: Call) -> str:
     first = call.args[0]
-    return first if isinstance(first, str) else str(first[0]) if isinstance(first, tuple) else ""
+    if isinstance(first, tuple):
+        first = first[0]
+    return first if isinstance(first, str) else getattr(first, "key", "")
 
 
 def remembers(call: Call, past: Sequence[Past]) -> Hashable | None:

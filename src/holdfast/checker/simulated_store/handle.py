@@ -6,16 +6,19 @@ At each call, the world may let other actors move first.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.process import Port
 from holdfast.stores.base import (
     Capabilities,
+    Change,
     ObjectInfo,
     ObjectPage,
     Overwrite,
     Part,
+    Put,
     PutMode,
     UploadPage,
 )
@@ -122,6 +125,13 @@ class SimulatedStore:
 
     def copy(self, source: ObjectInfo, target: str) -> None:
         self._call("copy", source, target)
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        if changes:
+            self._call("apply", tuple(self._blurred(change) for change in changes))
+
+    def _blurred(self, change: Change) -> Change:
+        return replace(change, data=self._blur(change.key, change.data)) if isinstance(change, Put) else change
 
 
 class _Metadata(dict[str, str]):

@@ -13,9 +13,14 @@ from holdfast.runtime import Clock, Ids
 from holdfast.runtime.simulated import StillClock
 from holdfast.stores.base import (
     Capabilities,
+    Change,
+    Complete,
+    Delete,
     ObjectInfo,
     ObjectPage,
     Overwrite,
+    Put,
+    Require,
     UploadPage,
 )
 from holdfast.stores.memory.store import MemoryImage, MemoryStore
@@ -141,6 +146,7 @@ class StoreResource:
             "rename": can.rename,
             "rename_dir": can.rename_dir,
             "copy": can.copy,
+            "transactions": can.transactions,
             "consistent_listing": can.consistent_listing,
         }
 
@@ -271,9 +277,7 @@ class StoreResource:
         if operation == "create_upload":
             return frozenset({Access(uploads, f"{key}\0{call.args[-1]}", writes=True), *self._clash(key)})
         if operation == "complete_upload":
-            upload = f"{key}\0{call.args[1]}"
-            parts = {Access(uploads, upload, writes=True), Access(f"{self.name} parts", upload)}
-            return frozenset({*parts, Access(objects, key, writes=True), *self._clash(key)})
+            return self._completion(key, str(call.args[1]))
         if operation == "check_targets":
             keys = cast("tuple[str, ...]", call.args[0])
             return frozenset().union(*(self._clash(each) for each in keys))
@@ -282,6 +286,9 @@ class StoreResource:
             target = str(call.args[1])
             read = Access(objects, source, writes=operation == "rename")
             return frozenset({read, Access(objects, target, writes=True), *self._clash(target)})
+        if operation == "apply":
+            changes = cast("tuple[Change, ...]", call.args[0])
+            return frozenset().union(*map(self._change_footprint, changes))
         if operation == "rename_dir":
             return frozenset(
                 Access(space, f"{each}{slash}", writes=True, below=bool(slash))
@@ -292,6 +299,22 @@ class StoreResource:
         assert operation in ("put", "begin_write", "finish_write"), operation
         writes = operation != "begin_write"
         return frozenset({Access(objects, key, writes=writes), *self._clash(key)})
+
+    def _completion(self, key: str, upload_id: str) -> Footprint:
+        upload = f"{key}\0{upload_id}"
+        parts = {Access(f"{self.name} uploads", upload, writes=True), Access(f"{self.name} parts", upload)}
+        return frozenset({*parts, Access(self.name, key, writes=True), *self._clash(key)})
+
+    def _change_footprint(self, change: Change) -> Footprint:
+        match change:
+            case Complete():
+                return self._completion(change.key, change.upload_id)
+            case Put():
+                return frozenset({Access(self.name, change.key, writes=True), *self._clash(change.key)})
+            case Delete():
+                return frozenset({Access(self.name, change.key, writes=True)})
+            case _:
+                return frozenset({Access(self.name, change.key, below=not isinstance(change, Require))})
 
     def _clash(self, key: str) -> Footprint:
         """Return what a store with rename accesses to check that no file is above `key`, and no directory at it.
@@ -329,6 +352,6 @@ def _without(page: ObjectPage | UploadPage, gone: int) -> ObjectPage | UploadPag
 
 def _key(call: Call) -> str:
     first = call.args[0]
-    if isinstance(first, str):
-        return first
-    return first.key if isinstance(first, ObjectInfo) else str(cast("tuple[str, ...]", first)[0])
+    if isinstance(first, tuple):
+        first = first[0]
+    return first if isinstance(first, str) else cast("ObjectInfo | Change", first).key

@@ -13,7 +13,7 @@ from holdfast.checker.narrative.narrator import Act, Event, Weight
 from holdfast.commit import layout
 from holdfast.commit.two_phase.codec import decode_entry
 from holdfast.errors import CorruptDataError
-from holdfast.stores.base import ObjectInfo
+from holdfast.stores.base import Change, Complete, Delete, ObjectInfo, Put, Require, RequireEmpty
 
 __all__ = ["STORE_CALLS", "name_decision"]
 
@@ -41,13 +41,20 @@ def _check(names: PlaceNames, event: Event) -> Act:
     return Act(verb="checks that it may rename to", things=things, plural="places", weight=Weight.READ)
 
 
+def _decision(names: PlaceNames, event: Event, key: str, data: bytes) -> str:
+    """Describe the decision that is put at a key of the log; empty if the key is not that of a decision."""
+    if not re.fullmatch(rf"{layout.LOG}\d+\.json", path_of(key)):
+        return ""
+    seq = int(path_of(key)[len(layout.LOG) : -len(".json")])
+    return f"{name_decision(key, seq, data)} ({names.name(event, key)})"
+
+
 def _put(names: PlaceNames, event: Event) -> Act:
     key = str(event.call.args[0])
     name = names.name(event, key)
-    if re.fullmatch(rf"{layout.LOG}\d+\.json", path_of(key)):
-        seq = int(path_of(key)[len(layout.LOG) : -len(".json")])
-        decision = name_decision(key, seq, cast("bytes", event.call.args[1]))
-        return Act(verb="decides:", things=(f"{decision} ({name})",), weight=Weight.TURN)
+    decision = _decision(names, event, key, cast("bytes", event.call.args[1]))
+    if decision:
+        return Act(verb="decides:", things=(decision,), weight=Weight.TURN)
     weight = Weight.SMALL if is_bookkeeping(name) else Weight.WORK
     return Act(verb="writes", things=(name,), plural="records", weight=weight)
 
@@ -89,6 +96,26 @@ def _abort(names: PlaceNames, event: Event) -> Act:
     return Act(verb="aborts", things=(f"{whose} to {names.name(event, str(event.call.args[0]))}",), plural="uploads")
 
 
+def _apply(names: PlaceNames, event: Event) -> Act:
+    """Describe a transaction by its decision and the number of files, or by everything that it changes."""
+    changes = cast("tuple[Change, ...]", event.call.args[0])
+    decisions = [
+        decision
+        for change in changes
+        if isinstance(change, Put) and (decision := _decision(names, event, change.key, change.data))
+    ]
+    completed = sum(isinstance(change, Complete) for change in changes)
+    deleted = [change for change in changes if isinstance(change, Delete) and not layout.is_hidden(path_of(change.key))]
+    if decisions:
+        done = [f"{completed} completed" if completed else "", f"{len(deleted)} deleted" if deleted else ""]
+        tail = ", ".join(filter(None, done))
+        return Act(
+            verb="decides:", things=tuple(decisions), weight=Weight.TURN, tail=f", files: {tail}" if tail else ""
+        )
+    made = tuple(names.name(event, change.key) for change in changes if not isinstance(change, Require | RequireEmpty))
+    return Act(verb="changes in one step", things=made, plural="places")
+
+
 STORE_CALLS: Mapping[str, _Words] = {
     "get": partial(_read, "reads"),
     "head": partial(_read, "checks"),
@@ -106,6 +133,7 @@ STORE_CALLS: Mapping[str, _Words] = {
     "rename_dir": _rename,
     "check_targets": _check,
     "copy": _copy,
+    "apply": _apply,
     "create_upload": partial(_upload, "starts", "an upload", Weight.SMALL),
     "upload_part": partial(_upload, "uploads", "a hidden file", Weight.WORK),
     "complete_upload": _complete,
