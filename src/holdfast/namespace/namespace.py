@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
+from typing import TypeVar
 
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.collector import Collected, Collector
@@ -36,7 +37,7 @@ from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.id_source import IdSource
 from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Extent, Inode
 from holdfast.namespace.listing import PAGE_SIZE, Lister, ListPage
-from holdfast.namespace.operation import Mode, Operations
+from holdfast.namespace.operation import Mode, Operation, Operations
 from holdfast.namespace.operations.attributes import Look, RemoveXattr, SetAttributes, SetReplication, SetXattr
 from holdfast.namespace.operations.content import Concat, Truncate
 from holdfast.namespace.operations.delete import Delete
@@ -53,6 +54,8 @@ from holdfast.runtime import Environment
 from holdfast.transactions.base import Database
 
 __all__ = ["Namespace"]
+
+R = TypeVar("R")
 
 
 class Namespace:
@@ -176,22 +179,28 @@ class Namespace:
         parents: bool = True,
         replication: int | None = None,
         block_size: int | None = None,
+        check: bool = True,
     ) -> FileWriter:
         """Open a new file that becomes visible, complete, when it is closed.
 
         Guarantee: nobody sees the file before; with `overwrite`, everybody sees the old file until then. Nothing is
         reserved: of two writers without `overwrite`, the one that closes first wins.
 
+        Args:
+            check: whether to look first, and to raise the errors below at once. Closing the file raises them in any
+                case.
+
         Raises:
-            PathExistsError: the path exists now; closing the file may raise it too.
+            PathExistsError: the path exists; or it exists when the file is closed.
             PathIsDirectoryError: a directory has the path.
         """
         target = NsPath.parse(path)
-        found = self.find(path)
-        if found is not None and found.is_directory:
-            raise PathIsDirectoryError("a directory has this path: choose another one", path=path)
-        if found is not None and not overwrite:
-            raise PathExistsError("a file has this path already: overwrite it or choose another", path=path)
+        if check and not self._operations.is_new(target):
+            found = self.find(path)
+            if found is not None and found.is_directory:
+                raise PathIsDirectoryError("a directory has this path: choose another one", path=path)
+            if found is not None and not overwrite:
+                raise PathExistsError("a file has this path already: overwrite it or choose another", path=path)
         template = Publish(
             path=target,
             file_id=self._ids.take(),
@@ -410,6 +419,23 @@ class Namespace:
     def create_snapshot(self, path: str) -> None:
         """Refuse: the namespace has no snapshots."""
         raise FeatureUnsupportedError("the namespace has no snapshots: copy the directory", path=path)
+
+    # --- for what is built on the namespace ---------------------------------------------------------------------------
+    def run(self, operation: Operation[R]) -> R:
+        """Run an operation of one's own; see `holdfast.namespace.operation`."""
+        return self._operations.run(operation, self.caller)
+
+    def new_id(self) -> int:
+        """Return an inode id that was never used."""
+        return self._ids.take()
+
+    def new_token(self) -> str:
+        """Return a random token."""
+        return self._environment.ids.token()
+
+    def now_ms(self) -> int:
+        """Return the time, milliseconds since the epoch."""
+        return self._operations.now_ms()
 
     # --- the namespace itself -----------------------------------------------------------------------------------------
     def collect(self, *, most_steps: int = 1_000_000) -> Collected:

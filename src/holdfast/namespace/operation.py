@@ -152,6 +152,11 @@ class Operations:
         view = read_view(self.store, self.hints, operation)
         return operation.execute(view, context).result
 
+    def is_new(self, path: NsPath) -> bool:
+        """Guess whether nothing has a path, from hints alone; False if they do not reach far enough."""
+        view = guess_view(self.hints, _PathOnly((path,)))
+        return view is not None and view.chains[0].target is None
+
     def now_ms(self) -> int:
         """Return the time, milliseconds since the epoch."""
         return int(self.environment.clock.now_s() * 1000)
@@ -188,6 +193,19 @@ class Operations:
         """Wait a random time, longer after each conflict, so that the others get ahead."""
         longest_s = min(_FIRST_WAIT_S * 2**attempt, _LONGEST_WAIT_S)
         self.environment.clock.sleep(longest_s * self.environment.chance.fraction())
+
+
+@dataclass(frozen=True, slots=True)
+class _PathOnly:
+    """A group of nothing but the inodes on paths."""
+
+    paths: Sequence[NsPath]
+
+    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+        return ()
+
+    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+        return None
 
 
 class _LockingReader:

@@ -186,8 +186,11 @@ class _Builder:
         value = self._view.value(key)
         if value is None:
             raise NotFoundError("no such upload: it was completed or aborted", key=_key(one.path), upload_id=one.upload)
+        upload = Upload.decode(key, value)
+        if upload.path != str(one.path):
+            raise NotFoundError("no such upload: it has another key", key=_key(one.path), upload_id=one.upload)
         self._changes.deletes.add(key)
-        return Upload.decode(key, value)
+        return upload
 
     def _parent(self, chain: Chain) -> Inode:
         """Return the parent of a target, and make the directories that are missing above it."""

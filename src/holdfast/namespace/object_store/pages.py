@@ -1,11 +1,12 @@
 """List the files of a namespace by the prefix of their keys, each page from one snapshot.
 
-The order is that of a walk: the names of each directory in ascending order, everything below a directory before the
-next name. A token is the key of the last file of a page, so a listing survives any change between two pages.
+The order is that of the keys as bytes. A token is the key of the last file of a page, so a listing survives any change
+between two pages.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 from itertools import islice
 
@@ -20,7 +21,7 @@ _PAGE = 1000
 
 
 def list_files(reader: SnapshotReader, prefix: str, after: str, limit: int) -> list[tuple[NsPath, Inode]]:
-    """Return the first files, in the order of the walk, whose key starts with `prefix` and comes after `after`."""
+    """Return the first files, in the order of the keys, whose key starts with `prefix` and comes after `after`."""
     directory, _, beginning = prefix.rpartition("/")
     names = tuple(directory.encode().split(b"/")) if directory else ()
     found = _directory(reader, names)
@@ -76,21 +77,57 @@ def _walk(
 def _entries(
     reader: SnapshotReader, path: NsPath, directory: Inode, beginning: bytes, after: tuple[bytes, ...]
 ) -> Iterator[tuple[NsPath, Inode, tuple[bytes, ...]]]:
-    """Yield the entries of one directory, from the place where the last page ended."""
+    """Yield the entries of one directory in the order of keys, from the place where the last page ended.
+
+    In this order a directory ``a`` stands where its files do, at ``a/``: behind ``a-b``, though the name is shorter. So
+    directories wait until the names have passed that place.
+    """
+    place = b"" if not after else after[0] + b"/" if len(after) > 1 else after[0]
+    waiting: list[tuple[bytes, Inode]] = []
+    for name, inode in _by_name(reader, directory, beginning, after[0] if after else b""):
+        while waiting and waiting[0][0] < name:
+            yield _entry(path, *heapq.heappop(waiting), after)
+        here = name + b"/" if inode.is_directory else name
+        if here < place or (here == place and not inode.is_directory):
+            continue
+        if inode.is_directory:
+            heapq.heappush(waiting, (here, inode))
+        else:
+            yield path.child(name), inode, ()
+    while waiting:
+        yield _entry(path, *heapq.heappop(waiting), after)
+
+
+def _entry(
+    path: NsPath, here: bytes, inode: Inode, after: tuple[bytes, ...]
+) -> tuple[NsPath, Inode, tuple[bytes, ...]]:
+    name = here[:-1]
+    return path.child(name), inode, after[1:] if after and name == after[0] else ()
+
+
+def _by_name(reader: SnapshotReader, directory: Inode, beginning: bytes, first: bytes) -> Iterator[tuple[bytes, Inode]]:
+    """Yield the entries of a directory in the order of their names, and before them the directories that stand behind.
+
+    Args:
+        first: begin with this name; but a directory whose name is shorter may have its place behind it.
+    """
+    shorter = [first[:count] for count in range(max(len(beginning), 1), len(first)) if first[count : count + 1] < b"/"]
+    keys = [inode_key(directory.id, name) for name in shorter if name.startswith(beginning)]
+    found = reader.get_many(keys) if keys else {}
+    for key in keys:
+        if key in found:
+            inode = decode_inode(key, found[key].value)
+            if inode.is_directory:
+                yield name_of(key), inode
     start, end = children_range(directory.id)
     if beginning:
         start = inode_key(directory.id, beginning)
         end = inode_key(directory.id, beginning + b"\xff")  # no byte of UTF-8
-    if after:
-        start = max(start, inode_key(directory.id, after[0]))
+    start = max(start, inode_key(directory.id, first))
     while True:
         page = reader.scan(start, end, _PAGE)
         for key, record in page.records:
-            name, inode = name_of(key), decode_inode(key, record.value)
-            is_last = bool(after) and name == after[0]
-            if is_last and not inode.is_directory:
-                continue  # the last page ended with this file
-            yield path.child(name), inode, after[1:] if is_last else ()
+            yield name_of(key), decode_inode(key, record.value)
         if not page.more:
             return
         start = page.records[-1][0] + b"\0"

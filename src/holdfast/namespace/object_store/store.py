@@ -6,7 +6,7 @@ empty when it deletes their last file, up to the directory that it was opened fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from holdfast.errors import (
@@ -16,13 +16,22 @@ from holdfast.errors import (
     PreconditionError,
     UnsupportedError,
 )
-from holdfast.namespace.errors import DirectoryNotEmptyError, ParentNotDirectoryError, PathNotFoundError
+from holdfast.namespace.errors import (
+    DirectoryNotEmptyError,
+    ParentNotDirectoryError,
+    PathExistsError,
+    PathIsDirectoryError,
+    PathNotFoundError,
+)
+from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.inode import Extent, Inode
 from holdfast.namespace.keys import data_key, garbage_key, kind_range, upload_key
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.batch import Batch, Create, Remove, etag_of
+from holdfast.namespace.object_store.files import MoveDirectory, StreamedFile
 from holdfast.namespace.object_store.pages import list_files
 from holdfast.namespace.object_store.uploads import Upload, decode_metadata
+from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.stores.base import (
     Capabilities,
@@ -45,14 +54,362 @@ from holdfast.stores.base import (
     check_changes,
     check_delete,
     check_key,
+    check_move,
     check_parts,
+    iter_uploads,
     replaced,
 )
 from holdfast.stores.base import Create as CreateOnly
-from holdfast.transactions.base import ABSENT, Commit, Committed
+from holdfast.transactions.base import Commit, Committed
 
 __all__ = ["NamespaceStore"]
 
 R = TypeVar("R")
 _LIMITS = MultipartLimits(min_part_size_bytes=1, max_parts=10_000)
 _PART_ATTEMPTS = 50
+
+
+class NamespaceStore:
+    """An object store in a namespace: a `MultipartStore` and a `TransactionalStore`.
+
+    Args:
+        keep: key of a directory that is not removed when it becomes empty, nor are those above it.
+        close_namespace: whether `close` closes the namespace too.
+    """
+
+    def __init__(self, namespace: Namespace, *, keep: str = "", close_namespace: bool = True) -> None:
+        self.namespace = namespace
+        self._keep = tuple(keep.encode().split(b"/")) if keep else ()
+        self._close_namespace = close_namespace
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            conditional_put=Support.YES,
+            multipart=_LIMITS,
+            rename=True,
+            rename_dir=True,
+            metadata=True,
+            lists_uploads=Support.YES,
+            transactions=True,
+            server=f"{self.namespace.configuration.name} {self.namespace.configuration.created_ms}",
+        )
+
+    @property
+    def retries(self) -> int:
+        return 0
+
+    # --- objects ------------------------------------------------------------------------------------------------------
+    def put(
+        self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
+    ) -> ObjectInfo:
+        if key.endswith("/") and not data:
+            path = _path(key.rstrip("/"))  # a marker of a directory: make the directory
+            self.namespace.mkdirs(str(path))
+            return ObjectInfo(key, 0)
+        create = self._create(key, bytes(data), mode, metadata)
+        (inode,) = self._run(Batch(creates=[create]))
+        return _info(create.path, inode)
+
+    def _create(self, key: str, data: bytes, mode: PutMode, metadata: Mapping[str, str] | None = None) -> Create:
+        """Store the bytes as a blob, and return the file to create."""
+        path = _path(key)
+        file_id = self.namespace.new_id()
+        extents, small = self._blob(file_id, data)
+        return Create(
+            path=path,
+            file_id=file_id,
+            extents=extents,
+            data=small,
+            metadata=metadata or {},
+            must_be_absent=isinstance(mode, CreateOnly),
+            etag=mode.etag if isinstance(mode, Update) else "",
+        )
+
+    def _blob(self, file_id: int, data: bytes) -> tuple[tuple[Extent, ...], dict[str, bytes]]:
+        blobs = self.namespace.blobs
+        if not data:
+            return (), {}
+        if len(data) <= self.namespace.configuration.inline_bytes:
+            name = blobs.new_name(file_id)
+            return (Extent(name, len(data), inline=True),), {name: data}
+        writer = blobs.open_write(file_id)
+        try:
+            writer.write(data)
+            return (writer.close(),), {}
+        except BaseException:
+            writer.discard()
+            raise
+
+    def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
+        reader = self._open(_path(key))
+        if etag and etag_of(reader.inode) != etag:
+            raise replaced(key)
+        return reader.read(start, length)
+
+    def head(self, key: str) -> ObjectInfo:
+        path = _path(key)
+        return _info(path, self._open(path).inode)
+
+    def _open(self, path: NsPath) -> FileReader:
+        try:
+            return self.namespace.open(str(path))
+        except (PathIsDirectoryError, ParentNotDirectoryError) as error:
+            raise NotFoundError("no such object: check the key", key=str(path)[1:]) from error
+
+    def list_page(
+        self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
+    ) -> ObjectPage:
+        after = start_after if token is None else token
+        with self.namespace.database.snapshot() as reader:
+            found = list_files(reader, prefix, after, max_keys + 1)
+        objects = [_info(path, inode) for path, inode in found[:max_keys]]
+        return ObjectPage(objects, objects[-1].key if len(found) > max_keys else None)
+
+    def delete(self, key: str) -> None:
+        self.delete_many([key])
+
+    def delete_many(self, keys: Sequence[str]) -> None:
+        check_delete(keys)
+        markers = {key for key in keys if key.endswith("/")}
+        if len(markers) < len(keys):
+            self.apply([Delete(key) for key in dict.fromkeys(keys) if key not in markers])
+        self._prune({_path(key.rstrip("/")) for key in markers})
+
+    # --- uploads ------------------------------------------------------------------------------------------------------
+    def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
+        path = _path(key)
+        self.check_targets([key])
+        token = self.namespace.new_token()
+        upload = Upload(str(path), self.namespace.new_id(), self.namespace.now_ms(), dict(metadata or {}))
+        outcome = self.namespace.database.commit(Commit(inserts={upload_key(token): upload.encode()}))
+        assert isinstance(outcome, Committed), "tokens are unique"
+        return token
+
+    def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
+        check_key(key)
+        version, upload = self._upload(key, upload_id)
+        extents, small = self._blob(upload.file_id, bytes(data))
+        part = extents[0] if extents else Extent(f"empty-{self.namespace.new_token()}", 0, inline=True)
+        record = upload_key(upload_id)
+        for _ in range(_PART_ATTEMPTS):
+            value = Upload(
+                upload.path, upload.file_id, upload.initiated_ms, upload.metadata, {**upload.parts, number: part}
+            ).encode()
+            gone = upload.parts.get(number)
+            commit = Commit(
+                reads={record: version},
+                puts={record: value},
+                inserts={
+                    **{data_key(blob): content for blob, content in small.items()},
+                    **self._garbage([] if gone is None else [gone]),
+                },
+                deletes=_records([] if gone is None else [gone]),
+            )
+            if isinstance(self.namespace.database.commit(commit), Committed):
+                return Part(number, part.blob, len(data))
+            version, upload = self._upload(key, upload_id)  # another part came in between
+        raise ConflictError("too many parts of one upload at the same time: upload fewer at once", key=key)
+
+    def _upload(self, key: str, upload_id: str) -> tuple[int, Upload]:
+        record_key = upload_key(upload_id)
+        record = self.namespace.database.get_many([record_key]).get(record_key)
+        upload = None if record is None else Upload.decode(record_key, record.value)
+        if record is None or upload is None or upload.path != f"/{key}":
+            raise NotFoundError("no such upload: it was completed or aborted", key=key, upload_id=upload_id)
+        return record.version, upload
+
+    def _garbage(self, extents: Sequence[Extent]) -> dict[bytes, bytes]:
+        now_ms = self.namespace.now_ms()
+        return {garbage_key(now_ms, one.blob): b"" for one in extents if not one.inline}
+
+    def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
+        check_parts(key, parts)
+        self._upload(key, upload_id)  # refuses the id of another key
+        create = _completed(Complete(key, upload_id, tuple(parts), Overwrite()))
+        (inode,) = self._run(Batch(creates=[create]))
+        return _info(create.path, inode)
+
+    def abort_upload(self, key: str, upload_id: str) -> None:
+        for _ in range(_PART_ATTEMPTS):
+            try:
+                version, upload = self._upload(key, upload_id)
+            except NotFoundError:
+                return
+            parts = list(upload.parts.values())
+            record = upload_key(upload_id)
+            commit = Commit(reads={record: version}, deletes=[record, *_records(parts)], inserts=self._garbage(parts))
+            if isinstance(self.namespace.database.commit(commit), Committed):
+                return
+        raise ConflictError("the upload changes faster than it can be aborted: repeat later", key=key)
+
+    def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
+        start, end = kind_range(b"p")
+        if marker is not None:
+            start = upload_key(marker[1]) + b"\0"
+        page = self.namespace.database.scan(start, end, 1000)
+        found = [(key[1:].decode(), Upload.decode(key, record.value)) for key, record in page.records]
+        uploads = [
+            UploadInfo(upload.path[1:], token, upload.initiated_ms / 1000)
+            for token, upload in found
+            if upload.path[1:].startswith(prefix)
+        ]
+        return UploadPage(uploads, (found[-1][1].path[1:], found[-1][0]) if page.more else None)
+
+    # --- renames ------------------------------------------------------------------------------------------------------
+    def open_write(self, key: str) -> StreamedFile:
+        path = _path(key)
+        self.check_targets([key])
+        self._make_parent(path)
+        # The protocol refuses an existing key when the file is closed; a directory that goes meanwhile stays gone.
+        return StreamedFile(key, self.namespace.create(str(path), parents=False, check=False))
+
+    def rename(self, source: str, target: str) -> None:
+        check_key(source)
+        check_key(target)
+        path = _path(source)
+        self._open(path)  # refuses a directory
+        if source == target:
+            return
+        self._make_parent(_path(target))
+        self.namespace.rename(str(path), f"/{target}", overwrite=True)
+        self._prune({path.parent})
+
+    def _make_parent(self, path: NsPath) -> None:
+        if path.parent.names:
+            try:
+                self.namespace.mkdirs(str(path.parent))
+            except PathExistsError as error:
+                raise ParentNotDirectoryError(
+                    "a component of the key is a file: choose another key", key=str(path)[1:]
+                ) from error
+
+    def check_targets(self, targets: Sequence[str]) -> None:
+        for target in targets:
+            path = str(_path(target))
+            try:
+                self.namespace.check_access(path, 0)  # refuses a path below a file
+            except PathNotFoundError:
+                continue
+            if self.namespace.status(path).is_directory:
+                raise PathIsDirectoryError("a directory has this key: choose another one", key=target)
+
+    def rename_dir(self, source: str, target: str) -> None:
+        check_move(source, target)
+        old, new = _path(source), _path(target)
+        found = self.namespace.find(str(new))
+        if found is not None and found.is_directory:
+            self._remove_empty_directories(new)
+            self._prune({new})
+        uploads = [one.upload_id for one in iter_uploads(self, f"{source}/")]
+        if next(iter_uploads(self, f"{target}/"), None) is not None:
+            raise PreconditionError("uploads are pending below the target: choose another one", key=target)
+        if not uploads and not self.namespace.exists(str(old)):
+            raise NotFoundError("no such directory: check the key", key=source)
+        self._make_parent(new)
+        try:
+            self.namespace.run(MoveDirectory(rename=Rename(source=old, target=new), uploads=uploads))
+        except PathExistsError as error:
+            raise PreconditionError("the target exists: choose another one", key=target) from error
+        self._prune({old.parent})
+
+    # --- transactions -------------------------------------------------------------------------------------------------
+    def apply(self, changes: Sequence[Change]) -> None:
+        check_changes(changes)
+        creates: list[Create] = []
+        removes: list[Remove] = []
+        required: list[NsPath] = []
+        empty: list[NsPath] = []
+        for change in changes:
+            match change:
+                case Put(key, data, mode):
+                    creates.append(self._create(key, bytes(data), mode))
+                case Complete():
+                    creates.append(_completed(change))
+                case Delete(key, etag):
+                    removes.append(Remove(_path(key), etag))
+                case Require(key):
+                    required.append(_path(key))
+                case RequireEmpty(key):
+                    empty.append(_path(key.rstrip("/")))
+        if len(empty) > 1:
+            raise UnsupportedError(
+                "a namespace checks one directory at a time for emptiness: apply the changes in steps"
+            )
+        for path in empty:
+            self._remove_empty_directories(path)
+        self._run(Batch(creates=creates, removes=removes, required=required, empty=empty[0] if empty else None))
+        self._prune({one.path.parent for one in removes})
+
+    def _run(self, batch: Batch) -> list[Inode]:
+        """Run a batch; an impossible path is the caller's mistake."""
+        configuration = self.namespace.configuration
+        sized = Batch(
+            creates=batch.creates,
+            removes=batch.removes,
+            required=batch.required,
+            empty=batch.empty,
+            replication=configuration.replication,
+            block_size=configuration.block_size,
+        )
+        return self.namespace.run(sized) if sized.paths else []
+
+    def _remove_empty_directories(self, path: NsPath) -> None:
+        """Remove directories without files below a directory, so that it has entries only if it has objects."""
+        try:
+            below = [entry.path for entry in self.namespace.walk(str(path))]
+        except (PathNotFoundError, ParentNotDirectoryError):
+            return
+        for directory in reversed(below):
+            self._try_rmdir(directory)
+
+    def _prune(self, directories: set[NsPath]) -> None:
+        """Remove directories that have become empty, from the bottom up."""
+        for directory in sorted(directories, key=lambda one: len(one.names), reverse=True):
+            while directory.names and directory.names != self._keep[: len(directory.names)]:
+                if not self._try_rmdir(str(directory)):
+                    break
+                directory = directory.parent
+
+    def _try_rmdir(self, path: str) -> bool:
+        try:
+            found = self.namespace.find(path)
+            return found is None or (found.is_directory and self.namespace.delete(path))
+        except DirectoryNotEmptyError:
+            return False
+
+    def close(self) -> None:
+        if self._close_namespace:
+            self.namespace.close()
+
+
+def _completed(change: Complete) -> Create:
+    return Create(
+        path=_path(change.key),
+        file_id=0,  # the upload knows it
+        upload=change.upload_id,
+        numbers=[(part.number, part.etag) for part in change.parts],
+        must_be_absent=isinstance(change.mode, CreateOnly),
+        etag=change.mode.etag if isinstance(change.mode, Update) else "",
+    )
+
+
+def _records(extents: Sequence[Extent]) -> list[bytes]:
+    """Return the keys of the records that hold small parts."""
+    return [data_key(one.blob) for one in extents if one.inline]
+
+
+def _path(key: str) -> NsPath:
+    """Return the path of a key.
+
+    Raises:
+        InvalidRequestError: the key cannot be a path.
+    """
+    check_key(key, max_bytes=8000)
+    if key.endswith("/"):
+        raise InvalidRequestError("the key of a file must not end in a slash: remove it", key=key)
+    return NsPath.parse(f"/{key}")
+
+
+def _info(path: NsPath, inode: Inode) -> ObjectInfo:
+    return ObjectInfo(str(path)[1:], inode.size, etag_of(inode), inode.mtime_ms / 1000, decode_metadata(inode.xattrs))

@@ -88,7 +88,7 @@ class Rename:
         existing = chains[1].target
         return chains[2] if len(chains) == 3 and existing is not None and existing.is_directory else chains[1]
 
-    def execute(self, view: View, context: Context) -> Changes[Inode]:
+    def execute(self, view: View, context: Context) -> Changes[Inode | None]:
         """See `Operation`.
 
         Raises:
@@ -101,7 +101,7 @@ class Rename:
         """
         source, target = view.chains[0], self._destination(view.chains)
         moved = self._check(source, target, view, context)
-        changes = Changes(moved)
+        changes: Changes[Inode | None] = Changes(moved)
         changes.deletes.add(source.target_key)
         if target.target is not None:
             if target.target.is_directory:
@@ -116,7 +116,7 @@ class Rename:
             changes.values[lease_key(moved.id)] = replace(lease, key=target.target_key).encode()
         assert source.parent is not None and target.parent is not None
         changes.touched |= {source.parent.id, target.parent.id}
-        self._charge(changes, source, target)
+        self._charge(changes, moved, source, target)
         return changes
 
     def _check(self, source: Chain, target: Chain, view: View, context: Context) -> Inode:
@@ -165,9 +165,8 @@ class Rename:
             raise DirectoryNotEmptyError("the target is a directory that is not empty: empty it", path=str(target.path))
         context.caller.check_removal(target)
 
-    def _charge(self, changes: Changes[Inode], source: Chain, target: Chain) -> None:
+    def _charge(self, changes: Changes[Inode | None], moved: Inode, source: Chain, target: Chain) -> None:
         """Move the usage between the quotas that lie on only one of the two paths."""
-        moved = changes.result
         before = {inode.id: inode for inode in source.ancestors}
         after = {inode.id: inode for inode in target.ancestors}
         left = [inode for number, inode in before.items() if number not in after]
