@@ -1,4 +1,5 @@
-# Every target does its own set-up through scripts/run: a .venv from the lock and, where Spark runs, Java 17+.
+# Every target does its own set-up through scripts/run: a .venv from the lock and, where Spark runs, Java 17+, and for
+# tests the programs of MariaDB.
 # The workers take whole modules in the order of tests/conftest.py, the longest first. There are three for two cores,
 # because tests also wait: for a server, a signal or a job of Spark.
 SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
@@ -15,7 +16,7 @@ demo: ## Watch real data go through Spark into an S3 server while tasks and the 
 
 test: ## Run the default tests (under 8 minutes on 2 cores)
 	@scripts/run --java python -m tests.class_archive
-	@scripts/run --java python -m pytest $(SIDE_BY_SIDE)
+	@scripts/run --java --databases python -m pytest $(SIDE_BY_SIDE)
 
 bench: ## Measure the write path and the job commit against Spark's own, then every committer on one job
 	@scripts/run --java python benchmarks/write_path.py
@@ -23,7 +24,7 @@ bench: ## Measure the write path and the job commit against Spark's own, then ev
 
 check: lint types ## Run lint, types and every test, the long ones too, and the checker's small worlds and walks
 	@scripts/run --java python -m tests.class_archive
-	@scripts/run --java python -m pytest $(SIDE_BY_SIDE) -m ""
+	@scripts/run --java --databases python -m pytest $(SIDE_BY_SIDE) -m ""
 	@scripts/run holdfast check two_phase --small
 	@scripts/run holdfast check two_phase --walk --seed 7 --seconds 600
 	@scripts/run holdfast check --all
@@ -45,7 +46,7 @@ mutants: ## Plant mistakes in commit/, run checker and tests on each, write docs
 
 integration: ## Run the tests against real Spark and real servers only, the long ones too
 	@scripts/run --java python -m tests.class_archive
-	@scripts/run --java python -m pytest $(SIDE_BY_SIDE) -m "" tests/integration
+	@scripts/run --java --databases python -m pytest $(SIDE_BY_SIDE) -m "" tests/integration
 
 servers: ## Install the S3 servers that make integration tries besides its own (Go, Maven, npm, Debian)
 	@scripts/servers

@@ -43,7 +43,7 @@ class Checkout:
             assert found, f"install {tool}: scripts/run needs it"
             (self.bin / tool).symlink_to(found)
 
-    def add_python(self, name: str = "python3", program: str = _PYTHON) -> None:
+    def add(self, name: str = "python3", program: str = _PYTHON) -> None:
         (self.bin / name).write_text(program)
         (self.bin / name).chmod(0o755)
 
@@ -72,7 +72,7 @@ def _everything(root: Path) -> list[str]:
 
 
 def test_the_first_run_builds_and_the_second_only_looks(checkout: Checkout) -> None:
-    checkout.add_python()
+    checkout.add()
     assert checkout.run("bash", "-c", "exit 0").returncode == 0
     assert checkout.take_calls() == _everything(checkout.root)
     second = checkout.run("bash", "-c", "echo here")
@@ -81,7 +81,7 @@ def test_the_first_run_builds_and_the_second_only_looks(checkout: Checkout) -> N
 
 
 def test_a_changed_lock_builds_anew(checkout: Checkout) -> None:
-    checkout.add_python()
+    checkout.add()
     checkout.run("bash", "-c", "exit 0")
     checkout.take_calls()
     (checkout.root / "requirements.lock").write_text("second\n")
@@ -90,7 +90,7 @@ def test_a_changed_lock_builds_anew(checkout: Checkout) -> None:
 
 
 def test_a_changed_pyproject_installs_the_project_alone(checkout: Checkout) -> None:
-    checkout.add_python()
+    checkout.add()
     checkout.run("bash", "-c", "exit 0")
     checkout.take_calls()
     changed_s = (checkout.root / ".venv" / "installed").stat().st_mtime + 5
@@ -101,7 +101,7 @@ def test_a_changed_pyproject_installs_the_project_alone(checkout: Checkout) -> N
 
 def test_a_moved_checkout_builds_anew(checkout: Checkout) -> None:
     """The programs in a virtual environment contain its path."""
-    checkout.add_python()
+    checkout.add()
     checkout.run("bash", "-c", "exit 0")
     checkout.take_calls()
     checkout.root = checkout.root.rename(checkout.root.with_name("elsewhere"))
@@ -110,7 +110,7 @@ def test_a_moved_checkout_builds_anew(checkout: Checkout) -> None:
 
 
 def test_a_build_that_failed_is_repeated(checkout: Checkout) -> None:
-    checkout.add_python()
+    checkout.add()
     failed = checkout.run("bash", "-c", "exit 0", PIP_STATUS="1")
     assert failed.returncode == 1
     assert failed.stderr.splitlines()[-1].startswith("holdfast: pip failed")
@@ -120,7 +120,7 @@ def test_a_build_that_failed_is_repeated(checkout: Checkout) -> None:
 
 
 def test_the_command_gets_the_environment_and_its_status_passes_through(checkout: Checkout) -> None:
-    checkout.add_python()
+    checkout.add()
     run = checkout.run(
         "bash",
         "-c",
@@ -135,13 +135,13 @@ def test_the_command_gets_the_environment_and_its_status_passes_through(checkout
 
 
 def test_a_newer_python_is_found_beside_an_old_one(checkout: Checkout) -> None:
-    checkout.add_python("python3", "#!/usr/bin/env bash\nexit 1\n")
-    checkout.add_python("python3.12")
+    checkout.add("python3", "#!/usr/bin/env bash\nexit 1\n")
+    checkout.add("python3.12")
     assert checkout.run("bash", "-c", "exit 0").returncode == 0
 
 
 def test_an_old_python_is_refused_in_one_sentence(checkout: Checkout) -> None:
-    checkout.add_python("python3", "#!/usr/bin/env bash\nexit 1\n")
+    checkout.add("python3", "#!/usr/bin/env bash\nexit 1\n")
     run = checkout.run("bash", "-c", "exit 0")
     assert run.returncode == 1
     assert run.stderr == (
@@ -151,7 +151,7 @@ def test_an_old_python_is_refused_in_one_sentence(checkout: Checkout) -> None:
 
 
 def test_a_missing_venv_module_is_named_in_one_sentence(checkout: Checkout) -> None:
-    checkout.add_python()
+    checkout.add()
     run = checkout.run("bash", "-c", "exit 0", NO_VENV_MODULE="1")
     assert run.returncode == 1
     assert run.stderr == (
@@ -164,13 +164,13 @@ def test_no_command_is_refused(checkout: Checkout) -> None:
     run = checkout.run()
     assert (run.returncode, run.stderr) == (
         1,
-        "holdfast: no command given: scripts/run [--java] COMMAND [ARGUMENT...]\n",
+        "holdfast: no command given: scripts/run [--java] [--databases] COMMAND [ARGUMENT...]\n",
     )
 
 
 @pytest.mark.parametrize("version", ["17", "21"])
 def test_java_home_is_used_where_it_is_new_enough(checkout: Checkout, version: str) -> None:
-    checkout.add_python()
+    checkout.add()
     home = _add_java(checkout, version)
     run = checkout.run("--java", "bash", "-c", "echo $JAVA_HOME", JAVA_HOME=str(home))
     assert (run.returncode, run.stdout) == (0, f"{home}\n")
@@ -179,11 +179,48 @@ def test_java_home_is_used_where_it_is_new_enough(checkout: Checkout, version: s
 @pytest.mark.parametrize("version", ["1.8", "11"])
 def test_an_old_java_home_is_passed_over(checkout: Checkout, version: str) -> None:
     """The result depends on the machine: another Java, or the sentence that asks for one."""
-    checkout.add_python()
+    checkout.add()
     home = _add_java(checkout, version)
     run = checkout.run("--java", "bash", "-c", "echo $JAVA_HOME", JAVA_HOME=str(home))
     assert run.stdout != f"{home}\n"
     assert run.returncode == 0 or run.stderr.splitlines()[-1].startswith("holdfast: no Java 17 or newer found: install")
+
+
+# A fake package manager that installs nothing, and records what it is asked to install.
+_APT = """#!/usr/bin/env bash
+if [ "$1" = install ]; then echo "apt ${*:5}" >>"$CALLS"; exit "${APT_STATUS:-0}"; fi
+"""
+
+
+def _run_with_databases(checkout: Checkout, user: int, **environment: str) -> subprocess.CompletedProcess[str]:
+    checkout.add()
+    checkout.add("apt-get", _APT)
+    (checkout.bin / "id").unlink()
+    checkout.add("id", f"#!/usr/bin/env bash\necho {user}\n")
+    return checkout.run("--databases", "bash", "-c", "echo here", **environment)
+
+
+def test_root_gets_the_programs_of_mariadb_without_its_service(checkout: Checkout) -> None:
+    run = _run_with_databases(checkout, 0)
+    assert (run.returncode, run.stdout) == (0, "here\n")
+    assert checkout.take_calls()[-1] == "apt mariadb-server-core mariadb-client-core"
+
+
+def test_a_machine_without_mariadb_runs_the_command(checkout: Checkout) -> None:
+    run = _run_with_databases(checkout, 0, APT_STATUS="1")
+    assert (run.returncode, run.stdout) == (0, "here\n")
+    assert run.stderr.splitlines()[-1] == (
+        "holdfast: MariaDB could not be installed: the tests that need it are skipped"
+    )
+    checkout.take_calls()
+    assert _run_with_databases(checkout, 1000).returncode == 0
+    assert checkout.take_calls() == []
+
+
+def test_an_installed_mariadb_is_left_alone(checkout: Checkout) -> None:
+    checkout.add("mariadbd", "#!/usr/bin/env bash\n")
+    assert _run_with_databases(checkout, 0).returncode == 0
+    assert "apt" not in " ".join(checkout.take_calls())
 
 
 def _add_java(checkout: Checkout, version: str) -> Path:

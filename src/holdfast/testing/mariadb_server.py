@@ -42,7 +42,9 @@ def find_mariadb() -> str:
     """
     found = _find("mariadbd") or _find("mysqld")
     if found is None:
-        raise UnsupportedError("neither MariaDB nor MySQL is installed: apt-get install mariadb-server")
+        raise UnsupportedError(
+            "neither MariaDB nor MySQL is installed: apt-get install mariadb-server-core mariadb-client-core"
+        )
     return found
 
 
@@ -199,7 +201,9 @@ def _set_up_command(server: str, data: Path) -> list[str]:
         return [server, "--no-defaults", f"--datadir={data}", "--initialize-insecure"]
     installer = _find("mariadb-install-db") or _find("mysql_install_db")
     if installer is None:
-        raise UnsupportedError("MariaDB's mariadb-install-db is not installed: apt-get install mariadb-server")
+        raise UnsupportedError(
+            "MariaDB's mariadb-install-db is not installed: apt-get install mariadb-server-core mariadb-client-core"
+        )
     return [
         installer,
         "--no-defaults",

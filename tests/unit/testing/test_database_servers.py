@@ -202,7 +202,8 @@ def test_servers_that_are_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_pat
     ):
         PostgresServer().start()
     with pytest.raises(
-        UnsupportedError, match="neither MariaDB nor MySQL is installed: apt-get install mariadb-server"
+        UnsupportedError,
+        match="neither MariaDB nor MySQL is installed: apt-get install mariadb-server-core mariadb-client-core",
     ):
         MariadbServer().start()
 
