@@ -1,0 +1,191 @@
+"""Connect to MySQL or MariaDB, and run many statements in one round trip."""
+
+from __future__ import annotations
+
+import ssl
+from binascii import b2a_base64
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import pymysql
+from pymysql.constants import CLIENT
+
+from holdfast.errors import InvalidRequestError
+from holdfast.transactions.mysql.options import MysqlOptions
+from holdfast.transactions.sql_files import load_queries
+
+__all__ = ["Link", "Reply", "chunked", "connect", "literal"]
+
+_SQL = load_queries(__package__)
+
+_CONNECT_S = 10.0
+_IDLE_S = 60
+"""After so long without a statement, the server ends a connection, and rolls back its transaction."""
+
+_LOCK_WAIT_S = 10
+"""How long a statement waits for one lock. Deadlocks are found at once; this is for clients that vanished."""
+
+_PACKET_BYTES = 4 * 1024 * 1024
+"""So much is sent at a time: larger packets save nothing, and the server holds each one in memory."""
+
+_PACKET_MARGIN = 1024
+_HEX_BYTES = 64 * 1024
+_KEYS_PER_STATEMENT = 500
+"""MariaDB turns a list of 1,000 and more into a join, which need not lock in the order of the keys."""
+
+_STATEMENT_BYTES = 1024 * 1024
+
+
+class Reply(NamedTuple):
+    """The result of one statement.
+
+    Attributes:
+        affected: number of rows that it changed.
+        rows: the rows that it returned.
+    """
+
+    affected: int
+    rows: Sequence[tuple[Any, ...]]
+
+
+class Link:
+    """A connection with Holdfast's settings: outside a transaction, every statement commits by itself.
+
+    Attributes:
+        thread: the server's number of the connection.
+        session: the id of the row in the table of sessions that belongs to this connection.
+        is_new: whether nothing was committed on it yet.
+        used_s: when the connection was last given back, by the monotonic clock.
+    """
+
+    def __init__(self, raw: pymysql.Connection, where: str, session: int) -> None:
+        self._raw = raw
+        self._where = where
+        self.session = session
+        self.is_new = True
+        self.used_s = 0.0
+        settings = _SQL["set_up"].format(lock_wait_s=_LOCK_WAIT_S, idle_s=_IDLE_S)
+        self.thread, limit_bytes = self.send(settings)[-1].rows[0]
+        self._limit_bytes = limit_bytes - _PACKET_MARGIN
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether the connection was neither closed nor found broken."""
+        return bool(self._raw.open)
+
+    def run(self, statements: Iterable[str]) -> list[Reply]:
+        """Run statements in as few round trips as their size allows; the first error ends the run."""
+        return [reply for packet in self.packets(statements) for reply in self.send(packet)]
+
+    def packets(self, statements: Iterable[str]) -> list[str]:
+        """Join statements to packets.
+
+        Raises:
+            InvalidRequestError: a statement exceeds the server's limit; nothing was sent.
+        """
+        packets: list[list[str]] = []
+        size = 0
+        for statement in statements:
+            if len(statement) > self._limit_bytes:
+                raise InvalidRequestError(
+                    "the server's limit for packets is too small for a value: set max_allowed_packet to at least 16M",
+                    database=self._where,
+                    bytes=len(statement),
+                )
+            size += len(statement) + 1
+            if not packets or size > min(_PACKET_BYTES, self._limit_bytes):
+                packets.append([])
+                size = len(statement)
+            packets[-1].append(statement)
+        return [";".join(packet) for packet in packets]
+
+    def send(self, packet: str) -> list[Reply]:
+        """Run the statements of one packet; return a reply for each."""
+        with self._raw.cursor() as cursor:
+            cursor.execute(packet)
+            replies = [Reply(cursor.rowcount, cursor.fetchall() if cursor.description else ())]
+            while cursor.nextset():
+                replies.append(Reply(cursor.rowcount, cursor.fetchall() if cursor.description else ()))
+        return replies
+
+    def reset(self) -> None:
+        """End an open transaction without effect. Close the connection if that fails."""
+        try:
+            self.send("ROLLBACK")
+        except pymysql.MySQLError:
+            self.close()
+
+    def close(self) -> None:
+        """Close the connection; the server ends an open transaction without effect. Safe to call twice."""
+        with suppress(pymysql.Error):  # it is closed already
+            self._raw.close()
+
+
+def connect(options: MysqlOptions, session: int) -> Link:
+    """Open a connection.
+
+    Args:
+        session: a random number of 63 bits, for the connection's commits.
+
+    Raises:
+        pymysql.MySQLError: it failed.
+    """
+    raw = pymysql.connect(
+        host=options.host,
+        port=options.port,
+        user=options.user,
+        password=options.password.encode(),
+        database=options.database,
+        charset="utf8mb4",
+        autocommit=True,
+        client_flag=CLIENT.MULTI_STATEMENTS,
+        connect_timeout=_CONNECT_S,
+        read_timeout=2 * options.timeout_s + _LOCK_WAIT_S,
+        write_timeout=2 * options.timeout_s + _LOCK_WAIT_S,
+        ssl_disabled=options.ssl == "off",
+        ssl=_tls(options),
+        program_name="holdfast",
+    )
+    try:
+        return Link(raw, options.where, session)
+    except BaseException:
+        raw.close()
+        raise
+
+
+def _tls(options: MysqlOptions) -> ssl.SSLContext | None:
+    """Return what the server is checked with; None for ``off``, and for ``prefer``, which PyMySQL does by itself."""
+    if options.ssl not in ("require", "verify"):
+        return None
+    try:
+        context = ssl.create_default_context(cafile=options.ssl_ca)
+    except OSError as error:
+        raise InvalidRequestError(
+            "the certificates of ssl_ca cannot be read: check the path", path=options.ssl_ca
+        ) from error
+    if options.ssl == "require":
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def literal(value: bytes) -> str:
+    """Return bytes as SQL. Base64 keeps the longest value below the server's smallest default limit for a packet."""
+    if len(value) <= _HEX_BYTES:
+        return f"x'{value.hex()}'"
+    return f"FROM_BASE64('{b2a_base64(value, newline=False).decode()}')"
+
+
+def chunked(texts: Iterable[str]) -> Iterator[str]:
+    """Join the keys or rows of a statement by commas, as many as one statement should have."""
+    chunk: list[str] = []
+    size = 0
+    for text in texts:
+        if chunk and (len(chunk) == _KEYS_PER_STATEMENT or size + len(text) > _STATEMENT_BYTES):
+            yield ",".join(chunk)
+            chunk, size = [], 0
+        chunk.append(text)
+        size += len(text)
+    if chunk:
+        yield ",".join(chunk)

@@ -1,0 +1,140 @@
+"""Lock the records of a group in one packet of statements, and write what the group's valid transactions write.
+
+The validation phase of paper 004 (3.4) and its update phase (3.5), in MySQL's terms. Keys are locked in their global
+order, so two groups do not wait for each other in a circle. A record that is only read is locked shared, so that those
+who read it do not wait for each other. An absent record cannot be locked under READ COMMITTED: it is *claimed*, which
+means that it is inserted, with the values it shall have or as a placeholder of version 0. Nobody sees it before the
+commit, and what is not wanted is deleted before that.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from holdfast.transactions.base import (
+    ABSENT,
+    ANY,
+    Commit,
+    Judgment,
+    Kind,
+    Record,
+    Step,
+    judge,
+    seen_count,
+    version_of,
+)
+from holdfast.transactions.memory.store import apply_steps
+from holdfast.transactions.mysql.connection import Link, chunked, literal
+from holdfast.transactions.sql_files import load_queries
+
+__all__ = ["Group"]
+
+_SQL = load_queries(__package__)
+
+
+class _Lock(enum.IntEnum):
+    """How a key is locked, the strongest last."""
+
+    SHARED = 1
+    EXCLUSIVE = 2
+    CLAIM = 3
+
+
+@dataclass
+class Group:
+    """A group of transactions on its way through one database transaction.
+
+    Attributes:
+        base: the version that the first transaction would give to its records.
+    """
+
+    commits: Sequence[Commit]
+    steps: Sequence[Step]
+    base: int
+    _locks: dict[bytes, _Lock] = field(default_factory=dict)
+    _inserts: dict[bytes, str] = field(default_factory=dict)  # claimed keys with the rows that they shall have
+    _seen: dict[bytes, Record] = field(default_factory=dict)
+
+    def lock(self, link: Link, first: Sequence[str] = ()) -> Judgment:
+        """Lock the records of all steps, read their versions and numbers, and judge.
+
+        Args:
+            first: statements to run before, in the same packet.
+        """
+        for step in self.steps:
+            self._locks[step.key] = max(_lock_of(step), self._locks.get(step.key, _Lock.SHARED))
+            if step.kind is Kind.INSERT or (step.kind is Kind.PUT and step.expected == ABSENT):
+                version = version_of(self.base, step.call)
+                self._inserts[step.key] = f"({literal(step.key)},{version},{literal(step.value)},0)"
+        counts = list(self._count_statements())
+        locks = list(self._lock_statements())
+        replies = link.run([*first, *locks, *counts])
+        for reply in replies[len(first) : len(first) + len(locks)]:
+            for key, version, number in reply.rows:
+                self._seen[key] = Record(version, b"", number)
+        wanted = [(call, index) for call, commit in enumerate(self.commits) for index, _ in enumerate(commit.ranges)]
+        found = [int(reply.rows[0][0]) for reply in replies[len(first) + len(locks) :]]
+        return judge(self.commits, self.steps, self._seen, dict(zip(wanted, found, strict=True)), self.base)
+
+    def _lock_statements(self) -> Iterator[str]:
+        claimed: list[bytes] = []
+        for lock, keys in groupby(self._locks, key=self._locks.__getitem__):  # the steps are ordered by key
+            if lock is _Lock.CLAIM:
+                run = list(keys)
+                claimed += run
+                for rows in chunked(self._inserts.get(key) or f"({literal(key)},0,'',0)" for key in run):
+                    yield _SQL["claim"].format(rows=rows)
+            else:
+                query = _SQL["lock_shared" if lock is _Lock.SHARED else "lock_exclusive"]
+                for texts in chunked(map(literal, keys)):
+                    yield query.format(keys=texts)
+        for texts in chunked(map(literal, claimed)):
+            yield _SQL["claimed"].format(keys=texts, **self._own_versions())
+
+    def _count_statements(self) -> Iterator[str]:
+        for commit in self.commits:
+            for one in commit.ranges:
+                yield _SQL["count"].format(
+                    start=literal(one.start), end=literal(one.end), limit=seen_count(one), **self._own_versions()
+                )
+
+    def _own_versions(self) -> Mapping[str, int]:
+        return {"first": self.base, "last": version_of(self.base, len(self.commits) - 1)}
+
+    def write_statements(self, judgment: Judgment) -> list[str]:
+        """Return the statements that write what valid transactions write, and delete what the others claimed."""
+        changes = apply_steps(self._seen, judgment.valid, self.base)
+        kinds = {step.key: step.kind for step in judgment.valid}
+        puts: list[str] = []
+        numbers: list[str] = []
+        deletes: list[bytes] = []
+        for key, record in changes.items():
+            if record is None:
+                if key in self._seen:
+                    deletes.append(key)
+            elif kinds[key] in (Kind.ADD, Kind.PROGRESS):
+                numbers.append(f"({literal(key)},{record.version},'',{record.number})")
+            elif key not in self._inserts:
+                puts.append(f"({literal(key)},{record.version},{literal(record.value)},0)")
+        deletes += [
+            key
+            for key, lock in self._locks.items()
+            if lock is _Lock.CLAIM and key not in self._seen and changes.get(key) is None
+        ]
+        return [
+            *(_SQL["put"].format(rows=rows) for rows in chunked(puts)),
+            *(_SQL["set_numbers"].format(rows=rows) for rows in chunked(numbers)),
+            *(_SQL["delete"].format(key=literal(key)) for key in deletes),
+        ]
+
+
+def _lock_of(step: Step) -> _Lock:
+    """Return the lock for a step. A record that the step expects, but that is gone, needs none: the step has failed."""
+    if step.expected == ABSENT:
+        return _Lock.CLAIM
+    if step.expected == ANY:
+        return _Lock.EXCLUSIVE if step.kind is Kind.DELETE else _Lock.CLAIM
+    return _Lock.SHARED if step.kind is Kind.READ else _Lock.EXCLUSIVE

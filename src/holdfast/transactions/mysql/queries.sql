@@ -1,0 +1,106 @@
+-- Braces are filled in by the code. Keys and values are hexadecimal or base64 literals, so they need no escaping.
+--
+-- Wherever rows are locked by a list of keys, FORCE INDEX and ORDER BY together make the optimizer look up the keys one
+-- by one, in order. Without them, it scans a small table, or a small part of a table, and waits for locks of records that
+-- the transaction does not touch.
+
+-- name: get
+SELECT `key`, version, value, number FROM holdfast_records FORCE INDEX (PRIMARY) WHERE `key` IN ({keys}) ORDER BY `key`;
+
+-- name: scan
+SELECT `key`, version, value, number FROM holdfast_records FORCE INDEX (PRIMARY)
+WHERE `key` >= {start} AND `key` < {end} ORDER BY `key` LIMIT {limit};
+
+-- name: lock_shared
+SELECT `key`, version, number FROM holdfast_records FORCE INDEX (PRIMARY)
+WHERE `key` IN ({keys}) ORDER BY `key` LOCK IN SHARE MODE;
+
+-- name: lock_exclusive
+SELECT `key`, version, number FROM holdfast_records FORCE INDEX (PRIMARY)
+WHERE `key` IN ({keys}) ORDER BY `key` FOR UPDATE;
+
+-- name: get_shared
+SELECT `key`, version, value, number FROM holdfast_records FORCE INDEX (PRIMARY)
+WHERE `key` IN ({keys}) ORDER BY `key` LOCK IN SHARE MODE;
+
+-- name: get_exclusive
+SELECT `key`, version, value, number FROM holdfast_records FORCE INDEX (PRIMARY)
+WHERE `key` IN ({keys}) ORDER BY `key` FOR UPDATE;
+
+-- name: claim
+-- Creates records, or locks those that exist. INSERT IGNORE would lock an existing record only in shared mode: two such
+-- transactions that wait for a third one's record would then block each other as soon as it is deleted.
+INSERT INTO holdfast_records (`key`, version, value, number) VALUES {rows}
+ON DUPLICATE KEY UPDATE holdfast_records.number = holdfast_records.number;
+
+-- name: claimed
+-- The claimed records that existed before: not those of this transaction, nor its placeholders.
+SELECT `key`, version, number FROM holdfast_records FORCE INDEX (PRIMARY)
+WHERE `key` IN ({keys}) AND version <> 0 AND version NOT BETWEEN {first} AND {last} ORDER BY `key`;
+
+-- name: count
+-- Counts no further than needed to refute a condition, and leaves out what the transaction itself has inserted.
+SELECT COUNT(*) FROM (
+    SELECT 1 FROM holdfast_records FORCE INDEX (PRIMARY)
+    WHERE `key` >= {start} AND `key` < {end} AND version <> 0 AND version NOT BETWEEN {first} AND {last}
+    LIMIT {limit}
+) AS found;
+
+-- name: put
+REPLACE INTO holdfast_records (`key`, version, value, number) VALUES {rows};
+
+-- name: set_numbers
+-- The records exist and are locked: only their versions and numbers change, the values stay where they are.
+INSERT INTO holdfast_records (`key`, version, value, number) VALUES {rows}
+ON DUPLICATE KEY UPDATE version = VALUES(version), number = VALUES(number);
+
+-- name: delete
+-- One key at a time: for a list, the optimizer may scan the table, and DELETE knows no FORCE INDEX.
+DELETE FROM holdfast_records WHERE `key` = {key};
+
+-- name: claim_session
+-- Creates the row, or locks it.
+INSERT INTO holdfast_sessions (id, version, used_s) VALUES ({session}, 0, UNIX_TIMESTAMP())
+ON DUPLICATE KEY UPDATE holdfast_sessions.version = holdfast_sessions.version;
+
+-- name: lock_session
+SELECT version FROM holdfast_sessions WHERE id = {session} FOR UPDATE;
+
+-- name: save_session
+REPLACE INTO holdfast_sessions (id, version, used_s) VALUES ({session}, {version}, UNIX_TIMESTAMP());
+
+-- name: old_sessions
+SELECT id FROM holdfast_sessions WHERE used_s < UNIX_TIMESTAMP() - {age_s} LIMIT {limit};
+
+-- name: delete_session
+DELETE FROM holdfast_sessions WHERE id = {session} AND used_s < UNIX_TIMESTAMP() - {age_s};
+
+-- name: snapshot_level
+-- For the next transaction only.
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+
+-- name: begin_snapshot
+START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY;
+
+-- name: idle_thread
+-- A thread of this user that holds a transaction open, but waits for a client.
+SELECT id FROM information_schema.processlist WHERE id = {thread} AND command = 'Sleep';
+
+-- name: set_up
+-- Placeholders are visible to nobody under READ COMMITTED, and it takes no locks on gaps between records. A server ends a
+-- connection that has been idle for a minute, so that a client that vanished does not hold its locks for hours.
+SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
+SET SESSION innodb_lock_wait_timeout = {lock_wait_s}, wait_timeout = {idle_s}, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION';
+SELECT CONNECTION_ID(), @@max_allowed_packet;
+
+-- name: server
+SELECT VERSION();
+
+-- name: cluster
+SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'group_replication_single_primary_mode');
+
+-- name: schema_version
+SELECT version FROM holdfast_schema WHERE id = 1;
+
+-- name: save_schema_version
+REPLACE INTO holdfast_schema (id, version) VALUES (1, {version});

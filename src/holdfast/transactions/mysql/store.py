@@ -1,0 +1,155 @@
+"""Commit transactions in MySQL or MariaDB.
+
+A group takes two round trips. The first begins a transaction, locks and reads (`locking`); the second writes and
+commits. Deadlocks and lost connections are repeated inside as long as it is certain that nothing happened; when the
+reply to a commit is lost, the connection's session tells what happened (`sessions`).
+
+Source: the MySQL manual, "Locks Set by Different SQL Statements in InnoDB" and "InnoDB Error Handling".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+import pymysql
+
+from holdfast.runtime import Environment
+from holdfast.transactions.base import Commit, Judgment, Kind, Outcome, Record, ScanPage, Step, steps_of
+from holdfast.transactions.mysql.connection import Link, connect
+from holdfast.transactions.mysql.failures import as_holdfast_error, is_busy, is_lost
+from holdfast.transactions.mysql.locked import LockedMysql
+from holdfast.transactions.mysql.locking import Group
+from holdfast.transactions.mysql.options import MysqlOptions
+from holdfast.transactions.mysql.pool import ConnectionPool
+from holdfast.transactions.mysql.reading import read_records, scan_records
+from holdfast.transactions.mysql.sessions import (
+    begin_statements,
+    commit_statements,
+    pauses,
+    sweep_sessions,
+    was_committed,
+)
+from holdfast.transactions.versions import VersionSource
+
+__all__ = ["MysqlTransactionStore"]
+
+T = TypeVar("T")
+
+
+class MysqlTransactionStore:
+    """A transaction store in a MySQL or MariaDB database, which must have the present schema (`prepare_database`).
+
+    Guarantee: a commit is as durable as the server makes it; the default of both servers is a flush to disk.
+
+    Args:
+        options: the database, and the bounds of connections and waits.
+    """
+
+    def __init__(self, options: MysqlOptions, environment: Environment) -> None:
+        self._options = options
+        self._environment = environment
+        self._versions = VersionSource(environment.ids)
+        self._pool = ConnectionPool(self._connect, options.connections, environment.clock)
+
+    def _connect(self) -> Link:
+        ids = self._environment.ids
+        return connect(self._options, int(ids.token() + ids.token(), 16) >> 33)
+
+    def close(self) -> None:
+        self._pool.close()
+
+    # --- reads --------------------------------------------------------------------------------------------------------
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        return self._call(lambda link: read_records(link, keys)) if keys else {}
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        return self._call(lambda link: scan_records(link, start, end, limit, guards))
+
+    # --- commits ------------------------------------------------------------------------------------------------------
+    def commit(self, commit: Commit) -> Outcome:
+        return self.commit_group([commit])[0]
+
+    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
+        steps = steps_of(commits)
+        if not commits:
+            return []
+        return list(self._call(lambda link: self._try_commit(link, commits, steps)).outcomes)
+
+    def _try_commit(self, link: Link, commits: Sequence[Commit], steps: Sequence[Step]) -> Judgment:
+        if link.is_new:
+            sweep_sessions(link, self._environment)
+            link.is_new = False
+        group = Group(commits, steps, self._versions.take(len(commits)))
+        judgment = group.lock(link, begin_statements(link.session))
+        self._end(link, group, judgment)
+        return judgment
+
+    def _end(self, link: Link, group: Group, judgment: Judgment) -> None:
+        """Write and commit, or roll back if there is nothing to write.
+
+        Raises:
+            pymysql.MySQLError: it failed, and nothing happened.
+            OutcomeUnknownError: it is unknown whether the commit took effect.
+        """
+        if not any(step.kind > Kind.GUARD for step in judgment.valid):
+            link.send("ROLLBACK")
+            return
+        statements = [*group.write_statements(judgment), *commit_statements(link.session, group.base)]
+        *earlier, last = link.packets(statements)
+        for packet in earlier:
+            link.send(packet)
+        try:
+            link.send(last)
+        except Exception:
+            link.close()  # ends the transaction if the server still has it
+            options = self._options
+            if not was_committed(link, group.base, self._connect, self._environment, options.timeout_s, options.where):
+                raise
+
+    # --- pessimistic transactions -------------------------------------------------------------------------------------
+    @contextmanager
+    def locked(self) -> Iterator[LockedMysql]:
+        """Begin a transaction that locks what it reads. It is rolled back unless `apply` was called."""
+        link = self._repeat(self._begin)
+        try:
+            yield LockedMysql(link, self._versions, self._end, self._options.where)
+        finally:
+            link.reset()
+            self._pool.give(link)
+
+    def _begin(self) -> Link:
+        link = self._pool.take(self._options.timeout_s)
+        try:
+            link.run(begin_statements(link.session))
+        except BaseException:
+            link.reset()
+            self._pool.give(link)
+            raise
+        return link
+
+    # --- repetition ---------------------------------------------------------------------------------------------------
+    def _call(self, work: Callable[[Link], T]) -> T:
+        """Do work on a connection, as often as it takes: see `_repeat`."""
+
+        def attempt() -> T:
+            with self._pool.lease(self._options.timeout_s) as link:
+                return work(link)
+
+        return self._repeat(attempt)
+
+    def _repeat(self, attempt: Callable[[], T]) -> T:
+        """Repeat after a deadlock or a lost connection, until an attempt succeeds or time is up.
+
+        Args:
+            attempt: raises PyMySQL's errors only if nothing happened.
+        """
+        for _ in pauses(self._environment, self._options.timeout_s):
+            try:
+                return attempt()
+            except pymysql.MySQLError as error:
+                failure = error
+                if not (is_busy(error) or is_lost(error)):
+                    break
+        raise as_holdfast_error(failure, self._options.where) from failure
