@@ -137,13 +137,15 @@ class MariadbServer:
         self.stop()
 
     def start(self) -> MariadbServer:
-        """Start the server and wait until clients can log in.
+        """Start the server, unless it runs, and wait until clients can log in.
 
         Raises:
             InvalidRequestError: the server's user cannot reach the directory.
             UnavailableError: the server ended or did not answer in time; the message contains the end of its log.
             UnsupportedError: the server is not installed.
         """
+        if self._process.pid is not None:
+            return self
         server = self._server or find_mariadb()
         process = self._process
         process.make_directories()

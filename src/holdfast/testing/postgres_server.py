@@ -167,13 +167,15 @@ class PostgresServer:
         self.stop()
 
     def start(self) -> PostgresServer:
-        """Start the server and wait until clients can log in.
+        """Start the server, unless it runs, and wait until clients can log in.
 
         Raises:
             InvalidRequestError: the server's user cannot reach the directory.
             UnavailableError: the server ended or did not answer in time; the message contains the end of its log.
             UnsupportedError: the server is not installed.
         """
+        if self._process.pid is not None:
+            return self
         programs = self._programs or find_postgres()
         process = self._process
         process.make_directories()

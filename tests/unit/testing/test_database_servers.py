@@ -77,6 +77,7 @@ def test_data_survive_a_power_failure(kind: type[Server]) -> None:
         home, pid = server._process.home, server.pid
         before = processes_with(home)
         assert pid in before
+        assert server.start().pid == pid
         server.kill()
         assert server.pid is None
         assert before & processes_with(home) == set()

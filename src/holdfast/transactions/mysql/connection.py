@@ -34,7 +34,7 @@ _HEX_BYTES = 64 * 1024
 _KEYS_PER_STATEMENT = 500
 """MariaDB turns a list of 1,000 and more into a join, which need not lock in the order of the keys."""
 
-_STATEMENT_BYTES = 1024 * 1024
+_STATEMENT_BYTES = 256 * 1024
 
 
 class Reply(NamedTuple):

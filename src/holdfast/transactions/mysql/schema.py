@@ -15,7 +15,7 @@ from holdfast.transactions.mysql.options import MysqlOptions
 from holdfast.transactions.schema_version import require_schema
 from holdfast.transactions.sql_files import load_queries, load_schema
 
-__all__ = ["check_server", "prepare_database"]
+__all__ = ["check_server", "lock_name", "prepare_database"]
 
 _SQL = load_queries(__package__)
 _OLDEST_MYSQL = (8, 0)
@@ -79,8 +79,7 @@ def check_server(version: str, variables: Mapping[str, str], where: str) -> None
 
 def _migrate(link: Link, scripts: tuple[str, ...], options: MysqlOptions) -> None:
     """Carry out the scripts that are missing, while no other process does."""
-    name = "holdfast-" + hashlib.sha256(options.database.encode()).hexdigest()[:32]  # such locks belong to the server
-    if link.send(f"SELECT GET_LOCK('{name}', {int(options.timeout_s) + 1})")[0].rows[0][0] != 1:
+    if link.send(f"SELECT GET_LOCK('{lock_name(options)}', {int(options.timeout_s) + 1})")[0].rows[0][0] != 1:
         raise UnavailableError(
             "another process migrates the database for too long: repeat later", database=options.where
         )
@@ -90,6 +89,11 @@ def _migrate(link: Link, scripts: tuple[str, ...], options: MysqlOptions) -> Non
             if re.sub(r"^--.*$", "", statement, flags=re.MULTILINE).strip():
                 link.send(statement)
         link.send(_SQL["save_schema_version"].format(version=number))
+
+
+def lock_name(options: MysqlOptions) -> str:
+    """Return the name of the lock that migrations hold; such locks belong to the server, not to a database."""
+    return "holdfast-" + hashlib.sha256(options.database.encode()).hexdigest()[:32]
 
 
 def _version(link: Link) -> int:

@@ -1,0 +1,63 @@
+"""Share one MariaDB server among the modules of a worker; each test has a database of its own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from holdfast.errors import UnsupportedError
+from holdfast.runtime import Environment
+from holdfast.testing.mariadb_server import MariadbServer, find_mariadb
+from holdfast.transactions.mysql.options import MysqlOptions, parse_mysql_url
+from holdfast.transactions.mysql.schema import prepare_database
+from holdfast.transactions.mysql.store import MysqlTransactionStore
+
+_numbers = itertools.count()
+
+Open = Callable[[MysqlOptions], MysqlTransactionStore]
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[MariadbServer]:
+    """Start a server for tests that leave it running."""
+    try:
+        find_mariadb()
+    except UnsupportedError as error:
+        pytest.skip(str(error))
+    with MariadbServer() as running:
+        yield running
+
+
+@pytest.fixture
+def empty(server: MariadbServer) -> MysqlOptions:
+    """Create a database without tables."""
+    return parse_mysql_url(server.create_database(f"test{next(_numbers)}") + "?ssl=off&timeout=60")
+
+
+@pytest.fixture
+def options(empty: MysqlOptions) -> MysqlOptions:
+    """Create a database with tables."""
+    prepare_database(empty, create=True)
+    return empty
+
+
+@pytest.fixture
+def opened() -> Iterator[Open]:
+    """Open stores, and close them after the test."""
+    stores: list[MysqlTransactionStore] = []
+
+    def open_store(options: MysqlOptions) -> MysqlTransactionStore:
+        stores.append(MysqlTransactionStore(options, Environment()))
+        return stores[-1]
+
+    yield open_store
+    for store in stores:
+        store.close()
+
+
+@pytest.fixture
+def store(options: MysqlOptions, opened: Open) -> MysqlTransactionStore:
+    """Open a store in a database with tables."""
+    return opened(options)
