@@ -13,7 +13,7 @@ from typing import NamedTuple
 from holdfast.errors import InvalidRequestError
 from holdfast.transactions.base.values import ABSENT, MAX_KEY_BYTES, MAX_VALUE_BYTES, Commit
 
-__all__ = ["Kind", "Step", "independent", "steps_of"]
+__all__ = ["ANY", "Kind", "Step", "independent", "steps_of"]
 
 
 class Kind(enum.IntEnum):
@@ -58,7 +58,8 @@ def steps_of(commits: Sequence[Commit]) -> list[Step]:
     """Return the steps of a group, ordered by key and then by transaction.
 
     Raises:
-        InvalidRequestError: a key or a value is too long, or one transaction writes a key twice.
+        InvalidRequestError: a key or a value is too long, one transaction writes a key twice, it inserts a record that
+            it has seen, it bounds a record that it does not add to, or it reads the record of its own progress.
     """
     steps: list[Step] = []
     for call, commit in enumerate(commits):
@@ -92,6 +93,8 @@ def _steps(call: int, commit: Commit) -> Iterable[Step]:
         written += 1
     if commit.progress is not None:
         key = commit.progress.owner
+        if key in steps and steps[key].kind <= Kind.GUARD:
+            raise InvalidRequestError("a transaction may not read its own progress: use another key", key=key)
         steps[key] = Step(key, call, Kind.PROGRESS, ANY, delta=commit.progress.number)
         written += 1
     if sum(step.kind > Kind.GUARD for step in steps.values()) != written:
