@@ -23,6 +23,7 @@ _ALLOWED = {
     "guarantees": set[str](),
     "runtime": {"errors"},
     "stores": _BELOW_STORES,
+    "transactions": _BELOW_STORES,  # beside stores: neither knows the other
     "versioned_log": _BELOW_LOG,
     "commit": _BELOW_COMMIT,
     "formats": _BELOW_LOG,
@@ -30,7 +31,7 @@ _ALLOWED = {
     "options": _BELOW_OPTIONS,
     "fs": _BELOW_COMMIT | {"commit"},
     "spark": _BELOW_SPARK,
-    "checker": _BELOW_COMMIT | {"commit", "guarantees"},
+    "checker": _BELOW_COMMIT | {"commit", "guarantees", "transactions"},
     "testing": _BELOW_COMMIT,
     "demo": _BELOW_DEMO,
     "cli": _BELOW_DEMO | {"demo", "checker", "guarantees"},  # `holdfast demo` and `holdfast check` start them
@@ -228,6 +229,9 @@ def test_circles_are_seen() -> None:
         ("holdfast.stores.s3.store", "from holdfast import commit", 1),
         ("holdfast.stores.s3.store", "from holdfast import write", 1),
         ("holdfast.stores.s3.store", "from holdfast.errors import FencedError\nimport holdfast.stores.base", 0),
+        ("holdfast.stores.base", "import holdfast.transactions.base", 1),
+        ("holdfast.transactions.sqlite.store", "from holdfast.stores.base import ObjectStore", 1),
+        ("holdfast.transactions.sqlite.store", "from holdfast.runtime import Environment", 0),
         ("holdfast.versioned_log.log", "from holdfast.commit.records import LogEntry", 1),
         ("holdfast.commit.two_phase.decision_log", "from holdfast.formats.csv import CsvWriter", 1),
         ("holdfast.commit.two_phase.decision_log", "def f():\n    import pyspark.sql", 1),
