@@ -1,0 +1,155 @@
+"""Run transactions, and repeat those that conflict: Algorithm 1 of paper 004."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, overload
+
+from holdfast.errors import (
+    HoldfastError,
+    InvalidRequestError,
+    OutcomeUnknownError,
+    TransactionConflictError,
+    UnavailableError,
+)
+from holdfast.runtime import Environment
+from holdfast.transactions.base import (
+    ABSENT,
+    AlreadyDone,
+    Committed,
+    Conflict,
+    Outcome,
+    Progress,
+    TransactionStore,
+)
+from holdfast.transactions.transaction import Transaction
+
+__all__ = ["run_transaction"]
+
+T = TypeVar("T")
+
+_ATTEMPTS = 10
+_FIRST_WAIT_S = 0.002
+_LONGEST_WAIT_S = 0.1
+_NAMED_KEYS = 3
+
+
+@overload
+def run_transaction(
+    store: TransactionStore,
+    function: Callable[[Transaction], T],
+    environment: Environment,
+    *,
+    attempts: int = ...,
+    progress: None = ...,
+) -> T: ...
+
+
+@overload
+def run_transaction(
+    store: TransactionStore,
+    function: Callable[[Transaction], T],
+    environment: Environment,
+    *,
+    attempts: int = ...,
+    progress: Progress,
+) -> T | AlreadyDone: ...
+
+
+def run_transaction(
+    store: TransactionStore,
+    function: Callable[[Transaction], T],
+    environment: Environment,
+    *,
+    attempts: int = _ATTEMPTS,
+    progress: Progress | None = None,
+) -> T | AlreadyDone:
+    """Run a function in a transaction, and repeat both after a conflict, up to a limit, with growing random waits.
+
+    Guarantee: the function's reads and writes take effect in one step, once, or not at all. The result is that of the
+    attempt that took effect. An error of the function reaches the caller only if what the function had read was true
+    at one instant; otherwise the attempt is repeated, as after a conflict.
+
+    Args:
+        function: reads and writes through the transaction, and does nothing else that others can see: it may run many
+            times. It may see records that never existed together (`Transaction`), so its loops must end anyway.
+        attempts: how often the function runs at most.
+        progress: the place of the transaction in a series, in which each takes effect at most once.
+
+    Returns:
+        What the function returned; `AlreadyDone` if the transaction had taken effect before, by another process or by
+        a commit whose reply was lost.
+
+    Raises:
+        TransactionConflictError: other transactions were first in every attempt. Nothing happened; start over later.
+        OutcomeUnknownError: the reply of the commit was lost. Read the records before you repeat; with `progress`,
+            just repeat: if the commit has taken effect, the result is `AlreadyDone`.
+
+    Crash: the transaction has taken effect, or nothing happened.
+
+    Source: paper 004 (3.4 to 3.6).
+    """
+    if attempts < 1:
+        raise InvalidRequestError("a transaction needs at least one attempt: pass a larger number", attempts=attempts)
+    conflict = Conflict(())
+    for attempt in range(attempts):
+        if attempt:
+            longest_s = min(_FIRST_WAIT_S * 2 ** (attempt - 1), _LONGEST_WAIT_S)
+            environment.clock.sleep(longest_s * environment.chance.fraction())
+        transaction = Transaction(store)
+        try:
+            result = function(transaction)
+            outcome = _end(store, transaction, progress)
+        except OutcomeUnknownError:
+            raise
+        except Exception:
+            if progress is not None and (done := _done_before(store, progress)) is not None:
+                return done
+            outcome = _validate(store, transaction)
+            if not isinstance(outcome, Conflict):
+                raise
+        if isinstance(outcome, Committed):
+            return result
+        if isinstance(outcome, AlreadyDone):
+            return outcome
+        conflict = outcome
+    raise TransactionConflictError(
+        "other transactions were first in every attempt: repeat later, or change fewer records at a time",
+        attempts=attempts,
+        keys=conflict.keys[:_NAMED_KEYS],
+    )
+
+
+def _end(store: TransactionStore, transaction: Transaction, progress: Progress | None) -> Outcome:
+    """Commit; if the reply is lost, look whether the progress shows the effect."""
+    if progress is None:
+        return _validate(store, transaction) if transaction.is_read_only else store.commit(transaction.to_commit())
+    try:
+        return store.commit(transaction.to_commit(progress))
+    except OutcomeUnknownError as unknown:
+        try:
+            done = _done_before(store, progress)
+        except HoldfastError:
+            raise unknown from None  # not "nothing happened", which the store may have said about the second call
+        if done is None:
+            raise
+        return done
+
+
+def _validate(store: TransactionStore, transaction: Transaction) -> Outcome:
+    """Check whether everything that was read was true at one instant.
+
+    What one call has read was true when it was read. Only reads of several calls need another one.
+    """
+    if transaction.is_snapshot:
+        return Committed(ABSENT)  # no record has this version
+    try:
+        return store.commit(transaction.to_validation())
+    except OutcomeUnknownError as error:
+        raise UnavailableError("the store did not confirm what was read, nothing happened: repeat later") from error
+
+
+def _done_before(store: TransactionStore, progress: Progress) -> AlreadyDone | None:
+    """Return what the store would answer to a commit with this progress, if it has taken effect before."""
+    record = store.get_many([progress.owner]).get(progress.owner)
+    return AlreadyDone(record.number) if record is not None and record.number >= progress.number else None

@@ -1,0 +1,232 @@
+"""Collect what a transaction reads and writes, until it is ready to be committed in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from holdfast.errors import InvalidRequestError
+from holdfast.transactions.base import ABSENT, Bound, Commit, Progress, RangeCount, Record, TransactionStore
+
+__all__ = ["Transaction"]
+
+_PAGE = 1000
+"""Records that one call of a scan reads at most."""
+
+
+class Transaction:
+    """A transaction that runs: its reads with their versions, and its writes, which only it sees so far.
+
+    Worked composition::
+
+        transaction = Transaction(store)
+        record = transaction.get(b"a")
+        transaction.put(b"b", b"" if record is None else record.value)
+        outcome = store.commit(transaction.to_commit())
+
+    `holdfast.transactions.retry.run_transaction` does this, and repeats conflicts.
+
+    Guarantee: each record is read from the store at most once, and then stays as it was seen, except for the
+    transaction's own writes. Records that were read in different calls come from different snapshots, so together they
+    may show a state that never existed. The commit, which compares their versions, then conflicts.
+
+    A record that the transaction itself has written has the version `ABSENT`. The instance belongs to one thread.
+
+    Source: paper 004 (3.2: per-transaction snapshot).
+    """
+
+    __slots__ = ("_bounds", "_inserts", "_ranges", "_seen", "_snapshots", "_store", "_writes")
+
+    def __init__(self, store: TransactionStore) -> None:
+        self._store = store
+        self._seen: dict[bytes, Record | None] = {}
+        self._ranges: list[RangeCount] = []
+        self._snapshots = 0
+        # What each written record will be: a record; a number to add to what it is; None for a deleted one.
+        self._writes: dict[bytes, Record | int | None] = {}
+        self._inserts: set[bytes] = set()
+        self._bounds: dict[bytes, int] = {}
+
+    # --- reads --------------------------------------------------------------------------------------------------------
+    def get(self, key: bytes) -> Record | None:
+        """Return a record, or None if there is none."""
+        self._read((key,))
+        return self._view(key)
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        """Return the existing ones of several records; those that were not read before come from one snapshot."""
+        self._read(keys)
+        return {key: record for key in keys if (record := self._view(key)) is not None}
+
+    def scan(self, start: bytes, end: bytes, limit: int | None = None, *, guard: bytes) -> list[tuple[bytes, Record]]:
+        """Return the first `limit` records, or all, whose key is at least `start` and less than `end`, in order.
+
+        Guarantee: when the commit takes effect, no other records exist between `start` and `end`, or the last one
+        returned if there are `limit`.
+
+        Args:
+            guard: the key that protects the range: every transaction that may create a record in the range must read
+                it. It need not exist.
+        """
+        if limit is not None and limit < 1:
+            raise InvalidRequestError("a scan returns at least one record: pass a larger limit, or none", limit=limit)
+        if start >= end:
+            return []
+        fresh: list[bytes] = []
+        covered, more = start, True
+        while more:
+            page = self._store.scan(covered, end, _PAGE if limit is None else min(limit, _PAGE))
+            self._snapshots += 1
+            for key, record in page.records:
+                # What was seen stays as it was; an insert expects that there is no record.
+                if key not in self._seen and key not in self._inserts and not self._is_scanned(key):
+                    self._seen[key] = record
+                    fresh.append(key)
+            covered = _after(page.records[-1][0]) if page.more else end
+            more = page.more and (limit is None or len(self._visible(start, covered)) < limit)
+        shown = self._visible(start, covered)
+        if limit is not None and len(shown) >= limit:
+            del shown[limit:]
+            covered = min(covered, _after(shown[-1][0]))
+            for key in fresh:
+                if key >= covered:
+                    del self._seen[key]
+        count = sum(record is not None and start <= key < covered for key, record in self._seen.items())
+        self._ranges.append(RangeCount(guard, start, covered, count))
+        return shown
+
+    # --- writes -------------------------------------------------------------------------------------------------------
+    def put(self, key: bytes, value: bytes) -> None:
+        """Write a record, whether it exists or not. Its number becomes 0."""
+        self._writes[key] = Record(ABSENT, value)
+
+    def insert(self, key: bytes, value: bytes) -> None:
+        """Create a record. The commit conflicts if another transaction has created it.
+
+        Raises:
+            InvalidRequestError: the transaction has seen or written the record. Put it instead.
+        """
+        if key in self._writes:
+            exists = self._writes[key] is not None
+        else:
+            exists = self._seen.get(key) is not None
+            if not exists:
+                self._inserts.add(key)
+        if exists:
+            raise InvalidRequestError("the record exists, and cannot be inserted: put it instead", key=key)
+        self._writes[key] = Record(ABSENT, value)
+
+    def delete(self, key: bytes) -> None:
+        """Delete a record, if it exists."""
+        if key in self._inserts:
+            self._inserts.remove(key)
+            del self._writes[key]
+            self._seen.setdefault(key, None)
+            self._snapshots += 2  # this absence was assumed, not read: the commit has to look
+        elif key in self._seen and self._seen[key] is None:
+            self._writes.pop(key, None)
+        else:
+            self._writes[key] = None
+
+    def add(self, key: bytes, delta: int) -> None:
+        """Add to the number of a record, which is created with an empty value and 0 if it does not exist.
+
+        Adds of several transactions do not conflict with each other. But reading the record, before or after, makes
+        the transaction depend on its version.
+
+        Raises:
+            InvalidRequestError: the transaction has put, inserted or deleted the record, which set its number.
+        """
+        write = self._writes.get(key, 0)
+        if not isinstance(write, int):
+            raise InvalidRequestError(
+                "the transaction has put, inserted or deleted the record: add to another record, or in another "
+                "transaction",
+                key=key,
+            )
+        self._writes[key] = write + delta
+
+    def require_at_most(self, key: bytes, most: int) -> None:
+        """Let the commit conflict if the number of a record, to which the transaction adds, would be above `most`."""
+        self._bounds[key] = min(most, self._bounds.get(key, most))
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+    @property
+    def is_snapshot(self) -> bool:
+        """Check whether everything that was read comes from one snapshot, so that it was true at one instant."""
+        return self._snapshots < 2
+
+    @property
+    def is_read_only(self) -> bool:
+        """Check whether the transaction writes nothing."""
+        return not self._writes and not self._bounds
+
+    def to_commit(self, progress: Progress | None = None) -> Commit:
+        """Return what is to be validated and applied.
+
+        Args:
+            progress: its record is none that the transaction reads or writes.
+        """
+        puts: dict[bytes, bytes] = {}
+        inserts: dict[bytes, bytes] = {}
+        adds: dict[bytes, int] = {}
+        deletes: list[bytes] = []
+        for key, write in self._writes.items():
+            if write is None:
+                deletes.append(key)
+            elif isinstance(write, int):
+                adds[key] = write
+            else:
+                (inserts if key in self._inserts else puts)[key] = write.value
+        return Commit(
+            reads=self._versions(),
+            puts=puts,
+            inserts=inserts,
+            deletes=deletes,
+            adds=adds,
+            ranges=tuple(self._ranges),
+            bounds=tuple(Bound(key, most) for key, most in self._bounds.items()),
+            progress=progress,
+        )
+
+    def to_validation(self) -> Commit:
+        """Return a commit that only checks whether everything that was read is still true."""
+        return Commit(reads=self._versions(), ranges=tuple(self._ranges))
+
+    # --- the state ----------------------------------------------------------------------------------------------------
+    def _versions(self) -> dict[bytes, int]:
+        return {key: ABSENT if record is None else record.version for key, record in self._seen.items()}
+
+    def _read(self, keys: Iterable[bytes]) -> None:
+        """Read those records from the store that are not known yet."""
+        missing = {key: None for key in keys if not self._is_known(key)}
+        if missing:
+            found = self._store.get_many(missing)
+            self._snapshots += 1
+            for key in missing:
+                self._seen[key] = found.get(key)
+
+    def _is_known(self, key: bytes) -> bool:
+        return key in self._seen or not isinstance(self._writes.get(key, 0), int) or self._is_scanned(key)
+
+    def _is_scanned(self, key: bytes) -> bool:
+        """Check whether the key is in a range that was read: if it was not seen there, it is absent."""
+        return any(one.start <= key < one.end for one in self._ranges)
+
+    def _view(self, key: bytes) -> Record | None:
+        """Return a known record with the transaction's own write."""
+        seen = self._seen.get(key)
+        if key not in self._writes:
+            return seen
+        write = self._writes[key]
+        if not isinstance(write, int):
+            return write
+        return Record(ABSENT, b"", write) if seen is None else Record(ABSENT, seen.value, seen.number + write)
+
+    def _visible(self, start: bytes, end: bytes) -> list[tuple[bytes, Record]]:
+        keys = sorted({key for known in (self._seen, self._writes) for key in known if start <= key < end})
+        return [(key, record) for key in keys if (record := self._view(key)) is not None]
+
+
+def _after(key: bytes) -> bytes:
+    """Return the smallest key that is greater."""
+    return key + b"\0"

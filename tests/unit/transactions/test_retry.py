@@ -1,0 +1,296 @@
+"""Test which attempts of a transaction are repeated, and what its caller gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from itertools import count
+
+import pytest
+
+from holdfast.errors import InvalidRequestError, OutcomeUnknownError, TransactionConflictError, UnavailableError
+from holdfast.runtime import Environment
+from holdfast.runtime.simulated import StillClock
+from holdfast.transactions.base import AlreadyDone, Commit, Outcome, Progress, Record, ScanPage
+from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.retry import run_transaction
+from holdfast.transactions.transaction import Transaction
+
+
+class _Store:
+    """A store that holds another one, in which others write in between, and replies are lost.
+
+    Attributes:
+        before_read: runs before each `get_many`.
+        before_commit: runs before each commit.
+        lose: how many replies to commits are lost; `effect` says whether they take effect.
+    """
+
+    def __init__(self) -> None:
+        self.inner = MemoryTransactionStore()
+        self.before_read: Callable[[], object] = lambda: None
+        self.before_commit: Callable[[], object] = lambda: None
+        self.lose = 0
+        self.effect = True
+        self.is_down = False
+        self.commits: list[Commit] = []
+        self.inner.commit(Commit(puts={b"x": b"1", b"y": b"1"}))
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        if self.is_down:
+            raise UnavailableError("the store is down")
+        self.before_read()
+        return self.inner.get_many(keys)
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        return self.inner.scan(start, end, limit, guards)
+
+    def commit(self, commit: Commit) -> Outcome:
+        self.before_commit()
+        self.commits.append(commit)
+        if not self.lose:
+            return self.inner.commit(commit)
+        self.lose -= 1
+        if self.effect:
+            self.inner.commit(commit)
+        raise OutcomeUnknownError("the reply was lost")
+
+    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
+        return self.inner.commit_group(commits)
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def change(self, *keys: bytes) -> None:
+        """Write as another transaction."""
+        self.inner.commit(Commit(puts=dict.fromkeys(keys, b"other")))
+
+    def record(self, key: bytes) -> Record:
+        """Return a record that exists."""
+        return self.inner.get_many([key])[key]
+
+
+@pytest.fixture
+def clock() -> StillClock:
+    return StillClock()
+
+
+@pytest.fixture
+def environment(clock: StillClock) -> Environment:
+    return Environment(clock=clock)
+
+
+def _one_time(number: int, act: Callable[[], object]) -> Callable[[], None]:
+    """Return a function that does something when it is called for the `number`-th time, from 1."""
+    calls = count(1)
+
+    def run() -> None:
+        if next(calls) == number:
+            act()
+
+    return run
+
+
+def _copy(transaction: Transaction) -> bytes:
+    record = transaction.get(b"x")
+    assert record is not None
+    transaction.put(b"y", record.value)
+    return record.value
+
+
+def test_the_result_is_that_of_the_attempt_that_took_effect(environment: Environment, clock: StillClock) -> None:
+    store = _Store()
+    store.before_commit = _one_time(1, lambda: store.change(b"x"))
+    assert run_transaction(store, _copy, environment) == b"other"
+    assert store.record(b"y").value == b"other"
+    assert len(store.commits) == 2 and len(clock.waits) == 1
+
+
+def test_the_attempts_are_limited(environment: Environment, clock: StillClock) -> None:
+    store = _Store()
+    store.before_commit = lambda: store.change(b"x")
+    with pytest.raises(TransactionConflictError, match="in every attempt") as caught:
+        run_transaction(store, _copy, environment, attempts=12)
+    assert caught.value.variables == {"attempts": 12, "keys": (b"x",)}
+    assert len(store.commits) == 12 and store.record(b"y").value == b"1"
+    longest = [min(0.002 * 2**number, 0.1) for number in range(11)]
+    assert len(clock.waits) == 11
+    assert all(0 <= wait < most for wait, most in zip(clock.waits, longest, strict=True))
+    assert len(set(clock.waits)) > 1, "waits are random"
+
+
+def test_the_error_names_a_few_keys(environment: Environment) -> None:
+    store = _Store()
+    keys = [b"%d" % number for number in range(9)]
+
+    def read(transaction: Transaction) -> None:
+        transaction.get_many(keys)
+        transaction.put(b"y", b"")
+
+    store.before_commit = lambda: store.change(*keys)
+    with pytest.raises(TransactionConflictError) as caught:
+        run_transaction(store, read, environment, attempts=2)
+    assert caught.value.variables["keys"] == (b"0", b"1", b"2")
+
+
+def test_no_attempt_is_a_mistake(environment: Environment) -> None:
+    with pytest.raises(InvalidRequestError, match="at least one attempt"):
+        run_transaction(_Store(), _copy, environment, attempts=0)
+
+
+# --- reads only -------------------------------------------------------------------------------------------------------
+def test_one_snapshot_needs_no_validation(environment: Environment) -> None:
+    store = _Store()
+    assert run_transaction(store, lambda t: len(t.get_many([b"x", b"y"])), environment) == 2
+    assert store.commits == []
+
+
+def _sum(transaction: Transaction) -> bytes:
+    found = [transaction.get(b"x"), transaction.get(b"y")]
+    return b"+".join(record.value for record in found if record is not None)
+
+
+def test_two_snapshots_are_validated(environment: Environment) -> None:
+    store = _Store()
+    store.before_read = _one_time(2, lambda: store.change(b"x", b"y"))
+    assert run_transaction(store, _sum, environment) == b"other+other"
+    assert len(store.commits) == 2
+
+
+def test_a_validation_without_reply_did_nothing(environment: Environment) -> None:
+    store = _Store()
+    store.lose = 1
+    with pytest.raises(UnavailableError, match="nothing happened"):
+        run_transaction(store, _sum, environment)
+
+
+# --- errors of the function -------------------------------------------------------------------------------------------
+def _fail_if_mixed(transaction: Transaction) -> None:
+    x, y = transaction.get(b"x"), transaction.get(b"y")
+    assert x is not None and y is not None
+    if x.value != y.value:
+        raise KeyError("a state that never existed")
+    transaction.put(b"done", b"")
+
+
+def test_an_error_after_a_mixed_state_is_a_conflict(environment: Environment) -> None:
+    store = _Store()
+    store.before_read = _one_time(2, lambda: store.change(b"x", b"y"))
+    run_transaction(store, _fail_if_mixed, environment)
+    assert store.record(b"done").value == b""
+
+
+def test_an_error_after_a_true_state_is_real(environment: Environment, clock: StillClock) -> None:
+    store = _Store()
+    store.change(b"x")
+    with pytest.raises(KeyError, match="never existed"):
+        run_transaction(store, _fail_if_mixed, environment)
+    assert len(store.commits) == 1, "the reads were validated"
+    assert not store.commits[0].puts and clock.waits == []
+
+
+def test_an_error_after_one_snapshot_is_real(environment: Environment) -> None:
+    store = _Store()
+
+    def fail(transaction: Transaction) -> None:
+        transaction.get_many([b"x", b"y"])
+        raise LookupError("missing")
+
+    with pytest.raises(LookupError, match="missing"):
+        run_transaction(store, fail, environment)
+    assert store.commits == []
+
+
+def test_a_phantom_makes_an_error_a_conflict(environment: Environment) -> None:
+    store = _Store()
+
+    def fail(transaction: Transaction) -> int:
+        found = transaction.scan(b"x", b"z", guard=b"g")
+        transaction.get(b"other")
+        if len(found) < 3:
+            raise LookupError("too few")
+        return len(found)
+
+    store.before_commit = _one_time(1, lambda: store.inner.commit(Commit(inserts={b"y2": b""})))
+    assert run_transaction(store, fail, environment) == 3
+
+
+def test_what_the_store_refuses_after_a_mixed_state_is_a_conflict(environment: Environment) -> None:
+    store = _Store()
+
+    def grow(transaction: Transaction) -> None:
+        x, y = transaction.get(b"x"), transaction.get(b"y")
+        assert x is not None and y is not None
+        transaction.put(b"key" * (1 if x.value == y.value else 1000), b"")
+
+    store.before_read = _one_time(2, lambda: store.change(b"x", b"y"))
+    run_transaction(store, grow, environment)
+    assert store.record(b"key").value == b""
+
+
+def test_interrupts_are_not_repeated(environment: Environment) -> None:
+    def stop(transaction: Transaction) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_transaction(_Store(), stop, environment)
+
+
+# --- lost replies, progress -------------------------------------------------------------------------------------------
+def _add_one(transaction: Transaction) -> str:
+    transaction.add(b"n", 1)
+    return "counted"
+
+
+@pytest.mark.parametrize("effect", [True, False])
+def test_an_unknown_outcome_is_never_repeated(environment: Environment, effect: bool) -> None:
+    store = _Store()
+    store.lose, store.effect = 1, effect
+    with pytest.raises(OutcomeUnknownError):
+        run_transaction(store, _add_one, environment)
+    assert len(store.commits) == 1
+
+
+def test_progress_settles_a_lost_reply(environment: Environment) -> None:
+    store = _Store()
+    for number in (1, 2):
+        store.lose = 1
+        assert run_transaction(store, _add_one, environment, progress=Progress(b"p", number)) == AlreadyDone(number)
+    assert store.record(b"n").number == 2
+
+
+def test_a_lost_request_stays_unknown_and_can_be_repeated(environment: Environment) -> None:
+    store = _Store()
+    store.lose, store.effect = 1, False
+    with pytest.raises(OutcomeUnknownError):
+        run_transaction(store, _add_one, environment, progress=Progress(b"p", 1))
+    assert run_transaction(store, _add_one, environment, progress=Progress(b"p", 1)) == "counted"
+    assert run_transaction(store, _add_one, environment, progress=Progress(b"p", 1)) == AlreadyDone(1)
+    assert store.record(b"n").number == 1
+
+
+def test_a_store_that_is_down_does_not_make_the_outcome_known(environment: Environment) -> None:
+    store = _Store()
+    store.lose = 1
+
+    def add_one(transaction: Transaction) -> None:
+        transaction.add(b"n", 1)
+        store.is_down = True
+
+    with pytest.raises(OutcomeUnknownError):
+        run_transaction(store, add_one, environment, progress=Progress(b"p", 1))
+
+
+def test_an_error_after_the_effect_is_no_error(environment: Environment) -> None:
+    """A second attempt of the same work finds what the first one has left, and fails."""
+    store = _Store()
+
+    def create(transaction: Transaction) -> str:
+        if transaction.get(b"file") is not None:
+            raise FileExistsError("file")
+        transaction.insert(b"file", b"")
+        return "created"
+
+    assert run_transaction(store, create, environment, progress=Progress(b"p", 1)) == "created"
+    assert run_transaction(store, create, environment, progress=Progress(b"p", 1)) == AlreadyDone(1)
+    with pytest.raises(FileExistsError):
+        run_transaction(store, create, environment, progress=Progress(b"p", 2))
