@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from holdfast.conformance import equal, refused
 from holdfast.errors import PreconditionError
 from holdfast.stores.base import Create, Update
-from holdfast.stores.conformance.subject import Subject, equal, refused
+from holdfast.stores.conformance.subject import Subject
 
 __all__ = [
     "check_create",

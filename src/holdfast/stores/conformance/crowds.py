@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from holdfast.conformance import equal, expect
 from holdfast.stores.base import ObjectStore, iter_objects, multipart
-from holdfast.stores.conformance.subject import Subject, equal, expect
+from holdfast.stores.conformance.subject import Subject
 
 __all__ = ["check_listing_under_writers", "check_overwrite_race"]
 

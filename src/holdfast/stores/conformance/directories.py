@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 
+from holdfast.conformance import equal, refused
 from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError
 from holdfast.runtime.runner import ThreadRunner
 from holdfast.stores.base import iter_uploads, rename
-from holdfast.stores.conformance.subject import Subject, equal, refused
+from holdfast.stores.conformance.subject import Subject
 
 __all__ = [
     "check_rename_dir",

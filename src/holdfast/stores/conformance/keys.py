@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from holdfast.conformance import Check, equal, refused
 from holdfast.errors import NotFoundError
 from holdfast.stores.base import iter_uploads
-from holdfast.stores.conformance.subject import Check, Subject, equal, refused
+from holdfast.stores.conformance.subject import Subject
 
 __all__ = ["KEY_CHECKS", "LISTED_UPLOAD_CHECKS", "ODD_KEYS"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 from typing import cast
 
+from holdfast.conformance import equal, expect, refused
 from holdfast.errors import NotFoundError, PreconditionError
 from holdfast.stores.base import CopyStore, iter_objects
-from holdfast.stores.conformance.subject import Subject, equal, expect, refused
+from holdfast.stores.conformance.subject import Subject
 
 __all__ = [
     "check_copy",

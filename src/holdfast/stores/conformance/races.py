@@ -9,9 +9,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 
+from holdfast.conformance import equal, expect
 from holdfast.errors import OutcomeUnknownError, PreconditionError, UnavailableError
 from holdfast.stores.base import Create, ObjectStore, Update
-from holdfast.stores.conformance.subject import Subject, equal, expect
+from holdfast.stores.conformance.subject import Subject
 
 __all__ = ["check_create_delete_race", "check_create_race", "check_update_race"]
 

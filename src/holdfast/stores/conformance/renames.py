@@ -6,10 +6,11 @@ import functools
 from collections.abc import Callable
 from typing import cast
 
+from holdfast.conformance import equal, refused
 from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError, UnsupportedError
 from holdfast.runtime.runner import ThreadRunner
 from holdfast.stores.base import CopyStore, Create, Support, rename
-from holdfast.stores.conformance.subject import Subject, equal, refused
+from holdfast.stores.conformance.subject import Subject
 
 __all__ = [
     "check_discard",

@@ -1,4 +1,4 @@
-"""Provide checks with the store under test and with assertions."""
+"""Provide checks with the store under test."""
 
 from __future__ import annotations
 
@@ -7,19 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from holdfast.errors import HoldfastError
+from holdfast.conformance import equal
 from holdfast.runtime.runner import ThreadRunner
 from holdfast.stores.base import MultipartStore, ObjectStore, Part, RenameStore, iter_objects, multipart, rename
 
-__all__ = ["Check", "ConformanceError", "Subject", "equal", "expect", "refused"]
+__all__ = ["Subject"]
 
 T = TypeVar("T")
 _RACERS = 8
 _TOGETHER_S = 60.0  # for all threads to start
-
-
-class ConformanceError(AssertionError):
-    """A store breaks a promise of its protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,45 +91,3 @@ class Subject:
         """Create a pending upload of one part; return its id and its parts."""
         upload_id = self.uploads.create_upload(self.key(relative))
         return upload_id, [self.uploads.upload_part(self.key(relative), upload_id, 1, data)]
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One promise that a store must keep.
-
-    Attributes:
-        name: unique; for reports and declared deviations.
-        run: raises `ConformanceError`, or one of the store's errors, if the store breaks the promise.
-        needs: a check that must pass first. If it fails, this check is skipped, because it would leave data that cannot
-            be deleted.
-    """
-
-    name: str
-    run: Callable[[Subject], None]
-    needs: str = ""
-
-
-def expect(condition: bool, what: str) -> None:
-    """Raise `ConformanceError` unless a condition holds; `what` describes the condition."""
-    if not condition:
-        raise ConformanceError(what)
-
-
-def equal(actual: T, expected: T, what: str) -> None:
-    """Raise `ConformanceError` unless two values are equal."""
-    if actual != expected:
-        raise ConformanceError(f"{what}: expected {_short(expected)}, found {_short(actual)}")
-
-
-def refused(error: type[HoldfastError], call: Callable[[], object], what: str) -> None:
-    """Raise `ConformanceError` unless a call raises this type of error."""
-    try:
-        call()
-    except error:
-        return
-    raise ConformanceError(f"{what}: expected {error.__name__}, but the call succeeded")
-
-
-def _short(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 200 else f"{shown[:200]}… ({len(shown)} characters)"

@@ -6,9 +6,10 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from holdfast.conformance import Check
 from holdfast.stores.conformance import directories, objects, renames, transactions
 from holdfast.stores.conformance.keys import ODD_KEYS
-from holdfast.stores.conformance.subject import Check
+from holdfast.stores.conformance.subject import Subject
 
 __all__ = ["TOPICS", "Finding", "Topic", "Weight", "findings", "without_topic"]
 
@@ -158,6 +159,6 @@ def findings(results: Mapping[str, Exception | None]) -> list[Finding]:
     return found
 
 
-def without_topic(checks: list[Check]) -> list[str]:
+def without_topic(checks: list[Check[Subject]]) -> list[str]:
     """Return the names of checks that do not belong to exactly one topic; there should be none."""
     return [check.name for check in checks if sum(topic.covers(check.name) for topic in TOPICS) != 1]
