@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.conformance import equal, expect
 from holdfast.errors import (
     HoldfastError,
     InvalidRequestError,
@@ -28,7 +29,7 @@ from holdfast.stores.base import (
     multipart,
     transactional,
 )
-from holdfast.stores.conformance.subject import Subject, equal, expect
+from holdfast.stores.conformance.subject import Subject
 
 __all__ = [
     "check_apply",
