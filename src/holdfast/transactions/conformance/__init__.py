@@ -1,0 +1,86 @@
+"""Check that a transaction store keeps the promises of its protocols.
+
+Used by Holdfast's tests for each of its backends, and by packages that add one.
+
+Worked composition, without a test framework::
+
+    report = run_conformance(MyTransactionStore(), MyTransactionStore())
+    print(report)
+    assert report.passed
+
+Declare a known deviation: ``deviations={"check_value_limits": "accepts values of 1 MiB at most"}``. A check with a
+declared deviation still runs; if it passes, the run fails, so that declarations stay up to date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from holdfast.conformance import Check, ConformanceError, Report, run_checks
+from holdfast.transactions.base import TransactionStore
+from holdfast.transactions.conformance.subject import Subject
+from holdfast.transactions.conformance.topics import TOPICS, Topic, checks_of
+
+__all__ = [
+    "TOPICS",
+    "Check",
+    "ConformanceError",
+    "Report",
+    "Subject",
+    "Topic",
+    "checks_for",
+    "run_conformance",
+    "subject_of",
+]
+
+
+def checks_for(store: TransactionStore) -> list[Check[Subject]]:
+    """Return the checks that a store must pass: those of locked transactions only if it has them."""
+    can_lock = hasattr(store, "locked")
+    return [check for topic in TOPICS if can_lock or not topic.locked for check in checks_of(topic)]
+
+
+def subject_of(
+    check: Check[Subject],
+    store: TransactionStore,
+    other: TransactionStore | None = None,
+    *,
+    prefix: bytes = b"conformance/",
+    racers: Sequence[TransactionStore] = (),
+    rounds: int = 20,
+) -> Subject:
+    """Return what a check runs on: see `run_conformance`."""
+    return Subject(store, other or store, prefix + check.name.encode() + b"/", racers, rounds)
+
+
+def run_conformance(
+    store: TransactionStore,
+    other: TransactionStore | None = None,
+    *,
+    prefix: bytes = b"conformance/",
+    deviations: Mapping[str, str] | None = None,
+    racers: Sequence[TransactionStore] = (),
+    rounds: int = 20,
+    progress: Callable[[Check[Subject], int, int], None] = lambda _check, _done, _total: None,
+) -> Report:
+    """Run every check that a store must pass.
+
+    Args:
+        store: the store; the checks leave their records at keys that begin with `prefix`.
+        other: another handle on the same data, with its own connections; None to use the same one.
+        prefix: of the keys of the checks, which ends in a slash; no record may have such a key.
+        deviations: known deviations: maps the name of a check to the reason.
+        racers: handles for races, each with its own connections; if empty, eight threads share the two handles.
+        rounds: how often each race (a conflict of concurrent transactions) is repeated.
+        progress: called before each check, with the check, the number of checks done, and their total number.
+
+    Raises:
+        UnavailableError: the store stopped responding; the run is incomplete and proves nothing.
+    """
+    return run_checks(
+        checks_for(store),
+        lambda check: subject_of(check, store, other, prefix=prefix, racers=racers, rounds=rounds),
+        lambda check: store.get_many([prefix]),
+        deviations=deviations,
+        progress=progress,
+    )

@@ -1,0 +1,189 @@
+"""Check transactions that lock what they read: for stores with `locked`."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from holdfast.conformance import equal, expect
+from holdfast.transactions.base import (
+    Commit,
+    Committed,
+    Conflict,
+    LockingStore,
+    Progress,
+    RangeCount,
+    Record,
+    TransactionStore,
+)
+from holdfast.transactions.conformance.subject import Subject, is_conflict, version_of_committed
+
+__all__ = [
+    "check_locked_commit",
+    "check_locked_conflict",
+    "check_locked_increment_race",
+    "check_locked_mixed_race",
+    "check_locked_range_race",
+    "check_locked_reads_repeat",
+    "check_locked_rollback",
+]
+
+
+class _Given(Exception):  # raised by a check, and no error
+    """Raised inside of a locked transaction."""
+
+
+def _locking(store: TransactionStore) -> LockingStore:
+    return cast("LockingStore", store)
+
+
+def check_locked_commit(subject: Subject) -> None:
+    """Check that a locked transaction reads the present records, and applies a commit with its version."""
+    subject.fill({b"a": b"1", b"in/1": b"", b"in/2": b"", b"in/3": b""}, {b"n": 3})
+    a, n, new = (subject.key(each) for each in (b"a", b"n", b"new"))
+    with _locking(subject.store).locked() as transaction:
+        found = transaction.read([a, n, new], exclusive=True)
+        equal(found, subject.other.get_many([a, n, new]), "records that were locked")
+        shared = transaction.read([subject.key(b"in/1")], exclusive=False)
+        equal([record.value for record in shared.values()], [b""], "record with a shared lock")
+        page = transaction.scan(subject.key(b"in/"), subject.key(b"in0"), 2)
+        equal([key for key, _record in page.records], [subject.key(b"in/1"), subject.key(b"in/2")], "page")
+        equal(page.more, True, "more")
+        version = version_of_committed(
+            transaction.apply(Commit(puts={a: b"2"}, adds={n: 1}, inserts={new: b""}, deletes=[subject.key(b"in/3")])),
+            "locked commit",
+        )
+    equal(subject.record(b"a"), Record(version, b"2"), "record after the commit")
+    equal(subject.record(b"n"), Record(version, b"", 4), "counter after the commit")
+    equal(subject.record(b"in/3"), None, "deleted record")
+    with _locking(subject.store).locked() as transaction:
+        equal(transaction.read([a], exclusive=False)[a].version, version, "version in the next transaction")
+
+
+def check_locked_rollback(subject: Subject) -> None:
+    """Check that a locked transaction without `apply` changes nothing, and gives its locks back, even if it fails."""
+    subject.fill({b"a": b"1"})
+    key = subject.key(b"a")
+    for fails in (False, True):
+        try:
+            with _locking(subject.store).locked() as transaction:
+                transaction.read([key, subject.key(b"absent")], exclusive=True)
+                if fails:
+                    raise _Given
+        except _Given:
+            expect(fails, "an error leaves the block")
+        version_of_committed(subject.other.commit(Commit(puts={key: b"2"})), "put after the rollback")
+        version_of_committed(subject.other.commit(Commit(puts={key: b"1"})), "put after the rollback")
+    subject.holds({b"a": b"1"}, "in the end")
+
+
+def check_locked_conflict(subject: Subject) -> None:
+    """Check that `apply` validates like `commit`, and that a conflict ends the transaction without effect."""
+    subject.fill({b"a": b"1"})
+    key, new = subject.key(b"a"), subject.key(b"new")
+    stale = subject.reads(b"a")
+    subject.committed(Commit(puts={key: b"2"}), "put")
+    for commit, named in (
+        (Commit(reads=stale, puts={new: b""}), key),
+        (Commit(inserts={key: b"", new: b""}), key),
+        (Commit(ranges=[RangeCount(new, subject.prefix, subject.end, 5)], puts={new: b""}), new),
+    ):
+        with _locking(subject.store).locked() as transaction:
+            transaction.read([key], exclusive=True)
+            is_conflict(transaction.apply(commit), {named}, "locked commit with a conflict")
+        subject.holds({b"a": b"2"}, "after the conflict")
+    with _locking(subject.store).locked() as transaction:
+        outcome = transaction.apply(Commit(progress=Progress(subject.key(b"owner"), 1), inserts={new: b""}))
+        version_of_committed(outcome, "locked commit with progress")
+    with _locking(subject.store).locked() as transaction:
+        outcome = transaction.apply(Commit(progress=Progress(subject.key(b"owner"), 1), inserts={new: b""}))
+        expect(not isinstance(outcome, Committed | Conflict), "a step that took effect before is reported as done")
+
+
+def check_locked_increment_race(subject: Subject) -> None:
+    """Check that increments under an exclusive lock need no validation, and that none is lost."""
+    key = subject.key(b"n")
+    subject.fill({b"n": b"0"})
+
+    def run(_racer: int, store: TransactionStore) -> None:
+        for _ in range(subject.rounds):
+            with _locking(store).locked() as transaction:
+                value = int(transaction.read([key], exclusive=True)[key].value)
+                version_of_committed(transaction.apply(Commit(puts={key: b"%d" % (value + 1)})), "locked increment")
+
+    threads = 8
+    subject.race(run, threads)
+    subject.holds({b"n": b"%d" % (threads * subject.rounds)}, "after all increments")
+
+
+def check_locked_mixed_race(subject: Subject) -> None:
+    """Check that locked and optimistic increments of two records, read in one order, lose nothing."""
+    keys = [subject.key(b"x"), subject.key(b"y")]
+    subject.fill({b"x": b"0", b"y": b"0"})
+
+    def run(racer: int, store: TransactionStore) -> None:
+        def build() -> Commit:
+            return _incremented(store.get_many(keys))
+
+        for _ in range(subject.rounds):
+            if racer % 2:
+                subject.repeat(store, build)
+                continue
+            with _locking(store).locked() as transaction:
+                commit = _incremented(transaction.read(keys[::-1], exclusive=True))
+                version_of_committed(transaction.apply(commit), "increments under exclusive locks")
+
+    threads = 6
+    subject.race(run, threads)
+    total = b"%d" % (threads * subject.rounds)
+    subject.holds({b"x": total, b"y": total}, "after all increments")
+
+
+def _incremented(found: dict[bytes, Record]) -> Commit:
+    return Commit(
+        reads={key: record.version for key, record in found.items()},
+        puts={key: b"%d" % (int(record.value) + 1) for key, record in found.items()},
+    )
+
+
+def check_locked_reads_repeat(subject: Subject) -> None:
+    """Check that a locked record does not change, whether the lock is shared or exclusive."""
+    key = subject.key(b"a")
+    subject.fill({b"a": b"0"})
+
+    def run(racer: int, store: TransactionStore) -> None:
+        for turn in range(subject.rounds):
+            if racer % 2:
+                version_of_committed(store.commit(Commit(puts={key: b"%d" % turn})), "put")
+                continue
+            with _locking(store).locked() as transaction:
+                first = transaction.read([key], exclusive=racer == 0)
+                again = transaction.read([key], exclusive=racer == 0)
+                [(_key, record)] = transaction.scan(key, subject.end, 1).records
+                equal(again, first, "a locked record that is read again")
+                equal({key: record}, first, "a locked record in a scan")
+
+    subject.race(run, threads=4)
+
+
+def check_locked_range_race(subject: Subject) -> None:
+    """Check that a range is protected by a lock on its guard, against inserts that read the guard."""
+    guard = subject.key(b"guard")
+    subject.fill({b"guard": b""})
+    reads = subject.reads(b"guard")
+
+    def run(racer: int, store: TransactionStore) -> None:
+        for turn in range(subject.rounds):
+            new = subject.key(b"in/%d/%d" % (racer, turn))
+            if racer % 2:
+                version_of_committed(store.commit(Commit(reads=reads, inserts={new: b""})), "insert")
+                continue
+            with _locking(store).locked() as transaction:
+                transaction.read([guard], exclusive=True)
+                before = transaction.scan(subject.key(b"in/"), subject.key(b"in0"), 10_000).records
+                after = transaction.scan(subject.key(b"in/"), subject.key(b"in0"), 10_000).records
+                equal([key for key, _ in after], [key for key, _ in before], "a range under the lock of its guard")
+                version_of_committed(transaction.apply(Commit(inserts={new: b""})), "insert under the lock")
+
+    threads = 4
+    subject.race(run, threads)
+    equal(len(subject.records()), 1 + threads * subject.rounds, "number of records")

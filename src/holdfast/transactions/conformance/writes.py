@@ -1,0 +1,230 @@
+"""Check what single commits do: each kind of write, versions, conflicts, mistakes of the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from holdfast.conformance import equal, expect, refused
+from holdfast.errors import InvalidRequestError
+from holdfast.transactions.base import ABSENT, Bound, Commit, Progress, RangeCount, Record
+from holdfast.transactions.conformance.subject import Subject, is_conflict, version_of_committed
+
+__all__ = [
+    "check_adds",
+    "check_all_at_once",
+    "check_bounds",
+    "check_conflict_changes_nothing",
+    "check_deletes",
+    "check_empty_commit",
+    "check_handles",
+    "check_inserts",
+    "check_mistakes_change_nothing",
+    "check_puts",
+    "check_versions",
+]
+
+
+def check_puts(subject: Subject) -> None:
+    """Check that a put writes a record, whether it exists or not, and sets its number to 0."""
+    key = subject.key(b"a")
+    for value in (b"first, long", b"2nd", b"", bytes(range(256)) * 40):
+        version = subject.committed(Commit(puts={key: value}), "put")
+        equal(subject.record(b"a"), Record(version, value), "record after a put")
+        subject.committed(Commit(adds={key: 5}), "add")
+    stale = {key: version}
+    subject.conflicts(Commit(reads=stale, puts={key: b"late"}), "put of a record that has changed", b"a")
+    subject.committed(Commit(reads=subject.reads(b"a"), puts={key: b"read"}), "put of a record as it was read")
+    subject.holds({b"a": b"read"}, "after the puts")
+
+
+def check_inserts(subject: Subject) -> None:
+    """Check that an insert creates a record, and conflicts if there is one, even if all else is as expected."""
+    key, other = subject.key(b"a"), subject.key(b"b")
+    version = subject.committed(Commit(inserts={key: b"1"}), "insert")
+    equal(subject.record(b"a"), Record(version, b"1"), "record after an insert")
+    subject.conflicts(Commit(inserts={key: b"1"}), "insert of the same record", b"a")
+    subject.conflicts(Commit(inserts={other: b"1", key: b""}), "inserts, one of an existing record", b"a")
+    subject.holds({b"a": b"1"}, "after the conflicts")
+    subject.committed(Commit(deletes=[key]), "delete")
+    subject.committed(Commit(inserts={key: b"2", other: b"2"}), "insert after a delete")
+    subject.holds({b"a": b"2", b"b": b"2"}, "after the inserts")
+
+
+def check_deletes(subject: Subject) -> None:
+    """Check that a delete removes a record, and ignores an absent one unless it was read as existing."""
+    subject.fill({b"a": b"1", b"ab": b"2", b"b": b"3"})
+    seen = subject.reads(b"a")
+    subject.committed(Commit(deletes=[subject.key(b"a"), subject.key(b"absent")]), "delete")
+    subject.holds({b"ab": b"2", b"b": b"3"}, "after the delete")
+    subject.committed(Commit(deletes=(subject.key(b"a"),)), "delete of an absent record")
+    subject.conflicts(Commit(reads=seen, deletes={subject.key(b"a")}), "delete of a record that is gone", b"a")
+    subject.committed(Commit(reads=subject.reads(b"b", b"c"), deletes=[subject.key(b"b"), subject.key(b"c")]), "both")
+    subject.holds({b"ab": b"2"}, "after the deletes")
+
+
+def check_adds(subject: Subject) -> None:
+    """Check that adds change the number and keep the value, that a missing counter starts at 0, in 64 bits."""
+    key = subject.key(b"a")
+    subject.committed(Commit(adds={key: 5}), "add to a missing counter")
+    version = subject.committed(Commit(adds={key: -7}), "negative add")
+    equal(subject.record(b"a"), Record(version, b"", -2), "record that only adds have written")
+    subject.committed(Commit(puts={key: b"value"}), "put")
+    version = subject.committed(Commit(adds={key: 3}), "add to a record with a value")
+    equal(subject.record(b"a"), Record(version, b"value", 3), "record after the add")
+    version = subject.committed(Commit(adds={key: 0}), "add of 0")
+    equal(subject.record(b"a"), Record(version, b"value", 3), "record after the add of 0")
+    for delta in (2**62, -(2**63) + 4):
+        subject.committed(Commit(puts={key: b""}), "put")
+        subject.committed(Commit(adds={key: delta}), "large add")
+        subject.holds({b"a": (b"", delta)}, "after a large add")
+    seen = subject.reads(b"a")
+    subject.committed(Commit(adds={key: 1}), "add that reads nothing")
+    subject.conflicts(Commit(reads=seen, adds={key: 1}), "add to a record that was read and has changed", b"a")
+    subject.committed(Commit(reads=subject.reads(b"a"), adds={key: 1}), "add to a record as it was read")
+    subject.holds({b"a": (b"", -(2**63) + 6)}, "after the adds")
+
+
+def check_bounds(subject: Subject) -> None:
+    """Check that a bound compares the number after the commit's add, and that its conflict names the counter."""
+    key = subject.key(b"n")
+    for number in range(3):
+        subject.committed(Commit(adds={key: 1}, bounds=[Bound(key, 3)]), f"add to {number} with bound 3")
+    subject.conflicts(Commit(adds={key: 1}, bounds=[Bound(key, 3)]), "add to 3 with bound 3", b"n")
+    subject.committed(Commit(adds={key: 0}, bounds=[Bound(key, 3)]), "add of 0 with bound 3")
+    subject.conflicts(Commit(adds={key: -1}, bounds=[Bound(key, 1)]), "add that leads to 2, with bound 1", b"n")
+    subject.committed(Commit(adds={key: -3}, bounds=[Bound(key, 0)]), "add that leads to 0")
+    absent = subject.key(b"absent")
+    subject.conflicts(Commit(adds={absent: 2}, bounds=[Bound(absent, 1)]), "add to a missing counter", b"absent")
+    subject.committed(Commit(adds={absent: 2}, bounds=[Bound(absent, 2), Bound(absent, 5)]), "two bounds")
+    subject.holds({b"n": (b"", 0), b"absent": (b"", 2)}, "after the adds")
+
+
+def check_versions(subject: Subject) -> None:
+    """Check that records have the version of their commit, and that no two commits have the same."""
+    handles = [subject.store, subject.other, *subject.racers]
+    versions = []
+    for number in range(60):
+        key = subject.key(b"%d" % (number % 3))
+        versions.append(version_of_committed(handles[number % len(handles)].commit(Commit(puts={key: b""})), "put"))
+        equal(subject.other.get_many([key])[key].version, versions[-1], "version of the record")
+    equal(len(set(versions)), len(versions), "number of versions")
+    keys = {subject.key(each) for each in (b"0", b"1", b"2", b"3")}
+    version = subject.committed(Commit(puts=dict.fromkeys(keys, b"")), "commit of several records")
+    equal({one.version for one in subject.other.get_many(keys).values()}, {version}, "versions of one commit")
+
+
+def check_empty_commit(subject: Subject) -> None:
+    """Check that a commit may be empty."""
+    subject.committed(Commit(), "an empty commit")
+    subject.holds({}, "after an empty commit")
+
+
+def check_all_at_once(subject: Subject) -> None:
+    """Check that one commit may have every part."""
+    subject.fill({b"put": b"1", b"deleted": b"1", b"read": b"1", b"range/1": b"", b"range/2": b""}, {b"added": 1})
+    key = subject.key
+    version = subject.committed(
+        Commit(
+            reads=subject.reads(b"read", b"put", b"absent", b"deleted", b"added", b"new"),
+            puts={key(b"put"): b"2", key(b"range/3"): b""},
+            inserts={key(b"new"): b"2"},
+            deletes=[key(b"deleted"), key(b"range/1")],
+            adds={key(b"added"): 2, key(b"bounded"): 3},
+            ranges=[
+                RangeCount(key(b"guard"), key(b"range/"), key(b"range0"), 2),
+                RangeCount(key(b"read"), key(b"x"), key(b"y"), 0),
+            ],
+            bounds=[Bound(key(b"added"), 3), Bound(key(b"bounded"), 3)],
+            progress=Progress(key(b"owner"), 4),
+        ),
+        "a commit with every part",
+    )
+    subject.holds(
+        {
+            **dict.fromkeys([b"range/2", b"range/3"], b""),
+            b"put": b"2",
+            b"new": b"2",
+            b"read": b"1",
+            b"added": (b"", 3),
+            b"bounded": (b"", 3),
+            b"owner": (b"", 4),
+        },
+        "after a commit with every part",
+    )
+    written = (b"put", b"range/3", b"new", b"added", b"bounded", b"owner")
+    equal(set(subject.reads(*written).values()), {version}, "versions of what was written")
+
+
+def check_conflict_changes_nothing(subject: Subject) -> None:
+    """Check that a conflict undoes every part of its commit, whichever condition does not hold."""
+    subject.fill({b"put": b"1", b"deleted": b"1", b"there": b"1", b"range/1": b""}, {b"added": 1, b"owner": 3})
+    key = subject.key
+    stale = subject.reads(b"there", b"a-first", b"z-last")
+    subject.committed(Commit(puts={key(b"there"): b"2"}), "put")
+    before = subject.records()
+    wrong: Mapping[bytes, Commit] = {
+        b"there": Commit(reads=stale),
+        b"a-first": Commit(reads={key(b"a-first"): stale[key(b"there")]}),
+        b"z-last": Commit(reads={key(b"z-last"): stale[key(b"there")]}),
+        b"range/1": Commit(inserts={key(b"range/1"): b""}),
+        b"guard": Commit(ranges=[RangeCount(key(b"guard"), key(b"range/"), key(b"range0"), 0)]),
+        b"guard2": Commit(ranges=[RangeCount(key(b"guard2"), key(b"range/"), key(b"range0"), 2)]),
+        b"bounded": Commit(adds={key(b"bounded"): 9}, bounds=[Bound(key(b"bounded"), 8)]),
+    }
+    for name, one in wrong.items():
+        commit = Commit(
+            reads=one.reads,
+            puts={key(b"put"): b"2", key(b"new-put"): b"2"},
+            inserts={key(b"new"): b"2", **one.inserts},
+            deletes=[key(b"deleted")],
+            adds={key(b"added"): 2, key(b"new-counter"): 1, **one.adds},
+            ranges=one.ranges,
+            bounds=one.bounds,
+            progress=Progress(key(b"owner"), 4),
+        )
+        subject.conflicts(commit, f"commit with a condition on {name!r} that does not hold", name)
+        equal(subject.records(), before, f"records after a conflict about {name!r}")
+
+
+def check_mistakes_change_nothing(subject: Subject) -> None:
+    """Check that a commit that cannot be right is refused, and changes nothing."""
+    subject.fill({b"a": b"1"})
+    a, b, new = (subject.key(each) for each in (b"a", b"b", b"new"))
+    reads = subject.reads(b"a")
+    mistakes = {
+        "a put and a delete of one key": Commit(puts={a: b"2"}, deletes=[a]),
+        "a put and an insert of one key": Commit(puts={b: b"2"}, inserts={b: b"2"}),
+        "a put and an add of one key": Commit(puts={b: b"2"}, adds={b: 2}),
+        "an add and a delete of one key": Commit(adds={b: 2}, deletes=[b]),
+        "a write of the progress": Commit(puts={b: b"2"}, progress=Progress(b, 1)),
+        "a read of the progress": Commit(reads=reads, progress=Progress(a, 1)),
+        "an insert of a record that was read": Commit(reads=reads, inserts={a: b"2"}),
+        "a bound without an add": Commit(bounds=[Bound(a, 7)]),
+    }
+    for what, one in mistakes.items():
+        commit = Commit(
+            reads=one.reads,
+            puts={new: b"2", **one.puts},
+            inserts=one.inserts,
+            deletes=one.deletes,
+            adds=one.adds,
+            bounds=one.bounds,
+            progress=one.progress,
+        )
+        refused(InvalidRequestError, partial(subject.store.commit, commit), what)
+        refused(InvalidRequestError, partial(subject.store.commit_group, [Commit(), commit]), what)
+    subject.holds({b"a": b"1"}, "after the mistakes")
+    subject.committed(Commit(puts={new: b"2"}), "a commit after the mistakes")
+
+
+def check_handles(subject: Subject) -> None:
+    """Check that `commit` and `commit_group` notice the same conflict, through each handle."""
+    key = subject.key(b"a")
+    for handle in (subject.store, subject.other, *subject.racers):
+        subject.fill({b"a": b"1"})
+        stale = {key: ABSENT}
+        is_conflict(handle.commit(Commit(reads=stale)), {key}, "commit")
+        [outcome] = handle.commit_group([Commit(reads=stale)])
+        is_conflict(outcome, {key}, "group of one commit")
+        expect(handle.commit_group([]) == [], "an empty group has no outcomes")
