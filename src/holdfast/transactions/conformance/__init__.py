@@ -34,10 +34,9 @@ __all__ = [
 ]
 
 
-def checks_for(store: TransactionStore) -> list[Check[Subject]]:
-    """Return the checks that a store must pass: those of locked transactions only if it has them."""
-    can_lock = hasattr(store, "locked")
-    return [check for topic in TOPICS if can_lock or not topic.locked for check in checks_of(topic)]
+def checks_for(store: TransactionStore | type[TransactionStore]) -> list[Check[Subject]]:
+    """Return the checks that a store, or the stores of a class, must pass: those for methods that it has."""
+    return [check for topic in TOPICS if not topic.method or hasattr(store, topic.method) for check in checks_of(topic)]
 
 
 def subject_of(

@@ -9,6 +9,7 @@ from holdfast.conformance import Check, checks_in
 from holdfast.transactions.conformance import (
     absence,
     groups,
+    lasting,
     limits,
     locks,
     mixtures,
@@ -33,13 +34,13 @@ class Topic:
         name: a few words for a report.
         module: the module with the checks.
         otherwise: the consequence for users if one of the checks fails.
-        locked: whether the checks need `LockingStore`.
+        method: the method that a store needs for the checks, if not all stores have it.
     """
 
     name: str
     module: ModuleType
     otherwise: str
-    locked: bool = False
+    method: str = ""
 
 
 TOPICS = (
@@ -54,7 +55,8 @@ TOPICS = (
     Topic("keys, values, sizes", limits, "records are lost or confused, or large transactions are refused"),
     Topic("reads under load", snapshots, "transactions see states that never existed, and act on them"),
     Topic("races", races, "updates are lost, or transactions fail for no reason"),
-    Topic("locked transactions", locks, "the pessimistic mode loses updates", locked=True),
+    Topic("locked transactions", locks, "the pessimistic mode loses updates", method="locked"),
+    Topic("lasting snapshots", lasting, "checks of all records report damage that does not exist", method="snapshot"),
 )
 """Every check belongs to exactly one topic."""
 
