@@ -1,0 +1,87 @@
+"""List the backends of transactions on which tests run, each with two handles on the same data.
+
+To add a backend, write a function that opens its handles, and a line in `BACKENDS`. A server's function gets its URL
+from a fixture: ``url = request.getfixturevalue("postgres_url")``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+
+from holdfast.runtime import Environment
+from holdfast.transactions.base import Database
+from holdfast.transactions.group_commit import GroupCommit
+from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.registry import open_database
+from holdfast.transactions.sqlite.connection import prepare_file
+from holdfast.transactions.sqlite.store import SqliteTransactionStore
+
+__all__ = ["BACKENDS", "Handles", "opened"]
+
+
+@dataclass(frozen=True, slots=True)
+class Handles:
+    """Handles on one database.
+
+    Attributes:
+        store, other: each with its own connections; the same object if the records are in this process's memory.
+        url: with which another process opens the database; empty if no other process can.
+    """
+
+    store: Database
+    other: Database
+    url: str = ""
+
+
+def _memory(request: pytest.FixtureRequest) -> Handles:
+    store = MemoryTransactionStore()
+    return Handles(store, store)
+
+
+def _memory_in_groups(request: pytest.FixtureRequest) -> Handles:
+    inner = MemoryTransactionStore()
+    return Handles(GroupCommit(inner), GroupCommit(inner))
+
+
+def _sqlite(request: pytest.FixtureRequest) -> Handles:
+    path = str(request.getfixturevalue("tmp_path_factory").mktemp("sqlite") / "records.db")
+    prepare_file(path, create=True)
+    store, other = (SqliteTransactionStore(path, Environment()) for _ in range(2))
+    return Handles(store, other, f"sqlite://{path}")
+
+
+def _by_url(find: Callable[[pytest.FixtureRequest], str], request: pytest.FixtureRequest) -> Handles:
+    """Open two handles as users do: with group commit."""
+    url = find(request)
+    return Handles(open_database(url, create=True), open_database(url), url)
+
+
+def _sqlite_url(request: pytest.FixtureRequest) -> str:
+    return f"sqlite://{request.getfixturevalue('tmp_path_factory').mktemp('sqlite')}/records.db"
+
+
+BACKENDS: Mapping[str, tuple[Callable[[pytest.FixtureRequest], Handles], Sequence[pytest.MarkDecorator]]] = {
+    "memory": (_memory, ()),
+    "memory-groups": (_memory_in_groups, ()),
+    "sqlite": (_sqlite, ()),
+    "sqlite-groups": (partial(_by_url, _sqlite_url), ()),
+    # PostgreSQL, MySQL: (partial(_by_url, lambda request: request.getfixturevalue("postgres_url")), (needs_postgres,))
+}
+"""By name: the function that opens the handles, and the marks of its tests, such as one that skips them."""
+
+
+@contextmanager
+def opened(name: str, request: pytest.FixtureRequest) -> Iterator[Handles]:
+    """Open the handles of a backend, and close them twice, which must be allowed."""
+    handles = BACKENDS[name][0](request)
+    try:
+        yield handles
+    finally:
+        for _ in range(2):
+            handles.store.close()
+            handles.other.close()
