@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import ssl
 from binascii import b2a_base64
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +25,7 @@ _IDLE_S = 60
 """After so long without a statement, the server ends a connection, and rolls back its transaction."""
 
 _LOCK_WAIT_S = 10
-"""How long a statement waits for one lock. Deadlocks are found at once; this is for clients that vanished."""
+"""How long a statement waits for one lock at most. Deadlocks are found at once; this is for clients that vanished."""
 
 _PACKET_BYTES = 4 * 1024 * 1024
 """So much is sent at a time: larger packets save nothing, and the server holds each one in memory."""
@@ -59,13 +60,13 @@ class Link:
         used_s: when the connection was last given back, by the monotonic clock.
     """
 
-    def __init__(self, raw: pymysql.Connection, where: str, session: int) -> None:
+    def __init__(self, raw: pymysql.Connection, options: MysqlOptions, session: int) -> None:
         self._raw = raw
-        self._where = where
+        self._where = options.where
         self.session = session
         self.is_new = True
         self.used_s = 0.0
-        settings = _SQL["set_up"].format(lock_wait_s=_LOCK_WAIT_S, idle_s=_IDLE_S)
+        settings = _SQL["set_up"].format(lock_wait_s=_lock_wait_s(options), idle_s=_IDLE_S)
         self.thread, limit_bytes = self.send(settings)[-1].rows[0]
         self._limit_bytes = limit_bytes - _PACKET_MARGIN
 
@@ -141,17 +142,21 @@ def connect(options: MysqlOptions, session: int) -> Link:
         autocommit=True,
         client_flag=CLIENT.MULTI_STATEMENTS,
         connect_timeout=_CONNECT_S,
-        read_timeout=2 * options.timeout_s + _LOCK_WAIT_S,
-        write_timeout=2 * options.timeout_s + _LOCK_WAIT_S,
+        read_timeout=2 * options.timeout_s + _lock_wait_s(options),
+        write_timeout=2 * options.timeout_s + _lock_wait_s(options),
         ssl_disabled=options.ssl == "off",
         ssl=_tls(options),
         program_name="holdfast",
     )
     try:
-        return Link(raw, options.where, session)
+        return Link(raw, options, session)
     except BaseException:
         raw.close()
         raise
+
+
+def _lock_wait_s(options: MysqlOptions) -> int:
+    return min(_LOCK_WAIT_S, math.ceil(options.timeout_s))
 
 
 def _tls(options: MysqlOptions) -> ssl.SSLContext | None:

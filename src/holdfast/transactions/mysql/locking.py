@@ -54,9 +54,16 @@ class Group:
     commits: Sequence[Commit]
     steps: Sequence[Step]
     base: int
-    _locks: dict[bytes, _Lock] = field(default_factory=dict)
-    _inserts: dict[bytes, str] = field(default_factory=dict)  # claimed keys with the rows that they shall have
-    _seen: dict[bytes, Record] = field(default_factory=dict)
+    _locks: dict[bytes, _Lock] = field(default_factory=dict, init=False)
+    _inserts: dict[bytes, str] = field(default_factory=dict, init=False)  # claimed keys with their rows
+    _seen: dict[bytes, Record] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        for step in self.steps:
+            self._locks[step.key] = max(_lock_of(step), self._locks.get(step.key, _Lock.SHARED))
+            if step.kind is Kind.INSERT or (step.kind is Kind.PUT and step.expected == ABSENT):
+                version = version_of(self.base, step.call)
+                self._inserts[step.key] = f"({literal(step.key)},{version},{literal(step.value)},0)"
 
     def lock(self, link: Link, first: Sequence[str] = ()) -> Judgment:
         """Lock the records of all steps, read their versions and numbers, and judge.
@@ -64,13 +71,8 @@ class Group:
         Args:
             first: statements to run before, in the same packet.
         """
-        for step in self.steps:
-            self._locks[step.key] = max(_lock_of(step), self._locks.get(step.key, _Lock.SHARED))
-            if step.kind is Kind.INSERT or (step.kind is Kind.PUT and step.expected == ABSENT):
-                version = version_of(self.base, step.call)
-                self._inserts[step.key] = f"({literal(step.key)},{version},{literal(step.value)},0)"
         counts = list(self._count_statements())
-        locks = list(self._lock_statements())
+        locks = list(self.lock_statements())
         replies = link.run([*first, *locks, *counts])
         for reply in replies[len(first) : len(first) + len(locks)]:
             for key, version, number in reply.rows:
@@ -79,7 +81,8 @@ class Group:
         found = [int(reply.rows[0][0]) for reply in replies[len(first) + len(locks) :]]
         return judge(self.commits, self.steps, self._seen, dict(zip(wanted, found, strict=True)), self.base)
 
-    def _lock_statements(self) -> Iterator[str]:
+    def lock_statements(self) -> Iterator[str]:
+        """Return the statements that lock all keys in order, and read the records."""
         claimed: list[bytes] = []
         for lock, keys in groupby(self._locks, key=self._locks.__getitem__):  # the steps are ordered by key
             if lock is _Lock.CLAIM:
