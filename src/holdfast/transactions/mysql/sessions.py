@@ -81,11 +81,9 @@ def was_committed(
             failure = error
             continue
         try:
-            return _last_version(link, lost.session) == version
+            return _last_version(link, lost) == version
         except pymysql.MySQLError as error:
             failure = error
-            if is_busy(error):
-                _end_thread(link, lost.thread)
         finally:
             link.close()
     raise OutcomeUnknownError(
@@ -94,10 +92,18 @@ def was_committed(
     ) from failure
 
 
-def _last_version(link: Link, session: int) -> int:
-    """Return the version of a session's last commit; 0 if there was none. Wait until its transaction has ended."""
+def _last_version(link: Link, lost: Link) -> int:
+    """Return the version of a session's last commit, 0 if there was none, once its transaction has ended."""
     link.send(f"SET SESSION innodb_lock_wait_timeout = {_SETTLE_LOCK_WAIT_S}")
-    rows = link.run(["START TRANSACTION", _SQL["lock_session"].format(session=session), "COMMIT"])[1].rows
+    statements = ["START TRANSACTION", _SQL["lock_session"].format(session=lost.session), "COMMIT"]
+    try:
+        rows = link.run(statements)[1].rows
+    except pymysql.MySQLError as error:
+        if not is_busy(error):
+            raise
+        link.send("ROLLBACK")
+        _end_thread(link, lost.thread)
+        rows = link.run(statements)[1].rows
     return int(rows[0][0]) if rows else 0
 
 
@@ -107,7 +113,6 @@ def _end_thread(link: Link, thread: int) -> None:
     A thread that is at work is left alone: it will end by itself. After a restart, the number may be that of another
     connection of this user; if that one is idle, it finds its connection lost, and repeats.
     """
-    with suppress(pymysql.MySQLError):  # it ended in the meantime: then the next try gets the lock
-        link.send("ROLLBACK")
+    with suppress(pymysql.MySQLError):  # it ended in the meantime
         if link.send(_SQL["idle_thread"].format(thread=thread))[0].rows:
             link.send(f"KILL {thread}")

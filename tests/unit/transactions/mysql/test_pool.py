@@ -1,0 +1,193 @@
+"""The pool: bounded, shared by threads, not by processes, and empty after it was closed."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import pymysql
+import pytest
+
+from holdfast.errors import UnavailableError
+from holdfast.runtime import SystemClock
+from holdfast.testing.mariadb_server import MariadbServer
+from holdfast.transactions.base import Commit, Committed
+from holdfast.transactions.mysql.connection import Link, connect
+from holdfast.transactions.mysql.options import MysqlOptions
+from holdfast.transactions.mysql.pool import ConnectionPool
+from tests.patience import PATIENCE_S
+from tests.unit.transactions.mysql.conftest import Open
+
+
+class MovableClock(SystemClock):
+    """A clock that can be put forward."""
+
+    def __init__(self) -> None:
+        self.forward_s = 0.0
+
+    def elapsed_s(self) -> float:
+        return super().elapsed_s() + self.forward_s
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    return MovableClock()
+
+
+@pytest.fixture
+def links() -> list[Link]:
+    return []
+
+
+@pytest.fixture
+def pool(options: MysqlOptions, clock: MovableClock, links: list[Link]) -> Iterator[ConnectionPool]:
+    def open_link() -> Link:
+        links.append(connect(options, len(links)))
+        return links[-1]
+
+    made = ConnectionPool(open_link, 2, clock)
+    yield made
+    made.close()
+
+
+def test_connections_are_used_again_the_last_one_first(pool: ConnectionPool, links: list[Link]) -> None:
+    with pool.lease(1) as one, pool.lease(1) as other:
+        assert one is not other
+    for _ in range(3):
+        with pool.lease(1) as again:
+            assert again is one
+    assert len(links) == 2
+
+
+def test_nobody_waits_for_ever(pool: ConnectionPool) -> None:
+    with pool.lease(1), pool.lease(1):
+        with pytest.raises(UnavailableError, match="all connections to the database are busy: allow more, or repeat"):
+            pool.take(0.05)
+    with pool.lease(0.05):
+        pass
+
+
+def test_who_waits_gets_the_next_one(pool: ConnectionPool) -> None:
+    order = threading.Barrier(8)
+
+    def use(_: int) -> int:
+        order.wait(PATIENCE_S)
+        with pool.lease(PATIENCE_S) as link:
+            return int(link.send("SELECT 1")[0].rows[0][0])
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sum(threads.map(use, range(8))) == 8
+
+
+def test_an_error_rolls_back_and_a_broken_connection_is_dropped(pool: ConnectionPool, links: list[Link]) -> None:
+    with suppress(KeyError), pool.lease(1) as link:
+        link.run(["START TRANSACTION", "INSERT INTO holdfast_records VALUES ('a', 1, '', 0)"])
+        raise KeyError
+    with pool.lease(1) as again:
+        assert again is link
+        assert again.send("SELECT COUNT(*), @@in_transaction FROM holdfast_records")[0].rows == ((0, 0),)
+        again.close()
+    with pool.lease(1) as new:
+        assert new is not link
+    assert len(links) == 2
+
+
+def test_a_connection_that_cannot_be_opened_leaves_its_place_free(options: MysqlOptions, clock: MovableClock) -> None:
+    pool = ConnectionPool(lambda: connect(dataclasses.replace(options, password="wrong"), 1), 1, clock)
+    for _ in range(3):
+        with pytest.raises(pymysql.OperationalError):
+            pool.take(0.05)
+    pool.close()
+
+
+def test_idle_connections_are_replaced(pool: ConnectionPool, clock: MovableClock, links: list[Link]) -> None:
+    with pool.lease(1), pool.lease(1):
+        pass
+    clock.forward_s += 31
+    with pool.lease(1) as link:
+        assert link is links[2]
+    assert [one.is_open for one in links] == [False, False, True]
+
+
+def test_a_closed_pool_closes_what_is_given_back(pool: ConnectionPool, links: list[Link]) -> None:
+    with pool.lease(1):
+        with pool.lease(1):
+            pass
+        with ThreadPoolExecutor(1) as threads:
+            taken = pool.take(1)
+            waiting = threads.submit(pool.take, PATIENCE_S)
+            pool.close()
+            with pytest.raises(UnavailableError, match="the store is closed: open it again"):
+                waiting.result()
+            pool.give(taken)
+        with pytest.raises(UnavailableError, match="the store is closed"):
+            pool.take(1)
+        pool.close()
+    assert [one.is_open for one in links] == [False, False]
+
+
+def test_calls_survive_a_restart_of_the_server(server: MariadbServer, options: MysqlOptions, opened: Open) -> None:
+    """A server that ends all connections is not noticed before they are used."""
+    store = opened(options)
+    barrier = threading.Barrier(4)
+
+    def read(_: int) -> None:
+        barrier.wait(PATIENCE_S)
+        store.get_many([b"a"])
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(read, range(4)))
+    with server.connect() as admin, admin.cursor() as cursor:
+        cursor.execute("SELECT id FROM information_schema.processlist WHERE db = %s", (options.database,))
+        found = [row[0] for row in cursor.fetchall()]
+        assert found
+        for thread in found:
+            cursor.execute(f"KILL {thread}")
+    assert store.get_many([b"a"]) == {}
+    assert isinstance(store.commit(Commit(puts={b"a": b""})), Committed)
+    with store.locked() as transaction:
+        assert transaction.read([b"a"], exclusive=True).keys() == {b"a"}
+
+
+_FORKING = """
+import os, sys
+from holdfast.runtime import Environment
+from holdfast.transactions.base import Commit, Committed
+from holdfast.transactions.mysql.options import parse_mysql_url
+from holdfast.transactions.mysql.store import MysqlTransactionStore
+store = MysqlTransactionStore(parse_mysql_url(sys.argv[1]), Environment())
+assert isinstance(store.commit(Commit(adds={b"n": 1})), Committed)
+children = []
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        for _ in range(20):
+            assert isinstance(store.commit(Commit(adds={b"n": 1})), Committed)
+        store.close()
+        os._exit(0)
+    children.append(child)
+for _ in range(20):
+    assert isinstance(store.commit(Commit(adds={b"n": 1})), Committed)
+assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
+assert isinstance(store.commit(Commit(adds={b"n": 1})), Committed)
+print(store.get_many([b"n"])[b"n"].number, len(store._pool._idle))
+store.close()
+"""
+
+
+def test_a_fork_has_connections_of_its_own(server: MariadbServer, options: MysqlOptions) -> None:
+    url = f"{server.url(options.database)}?ssl=off"
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", _FORKING, url],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env=os.environ,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "82 1\n", "")

@@ -1,0 +1,246 @@
+"""Lost replies and killed servers: a commit happened once or not at all, and the caller learns which."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from holdfast.errors import OutcomeUnknownError, UnavailableError
+from holdfast.runtime import Environment
+from holdfast.runtime.chance import SeededRandom
+from holdfast.testing.mariadb_server import MariadbServer
+from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, Progress
+from holdfast.transactions.mysql.connection import connect
+from holdfast.transactions.mysql.options import MysqlOptions, parse_mysql_url
+from holdfast.transactions.mysql.schema import prepare_database
+from holdfast.transactions.mysql.sessions import pauses, sweep_sessions
+from holdfast.transactions.mysql.store import MysqlTransactionStore
+from tests.databases import needs_mariadb
+from tests.lossy_tcp_proxy import Fault, LossyTcpProxy
+from tests.patience import PATIENCE_S, wait_until
+from tests.unit.transactions.mysql.conftest import Open
+
+
+def is_commit(request: bytes) -> bool:
+    return request.endswith(b";COMMIT")
+
+
+def is_lock(request: bytes) -> bool:
+    return b"START TRANSACTION;" in request and not is_commit(request)
+
+
+@pytest.fixture
+def proxy(server: MariadbServer) -> Iterator[LossyTcpProxy]:
+    with LossyTcpProxy(server.port) as running:
+        yield running
+
+
+@pytest.fixture
+def lossy(proxy: LossyTcpProxy, options: MysqlOptions, opened: Open) -> MysqlTransactionStore:
+    """Open a store whose connections go through the proxy."""
+    store = opened(dataclasses.replace(options, port=proxy.port))
+    assert isinstance(store.commit(Commit(puts={b"first": b""})), Committed)
+    return store
+
+
+# --- lost replies -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("fault", [Fault.LOSE_REPLY, Fault.LOSE_REQUEST])
+def test_a_commit_is_neither_lost_nor_doubled(lossy: MysqlTransactionStore, proxy: LossyTcpProxy, fault: Fault) -> None:
+    for number in range(1, 6):
+        proxy.interfere_once(is_commit, fault)
+        outcomes = lossy.commit_group(
+            [
+                Commit(adds={b"n": 1}, inserts={b"row%d" % number: b""}),
+                Commit(inserts={b"first": b""}),
+                Commit(puts={b"p": b"%d" % number}, progress=Progress(b"series", number)),
+            ]
+        )
+        assert len(proxy.faults) == number
+        assert isinstance(outcomes[0], Committed)
+        assert outcomes[1] == Conflict((b"first",))
+        assert isinstance(outcomes[2], Committed)
+        found = lossy.get_many([b"n", b"p", b"series"])
+        assert (found[b"n"].number, found[b"p"].value, found[b"series"].number) == (number, b"%d" % number, number)
+        assert (found[b"n"].version, found[b"p"].version) == (outcomes[0].version, outcomes[2].version)
+
+
+@pytest.mark.parametrize("fault", [Fault.LOSE_REPLY, Fault.LOSE_REQUEST])
+def test_what_was_lost_before_the_commit_is_repeated(
+    lossy: MysqlTransactionStore, proxy: LossyTcpProxy, fault: Fault
+) -> None:
+    proxy.interfere_once(is_lock, fault)
+    assert isinstance(lossy.commit(Commit(adds={b"n": 1})), Committed)
+    proxy.interfere_once(lambda request: b"SELECT" in request, fault)
+    assert lossy.get_many([b"n"])[b"n"].number == 1
+    assert len(proxy.faults) == 2
+
+
+def test_a_large_commit_that_breaks_between_its_packets_is_repeated(
+    lossy: MysqlTransactionStore, proxy: LossyTcpProxy
+) -> None:
+    proxy.interfere_once(lambda request: b"REPLACE INTO holdfast_records" in request, Fault.LOSE_REQUEST)
+    wanted = {b"%02d" % number: bytes(1_000_000) for number in range(12)}
+    assert isinstance(lossy.commit(Commit(puts=wanted)), Committed)
+    assert proxy.faults == [Fault.LOSE_REQUEST]
+    assert lossy.get_many(wanted).keys() == wanted.keys()
+
+
+def test_a_conflict_whose_reply_is_lost_is_judged_again(lossy: MysqlTransactionStore, proxy: LossyTcpProxy) -> None:
+    proxy.interfere_once(lambda request: request.endswith(b"ROLLBACK"), Fault.LOSE_REPLY)
+    assert lossy.commit(Commit(inserts={b"first": b""})) == Conflict((b"first",))
+    assert len(proxy.faults) == 1
+
+
+def test_a_transaction_that_the_server_keeps_open_is_ended(
+    proxy: LossyTcpProxy, options: MysqlOptions, opened: Open
+) -> None:
+    """The commit never arrives, and the server does not learn that the client is gone: its locks stay."""
+    store = opened(dataclasses.replace(options, port=proxy.port, timeout_s=1.0))
+    store.commit(Commit(puts={b"a": b"0"}))
+    proxy.interfere_once(is_commit, Fault.SILENCE)
+    with pytest.raises(UnavailableError, match="cannot be reached"):  # it is certain that nothing happened
+        store.commit(Commit(puts={b"a": b"1"}))
+    assert proxy.faults == [Fault.SILENCE]
+    hasty = opened(dataclasses.replace(options, timeout_s=0.05))
+    assert isinstance(hasty.commit(Commit(adds={b"a": 1})), Committed)
+    found = hasty.get_many([b"a"])[b"a"]
+    assert (found.value, found.number) == (b"0", 1)
+
+
+def test_an_outcome_that_nobody_tells_is_unknown(proxy: LossyTcpProxy, options: MysqlOptions, opened: Open) -> None:
+    store = opened(dataclasses.replace(options, port=proxy.port, timeout_s=0.2))
+    store.commit(Commit(puts={b"a": b"0"}))
+
+    def and_then_refuse(request: bytes) -> bool:
+        proxy.refuses = proxy.refuses or is_commit(request)
+        return is_commit(request)
+
+    proxy.interfere_once(and_then_refuse, Fault.LOSE_REPLY)
+    with pytest.raises(OutcomeUnknownError, match="did not tell its outcome: read the records before repeating"):
+        store.commit(Commit(adds={b"a": 1}))
+    with pytest.raises(UnavailableError):
+        store.commit(Commit(adds={b"a": 1}))
+    proxy.refuses = False
+    assert store.get_many([b"a"])[b"a"].number == 1
+
+
+def test_a_statement_that_fails_in_the_last_packet_is_settled_too(
+    lossy: MysqlTransactionStore, options: MysqlOptions
+) -> None:
+    link = connect(options, 1)
+    try:
+        link.send(
+            "CREATE TRIGGER full BEFORE INSERT ON holdfast_sessions FOR EACH ROW"
+            " BEGIN IF NEW.version <> 0 THEN SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 1114; END IF; END"
+        )
+        with pytest.raises(UnavailableError, match="the disk of the database is full"):
+            lossy.commit(Commit(adds={b"n": 1}))
+        link.send("DROP TRIGGER full")
+    finally:
+        link.close()
+    assert lossy.get_many([b"n"]) == {}
+    assert isinstance(lossy.commit(Commit(adds={b"n": 1})), Committed)
+
+
+# --- killed servers ---------------------------------------------------------------------------------------------------
+@needs_mariadb
+def test_commits_survive_a_server_that_is_killed_again_and_again(opened: Open) -> None:
+    """Each thread counts its own series; at the end, the server has exactly what the threads were told."""
+    with MariadbServer() as server:
+        options = parse_mysql_url(server.create_database("t") + f"?timeout={PATIENCE_S}")
+        prepare_database(options, create=True)
+        store = opened(options)
+        stop = threading.Event()
+        counts = [0] * 6
+
+        def work(index: int) -> None:
+            version = ABSENT
+            while not stop.is_set():
+                outcome = store.commit(
+                    Commit(
+                        reads={b"own%d" % index: version},
+                        puts={b"own%d" % index: b"%d" % (counts[index] + 1)},
+                        adds={b"sum": 1},
+                        inserts={b"row%d-%06d" % (index, counts[index]): b""},
+                    )
+                )
+                assert isinstance(outcome, Committed), "a commit of a single writer took effect twice"
+                version = outcome.version
+                counts[index] += 1
+
+        with ThreadPoolExecutor(len(counts)) as pool:
+            workers = [pool.submit(work, index) for index in range(len(counts))]
+            try:
+                for _ in range(4):
+                    goal = sum(counts) + 60
+                    wait_until(lambda: sum(counts) >= goal or any(one.done() for one in workers), "no commits")  # noqa: B023  # used in this round only
+                    server.kill()
+                    server.start()
+                goal = sum(counts) + 60
+                wait_until(lambda: sum(counts) >= goal or any(one.done() for one in workers), "no commits")
+            finally:
+                stop.set()
+            for worker in workers:
+                worker.result()
+        found = store.get_many([b"sum", *(b"own%d" % index for index in range(len(counts)))])
+        assert [int(found[b"own%d" % index].value) for index in range(len(counts))] == counts
+        assert found[b"sum"].number == sum(counts)
+        assert len(store.scan(b"row", b"rox", sum(counts) + 1).records) == sum(counts)
+
+
+# --- the rows of sessions ---------------------------------------------------------------------------------------------
+def test_old_sessions_are_deleted(store: MysqlTransactionStore, options: MysqlOptions) -> None:
+    store.commit(Commit(puts={b"a": b""}))
+    link = connect(options, 1)
+    try:
+        day_s = 24 * 3600
+        for session, age_s in ((5, day_s + 60), (6, day_s - 60)):
+            link.send(f"INSERT INTO holdfast_sessions VALUES ({session}, 1, UNIX_TIMESTAMP() - {age_s})")
+        environment = Environment(chance=SeededRandom(1))
+        for _ in range(200):  # some of the calls sweep
+            sweep_sessions(link, environment)
+        left = {row[0] for row in link.send("SELECT id FROM holdfast_sessions")[0].rows}
+    finally:
+        link.close()
+    assert 5 not in left
+    assert 6 in left
+    assert len(left) == 2
+
+
+def test_a_session_that_was_swept_comes_back(store: MysqlTransactionStore, options: MysqlOptions) -> None:
+    store.commit(Commit(puts={b"a": b""}))
+    link = connect(options, 1)
+    try:
+        link.send("DELETE FROM holdfast_sessions")
+        assert isinstance(store.commit(Commit(puts={b"a": b"2"})), Committed)
+        assert link.send("SELECT COUNT(*) FROM holdfast_sessions")[0].rows == ((1,),)
+    finally:
+        link.close()
+
+
+def test_pauses_grow_and_end() -> None:
+    class Clock:
+        def __init__(self) -> None:
+            self.slept: list[float] = []
+
+        def now_s(self) -> float:
+            return 0.0
+
+        def elapsed_s(self) -> float:
+            return sum(self.slept)
+
+        def sleep(self, duration_s: float) -> None:
+            self.slept.append(duration_s)
+
+    clock = Clock()
+    tries = list(pauses(Environment(clock=clock, chance=SeededRandom(1)), 5.0))
+    assert len(tries) == len(clock.slept) + 1
+    assert 5.0 <= sum(clock.slept) < 5.75
+    assert clock.slept[0] < 0.003
+    assert max(clock.slept) < 0.75
+    assert len(set(clock.slept)) == len(clock.slept)
+    assert len(list(pauses(Environment(clock=clock), 0.0))) == 1
