@@ -17,7 +17,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.class_archive import java_options
+from tests.database_servers import mariadb_server, new_mysql_url, new_postgres_url, postgres_server
 from tests.patience import PATIENCE_S
+
+__all__ = ["mariadb_server", "new_mysql_url", "new_postgres_url", "postgres_server"]  # fixtures for all tests
 
 _SESSION_MARK = "HOLDFAST_TEST_SESSION"
 _GRACE_S = 60.0  # only a failing session waits that long

@@ -1,7 +1,7 @@
 """List the backends of transactions on which tests run, each with two handles on the same data.
 
 To add a backend, write a function that opens its handles, and a line in `BACKENDS`. A server's function gets its URL
-from a fixture: ``url = request.getfixturevalue("postgres_url")``.
+from a fixture of `tests.database_servers`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ BACKENDS: Mapping[str, tuple[Callable[[pytest.FixtureRequest], Handles], Sequenc
     "memory-groups": (_memory_in_groups, ()),
     "sqlite": (_sqlite, ()),
     "sqlite-groups": (partial(_by_url, _sqlite_url), ()),
-    # PostgreSQL, MySQL: (partial(_by_url, lambda request: request.getfixturevalue("postgres_url")), (needs_postgres,))
+    "postgresql": (partial(_by_url, lambda request: request.getfixturevalue("new_postgres_url")()), ()),
+    "mysql": (partial(_by_url, lambda request: request.getfixturevalue("new_mysql_url")()), ()),
 }
 """By name: the function that opens the handles, and the marks of its tests, such as one that skips them."""
 

@@ -47,6 +47,18 @@ def _open_postgres(url: str, environment: Environment, create: bool) -> Database
     return GroupCommit(PostgresTransactionStore(address, environment, connections=connections))
 
 
+def _open_mysql(url: str, environment: Environment, create: bool) -> Database:
+    try:
+        from holdfast.transactions.mysql.options import parse_mysql_url
+        from holdfast.transactions.mysql.schema import prepare_database
+        from holdfast.transactions.mysql.store import MysqlTransactionStore
+    except ImportError as error:
+        raise UnsupportedError("MySQL and MariaDB need a driver: pip install 'holdfast[mysql]'") from error
+    options = parse_mysql_url(url)
+    prepare_database(options, create=create)
+    return GroupCommit(MysqlTransactionStore(options, environment))
+
+
 def _connections(options: dict[str, str]) -> int:
     given = options.pop("connections", "8")
     if not given.isascii() or not given.isdigit() or not 0 < int(given) <= 1000:
@@ -71,6 +83,8 @@ SCHEMES: dict[str, Callable[[str, Environment, bool], Database]] = {
     "sqlite": _open_sqlite,
     "postgresql": _open_postgres,
     "postgres": _open_postgres,
+    "mysql": _open_mysql,
+    "mariadb": _open_mysql,
     "memory": _open_memory,
 }
 

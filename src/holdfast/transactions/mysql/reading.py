@@ -9,7 +9,7 @@ from holdfast.transactions.base import Record, ScanPage
 from holdfast.transactions.mysql.connection import Link, Reply, chunked, literal
 from holdfast.transactions.sql_files import load_queries
 
-__all__ = ["as_records", "read_records", "scan_page", "scan_records", "scan_statement"]
+__all__ = ["MysqlSnapshot", "as_records", "read_records", "scan_page", "scan_records", "scan_statement"]
 
 _SQL = load_queries(__package__)
 
@@ -24,6 +24,28 @@ def scan_records(link: Link, start: bytes, end: bytes, limit: int, guards: Colle
     """Return the first records of a range, and the guards."""
     first, *rest = _run_in_snapshot(link, [scan_statement(start, end, limit), *_get_statements(guards)])
     return scan_page(first, limit, dict(record for reply in rest for record in as_records(reply.rows)))
+
+
+class MysqlSnapshot:
+    """Reads one snapshot: its transaction has begun, and nothing else uses its connection."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    @staticmethod
+    def begin(link: Link) -> None:
+        """Begin the transaction."""
+        link.run([_SQL["snapshot_level"], _SQL["begin_snapshot"]])
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        """See `TransactionStore.get_many`."""
+        replies = self._link.run(_get_statements(keys)) if keys else []
+        return dict(record for reply in replies for record in as_records(reply.rows))
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        """See `TransactionStore.scan`."""
+        (reply,) = self._link.run([scan_statement(start, end, limit)])
+        return scan_page(reply, limit, self.get_many(guards))
 
 
 def scan_statement(start: bytes, end: bytes, limit: int) -> str:

@@ -18,12 +18,12 @@ import pymysql
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Judgment, Kind, Outcome, Record, ScanPage, Step, steps_of
 from holdfast.transactions.mysql.connection import Link, connect
-from holdfast.transactions.mysql.failures import as_holdfast_error, is_busy, is_lost
+from holdfast.transactions.mysql.failures import as_holdfast_error, is_busy, is_lost, mysql_errors
 from holdfast.transactions.mysql.locked import LockedMysql
 from holdfast.transactions.mysql.locking import Group
 from holdfast.transactions.mysql.options import MysqlOptions
 from holdfast.transactions.mysql.pool import ConnectionPool
-from holdfast.transactions.mysql.reading import read_records, scan_records
+from holdfast.transactions.mysql.reading import MysqlSnapshot, read_records, scan_records
 from holdfast.transactions.mysql.sessions import (
     begin_statements,
     commit_statements,
@@ -66,6 +66,17 @@ class MysqlTransactionStore:
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
         return self._call(lambda link: scan_records(link, start, end, limit, guards))
+
+    @contextmanager
+    def snapshot(self) -> Iterator[MysqlSnapshot]:
+        """Read in one transaction under REPEATABLE READ."""
+        link = self._repeat(lambda: self._begin(MysqlSnapshot.begin))
+        try:
+            with mysql_errors(self._options.where):
+                yield MysqlSnapshot(link)
+        finally:
+            link.reset()
+            self._pool.give(link)
 
     # --- commits ------------------------------------------------------------------------------------------------------
     def commit(self, commit: Commit) -> Outcome:
@@ -112,17 +123,17 @@ class MysqlTransactionStore:
     @contextmanager
     def locked(self) -> Iterator[LockedMysql]:
         """Begin a transaction that locks what it reads. It is rolled back unless `apply` was called."""
-        link = self._repeat(self._begin)
+        link = self._repeat(lambda: self._begin(lambda link: link.run(begin_statements(link.session))))
         try:
             yield LockedMysql(link, self._versions, self._end, self._options.where)
         finally:
             link.reset()
             self._pool.give(link)
 
-    def _begin(self) -> Link:
+    def _begin(self, begin: Callable[[Link], object]) -> Link:
         link = self._pool.take(self._options.timeout_s)
         try:
-            link.run(begin_statements(link.session))
+            begin(link)
         except BaseException:
             link.reset()
             self._pool.give(link)

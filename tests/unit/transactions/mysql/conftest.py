@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from holdfast.errors import UnsupportedError
 from holdfast.runtime import Environment
-from holdfast.testing.mariadb_server import MariadbServer, find_mariadb
+from holdfast.testing.mariadb_server import MariadbServer
 from holdfast.transactions.mysql.options import MysqlOptions, parse_mysql_url
 from holdfast.transactions.mysql.schema import prepare_database
 from holdfast.transactions.mysql.store import MysqlTransactionStore
@@ -20,14 +19,9 @@ Open = Callable[[MysqlOptions], MysqlTransactionStore]
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[MariadbServer]:
-    """Start a server for tests that leave it running."""
-    try:
-        find_mariadb()
-    except UnsupportedError as error:
-        pytest.skip(str(error))
-    with MariadbServer() as running:
-        yield running
+def server(mariadb_server: MariadbServer) -> MariadbServer:
+    """Return the server; tests leave it running."""
+    return mariadb_server
 
 
 @pytest.fixture
