@@ -23,7 +23,7 @@ from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from holdfast.stores.local.tree import LocalTree
 from holdfast.testing.minio_like import MinioLike
 from tests.simulation.test_stuck import ERRORS, commit_file, refusing
-from tests.simulation.world import HOME, PUBLICATIONS, TASKS, At, World, expected, run_job, run_tasks, start
+from tests.simulation.world import HOME, PUBLICATIONS, STEPWISE, TASKS, At, World, expected, run_job, run_tasks, start
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ def _die() -> None:
 
 
 # --- stuck decisions --------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("publication", PUBLICATIONS)
+@pytest.mark.parametrize("publication", STEPWISE)
 def test_the_table_after_a_stuck_append_is_the_newest(publication: str) -> None:
     """C12. Defect: columns that a later job added were hidden until the stuck job was finished."""
     _world, ctx, _refuse = refusing(publication, ERRORS[0])
@@ -125,7 +125,7 @@ def test_the_table_after_a_stuck_append_is_the_newest(publication: str) -> None:
 
 
 @pytest.mark.parametrize("lost", ["attempts/", "committed-"])
-@pytest.mark.parametrize("publication", PUBLICATIONS)
+@pytest.mark.parametrize("publication", STEPWISE)
 def test_lost_records_of_a_stuck_decision_have_a_way_out(publication: str, lost: str) -> None:
     """Defect: neither recovery nor readers completed, and no message said that the damage can be accepted."""
     world, ctx, refuse = refusing(publication, ERRORS[0])
@@ -142,7 +142,7 @@ def test_lost_records_of_a_stuck_decision_have_a_way_out(publication: str, lost:
     assert run_job(ctx, "next", SaveMode.OVERWRITE).finished and len(read_snapshot(ctx).files) == 4
 
 
-@pytest.mark.parametrize("publication", PUBLICATIONS)
+@pytest.mark.parametrize("publication", STEPWISE)
 def test_a_decision_that_others_complete_and_trim_is_not_damage(publication: str) -> None:
     """Defect: `recover` raised "no such object" wherever other processes ran in between."""
     world, ctx, refuse = refusing(publication, ERRORS[0])

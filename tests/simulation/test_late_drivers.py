@@ -50,7 +50,8 @@ def others_decide(ctx: CommitContext) -> None:
 
 
 def decides(number: int) -> Callable[[StoreCall], bool]:
-    return lambda call: call.operation is Operation.PUT and call.key.endswith(f"log/{number:020d}.json")
+    entry = f"log/{number:020d}.json"
+    return lambda call: call.operation in (Operation.PUT, Operation.APPLY) and call.key.endswith(entry)
 
 
 def publishes(call: StoreCall) -> bool:
@@ -150,9 +151,10 @@ def two_late(world: World, first: JobRecord, second: JobRecord) -> list[JobOutco
 
 
 @pytest.mark.parametrize("mode", [SaveMode.APPEND, SaveMode.OVERWRITE])
-def test_a_late_entry_does_not_count_because_another_late_one_is_before_it(mode: SaveMode) -> None:
+@pytest.mark.parametrize("publication", ["upload", "transaction"])
+def test_a_late_entry_does_not_count_because_another_late_one_is_before_it(publication: str, mode: SaveMode) -> None:
     """Defect: the second was reported as committed, and an overwrite deleted files that it had not listed."""
-    world = World("upload")
+    world = World(publication)
     run_job(short(world.context()), "zero")
     told = two_late(world, start(world.context()), start(world.context(), mode))
     assert [type(one) for one in told] == [FencedError, FencedError]
@@ -162,8 +164,9 @@ def test_a_late_entry_does_not_count_because_another_late_one_is_before_it(mode:
     assert read_history(world.context()).decisions[0].entry.seq > 3
 
 
-def test_a_late_write_does_not_count_next_to_its_repetition() -> None:
-    world = World("upload")
+@pytest.mark.parametrize("publication", ["upload", "transaction"])
+def test_a_late_write_does_not_count_next_to_its_repetition(publication: str) -> None:
+    world = World(publication)
     ctx = short(world.context())
     run_job(ctx, "zero")
     first = start(ctx)
@@ -183,9 +186,10 @@ def announced(ctx: CommitContext, plan: BatchPlan) -> JobRecord:
     return job
 
 
-def test_a_late_task_that_announces_a_batch_again_does_not_undo_it() -> None:
+@pytest.mark.parametrize("publication", ["upload", "transaction"])
+def test_a_late_task_that_announces_a_batch_again_does_not_undo_it(publication: str) -> None:
     """Defect: recovery reported that it had rolled the batch back, although its rows were visible."""
-    world = World("upload")
+    world = World(publication)
     ctx = short(world.context())
     plan = plan_batch(ctx, SaveMode.APPEND, {})
     job = announced(ctx, plan)
@@ -199,9 +203,10 @@ def test_a_late_task_that_announces_a_batch_again_does_not_undo_it() -> None:
     settled(world)
 
 
-def test_a_batch_that_another_driver_has_committed_is_skipped_without_its_records() -> None:
+@pytest.mark.parametrize("publication", ["upload", "transaction"])
+def test_a_batch_that_another_driver_has_committed_is_skipped_without_its_records(publication: str) -> None:
     """Defect: the error said that somebody had removed a manifest and that the job must be run again."""
-    world = World("upload")
+    world = World(publication)
     ctx = world.context().with_settings(inline_manifest_bytes=0)
     plans = [plan_batch(ctx, SaveMode.APPEND, {}) for _ in range(2)]
     job, twin = (announced(ctx, plan) for plan in plans)

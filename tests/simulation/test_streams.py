@@ -23,6 +23,7 @@ from holdfast.stores.interceptors.recording import Recorder
 from tests.simulation.world import (
     HOME,
     PUBLICATIONS,
+    STEPWISE,
     TASKS,
     At,
     World,
@@ -120,6 +121,8 @@ def test_the_repetition_dies_too(publication: str) -> None:
             except SimulatedCrash:
                 write_batch(world.context(), batch_of(0), "third")
                 assert world.contents() in [expected(name) for name in ("first", "second", "third")]
+                if publication == "transaction":  # there is nothing to roll forward: the next batch cleans up
+                    write_batch(world.context(), batch_of(1), "next")
                 assert_settled(world, world.contents())
             else:
                 break
@@ -323,7 +326,7 @@ def test_another_checkpoint_is_refused_also_at_the_last_moment(publication: str)
     assert_settled(world, expected("theirs"))
 
 
-@pytest.mark.parametrize("publication", PUBLICATIONS)
+@pytest.mark.parametrize("publication", STEPWISE)
 def test_a_batch_without_data_does_not_trim_a_decision_that_is_stuck(publication: str) -> None:
     """C9: settling rolls forward what it can; what fails again keeps its entry, however short the log."""
     world = World(publication)

@@ -26,7 +26,7 @@ from holdfast.errors import (
 )
 from holdfast.stores.base import iter_uploads
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
-from tests.simulation.world import HOME, PUBLICATIONS, World, run_job, run_tasks, start
+from tests.simulation.world import HOME, STEPWISE, World, run_job, run_tasks, start
 
 T = TypeVar("T")
 
@@ -164,7 +164,7 @@ def refusing(publication: str, error: HoldfastError) -> tuple[World, CommitConte
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("publication", PUBLICATIONS)
+@pytest.mark.parametrize("publication", STEPWISE)
 def test_a_failure_after_the_decision_is_pending_work_of_that_job_alone(publication: str, error: HoldfastError) -> None:
     world, ctx, refuse = refusing(publication, error)
     run_job(ctx, "old")
@@ -197,7 +197,7 @@ def test_a_dry_run_reports_what_cannot_be_rolled_forward(tmp_path: Path) -> None
         assert recover(ctx).rolled_forward == [outcome.job]
 
 
-@pytest.mark.parametrize("publication", PUBLICATIONS)
+@pytest.mark.parametrize("publication", STEPWISE)
 def test_recovery_continues_with_the_other_jobs(publication: str) -> None:
     world, ctx, refuse = refusing(publication, ERRORS[0])
     stuck = commit_file(ctx, "stuck")
@@ -210,7 +210,7 @@ def test_recovery_continues_with_the_other_jobs(publication: str) -> None:
     assert recover(ctx).clean
 
 
-@pytest.mark.parametrize("publication", PUBLICATIONS)
+@pytest.mark.parametrize("publication", STEPWISE)
 @pytest.mark.parametrize(
     ("mode", "path"),
     [
@@ -235,7 +235,7 @@ def test_a_job_that_writes_the_same_names_waits(publication: str, mode: SaveMode
     assert world.listing() == {"a/stuck": b"new"} and world.pending() == []
 
 
-@pytest.mark.parametrize("publication", PUBLICATIONS)
+@pytest.mark.parametrize("publication", STEPWISE)
 def test_partitions_next_to_a_stuck_one_are_overwritten(publication: str) -> None:
     world, ctx, refuse = refusing(publication, ERRORS[0])
     commit_file(ctx, "a/stuck")
@@ -245,7 +245,7 @@ def test_partitions_next_to_a_stuck_one_are_overwritten(publication: str) -> Non
     assert world.listing() == {"a/stuck": b"new", "b/file": b"new"}
 
 
-@pytest.mark.parametrize("publication", PUBLICATIONS)
+@pytest.mark.parametrize("publication", STEPWISE)
 def test_an_overwrite_that_is_stuck_keeps_appends_waiting(publication: str) -> None:
     """Otherwise readers would see the old files together with the new job's, which matches no order of the jobs."""
     world, ctx, refuse = refusing(publication, ERRORS[0])

@@ -11,7 +11,7 @@ from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, read_
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.stores.interceptors.faulty import SimulatedCrash, crash_at
-from tests.simulation.world import PUBLICATIONS, TASKS, World, expected, run_job, run_tasks, start
+from tests.simulation.world import STEPWISE, TASKS, World, expected, run_job, run_tasks, start
 
 Table = Mapping[str, object] | None
 
@@ -119,7 +119,7 @@ def test_an_abort_that_is_not_done_keeps_no_reader_waiting() -> None:
     assert undone, "an abort that was decided and not done was seen"
 
 
-@pytest.mark.parametrize("publication", PUBLICATIONS)
+@pytest.mark.parametrize("publication", STEPWISE)
 def test_no_instant_is_settled_while_a_plain_listing_shows_files_of_two_jobs(publication: str) -> None:
     """C4: the replaced files of a decision that is visible are still listed until they are deleted."""
     mixed = 0

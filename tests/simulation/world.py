@@ -34,7 +34,9 @@ T = TypeVar("T")
 
 HOME = "out put/dataset1/"
 TASKS = 2
-PUBLICATIONS = ["upload", "rename"]
+STEPWISE = ["upload", "rename"]
+"""Publications that carry a decision out step by step, so that a process can die between the steps."""
+PUBLICATIONS = [*STEPWISE, "transaction"]
 
 
 class At:
@@ -74,7 +76,7 @@ class World:
     """One bucket and the processes that use it.
 
     Args:
-        publication: the kind of store: ``upload`` or ``rename``.
+        publication: the kind of store: ``upload``, ``rename`` or ``transaction``.
     """
 
     def __init__(self, publication: str) -> None:
@@ -82,7 +84,10 @@ class World:
         self.ids = CountingIds()
         rename = publication == "rename"
         limits = None if rename else MultipartLimits(min_part_size_bytes=4)
-        self.store = MemoryStore(limits=limits, rename=rename, clock=self.clock, ids=self.ids)
+        transactions = publication == "transaction"
+        self.store = MemoryStore(
+            limits=limits, rename=rename, transactions=transactions, clock=self.clock, ids=self.ids
+        )
 
     def context(self, *faults: Fault, home: str = HOME, store: ObjectStore | None = None) -> CommitContext:
         """Return the context of a process with its own store handle."""

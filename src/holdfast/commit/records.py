@@ -122,7 +122,8 @@ class JobRecord:
     """The record that describes a job before it writes anything.
 
     Attributes:
-        publication: ``upload`` or ``rename``: how the job's files become visible, for committers that support both.
+        publication: ``upload``, ``rename`` or ``transaction``: how the job's files become visible, for committers that
+            support all of these.
         base_seq: number of the newest log entry when the job started, for committers that keep a log. The job's
             decision can only be a later entry.
         details: stored with the decision (schema, format); never secrets.

@@ -13,7 +13,7 @@ from holdfast.commit.task import TaskScope
 from holdfast.errors import NotFoundError, OutcomeUnknownError
 from holdfast.stores.base import Part, multipart
 
-__all__ = ["ATTEMPT_METADATA", "complete_upload", "is_published", "open_upload", "settle"]
+__all__ = ["ATTEMPT_METADATA", "complete_upload", "is_published", "open_upload", "parts_of", "settle"]
 
 ATTEMPT_METADATA = "holdfast-attempt"
 """Metadata key of an upload, for the attempt that started it. Distinguishes the object from other attempts' objects."""
@@ -96,6 +96,11 @@ def open_upload(
     )
 
 
+def parts_of(file: FileEntry) -> tuple[Part, ...]:
+    """Return the parts of a file's upload, as the store needs them to complete it."""
+    return tuple(Part(number, etag, size) for number, (etag, size) in enumerate(file.parts, start=1))
+
+
 def complete_upload(
     ctx: CommitContext,
     file: FileEntry,
@@ -116,10 +121,10 @@ def complete_upload(
     Raises:
         OutcomeUnknownError: the reply was lost three times.
     """
-    parts = [Part(number, etag, size) for number, (etag, size) in enumerate(file.parts, start=1)]
+    parts = parts_of(file)
     if checksums:
         known = zip(parts, checksums, strict=True)
-        parts = [replace(part, checksum_algorithm=kind, checksum=text) for part, (kind, text) in known]
+        parts = tuple(replace(part, checksum_algorithm=kind, checksum=text) for part, (kind, text) in known)
     store = multipart(ctx.store)
     return settle(
         ctx,

@@ -7,13 +7,13 @@ entry that has already been trimmed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from holdfast.errors import CorruptDataError, LogRemovedError, LogTrimmedError, NotFoundError
+from holdfast.errors import CorruptDataError, LogRemovedError, LogTrimmedError, NotFoundError, PreconditionError
 from holdfast.runtime import Runner
-from holdfast.stores.base import batched_keys, iter_objects
+from holdfast.stores.base import Change, Require, RequireEmpty, batched_keys, iter_objects
 from holdfast.versioned_log.records import RecordStore
 from holdfast.versioned_log.view import LogView, record_name
 
@@ -161,25 +161,31 @@ class VersionedLog(Generic[E]):
         raise LogTrimmedError("the log no longer reaches back far enough: start over", url=self.records.url)
 
     # --- append -------------------------------------------------------------------------------------------------------
-    def append(self, entry: E, data: bytes, is_same: Callable[[E], bool]) -> E:
+    def append(self, entry: E, data: bytes, is_same: Callable[[E], bool], changes: Sequence[Change] = ()) -> E:
         """Create `entry` at its number, and return the entry that has this number now: the caller's or the winner's.
 
         Guarantee: the returned entry is part of the log's one order. Suppose that a writer pauses while others append
         more entries than the log retains. The entry that took the writer's number may then have been trimmed, so the
         writer can still create its own; all readers ignore that late entry. Entries are trimmed one by one, oldest
         first, and the entry before an unfinished one is never trimmed. So while the predecessor of `entry` exists, no
-        other entry has ever had the number of `entry`.
+        other entry has ever had the number of `entry`. On a store with transactions, the entry is created only if its
+        predecessor exists, so no entry is ever created late, and all appends have to use this method.
 
         Args:
             data: `entry` as bytes that `decode` understands. They contain the token, so no other entry has the same
                 bytes.
             is_same: returns whether the entry that it receives belongs to the same unit of work (for Holdfast: the same
                 job) as `entry`.
+            changes: made in the step that creates the entry, or not at all; only on a store with transactions.
 
         Raises:
+            PreconditionError, NotFoundError: the store refused one of `changes`. Nothing happened.
             LogRemovedError, LogTrimmedError: either `entry` was created too late and is ignored, or it is valid and has
                 already been trimmed; the log cannot tell which.
         """
+        if self.records.store.capabilities.transactions:
+            return self._append_with(entry, data, is_same, changes)
+        assert not changes, "the store makes one change at a time"
         path = self.path(entry.seq)
         found = self.records.create(path, data)
         if found != data:
@@ -193,6 +199,22 @@ class VersionedLog(Generic[E]):
         if settled is None:
             raise LogTrimmedError("the log no longer reaches back far enough: start over", url=self.records.url)
         return settled
+
+    def _append_with(self, entry: E, data: bytes, is_same: Callable[[E], bool], changes: Sequence[Change]) -> E:
+        """Create `entry` and make other changes in one step, provided that the entry before it exists."""
+        path = self.path(entry.seq)
+        before: Change = Require(self.records.key(self.path(entry.seq - 1)))
+        if entry.seq == 1:
+            before = RequireEmpty(self.records.key(self.folder))
+        try:
+            found = self.records.create_with(path, data, [before, *changes])
+        except (PreconditionError, NotFoundError):
+            view = self.read()
+            if view.head == entry.seq - 1:
+                raise  # the log is as the writer knows it, so the store refused one of the other changes
+            settled = self.find(view, is_same, entry.seq - 1)
+            return self.entry(entry.seq) if settled is None else settled
+        return entry if found == data else self.decode(path, entry.seq, found)
 
     def _follows_its_predecessor(self, entry: E) -> bool:
         """Check whether the previous entry is the one that `entry` names as its predecessor."""

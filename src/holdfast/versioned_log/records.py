@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import (
@@ -13,7 +14,7 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.runtime import Clock
-from holdfast.stores.base import Create, ObjectStore, Overwrite
+from holdfast.stores.base import Change, Create, ObjectStore, Overwrite, Put, transactional
 
 __all__ = ["RecordStore"]
 
@@ -71,18 +72,53 @@ class RecordStore:
             NotFoundError: the store itself, such as a bucket, does not exist.
             UnsupportedError: the store refuses conditional writes.
         """
-        last: HoldfastError | None = None
-        unknown = False
-        for attempt in range(_ATTEMPTS):
-            if attempt:
-                self.clock.sleep(min(0.1 * 2**attempt, 5.0))
+
+        def attempt() -> bytes:
+            if self._put_new(path, data):
+                return data
             try:
-                if self._put_new(path, data):
-                    return data
+                return self.read(path)
+            except NotFoundError as error:  # S3 answers 409 while another write of the key is in flight: ask again
+                raise UnavailableError("another write of the record is in flight: repeat", record=path) from error
+
+        return self._until_answered(path, attempt)
+
+    def create_with(self, path: str, data: bytes, changes: Sequence[Change]) -> bytes:
+        """Create a record and make other changes, in one step, unless the record exists; return the bytes it has now.
+
+        Requires: the store makes transactions.
+
+        Guarantee: as for `create`; the changes are made if and only if this call creates the record.
+
+        Raises also:
+            PreconditionError, NotFoundError: the store refused one of `changes`, and the record does not exist. Nothing
+                happened.
+        """
+        store = transactional(self.store)
+        whole = [Put(self.key(path), data, Create()), *changes]
+
+        def attempt() -> bytes:
+            try:
+                store.apply(whole)
+            except (PreconditionError, NotFoundError) as refused:
+                # Another writer was first, or an earlier attempt of this call took effect and its reply was lost.
                 try:
                     return self.read(path)
-                except NotFoundError as error:
-                    last = error  # S3 answers 409 while another write of the key is in flight: ask again
+                except NotFoundError:
+                    raise refused from None
+            return data
+
+        return self._until_answered(path, attempt)
+
+    def _until_answered(self, path: str, attempt: Callable[[], bytes]) -> bytes:
+        """Return the result of the first attempt that the store answers; each attempt finds out about those before."""
+        last: HoldfastError | None = None
+        unknown = False
+        for number in range(_ATTEMPTS):
+            if number:
+                self.clock.sleep(min(0.1 * 2**number, 5.0))
+            try:
+                return attempt()
             except (OutcomeUnknownError, UnavailableError) as error:
                 last = error
                 unknown = unknown or isinstance(error, OutcomeUnknownError)

@@ -27,13 +27,14 @@ from holdfast.commit.two_phase.decision_log import append_entry, find_decision, 
 from holdfast.commit.two_phase.decision_result import DecisionResult, result_of
 from holdfast.commit.two_phase.helping import StuckDecision
 from holdfast.commit.two_phase.job import abort_job, commit_job
+from holdfast.commit.two_phase.job_summary import JobSummary
 from holdfast.commit.two_phase.live_jobs import LiveJobs
 from holdfast.commit.two_phase.manifests import ManifestCache, Prepared
 from holdfast.commit.two_phase.publication import Leftovers, Publication, publication_of
 from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.replacement import delete_replaced
 from holdfast.errors import FencedError, OutcomeUnknownError, UnavailableError
-from holdfast.stores.base import UploadInfo, iter_objects
+from holdfast.stores.base import Change, UploadInfo, iter_objects
 from holdfast.stores.probe import UploadListing
 from holdfast.versioned_log import LogView, RecordStore
 from tests.checker.committers.planting import planted, swap
@@ -73,18 +74,22 @@ __all__ = [
 
 
 # --- the decision -----------------------------------------------------------------------------------------------------
-def publish_first(shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry) -> LogEntry:
+def publish_first(
+    shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, changes: Sequence[Change] = ()
+) -> LogEntry:
     """In place of `append_entry`: publish the files of the job, then write its decision."""
     if entry.kind is Kind.COMMIT:
         roll_forward._publish_all(ctx, entry, None, False)
-    return shipped(ctx, entry)
+    return shipped(ctx, entry, changes)
 
 
-def abort_without_entry(shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry) -> LogEntry:
+def abort_without_entry(
+    shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, changes: Sequence[Change] = ()
+) -> LogEntry:
     """In place of `append_entry`: write no abort, so that the job's files are dropped without one."""
     if entry.kind is Kind.ABORT:
         raise FencedError("the abort is not in the log", job=entry.job)
-    return shipped(ctx, entry)
+    return shipped(ctx, entry, changes)
 
 
 def _blind_once() -> Callable[..., LogEntry | None]:
@@ -125,19 +130,21 @@ def _anothers(entry: LogEntry) -> LogEntry:
 
 
 def try_next_number(
-    shipped: Callable[..., DecisionResult], ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
+    shipped: Callable[..., DecisionResult], measure: Measure, job: JobRecord, prepared: Prepared, view: LogView
 ) -> DecisionResult:
     """In place of `_append_commit`: after a conflict, do not check whether the winner decided this very job."""
 
-    def append(shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry) -> LogEntry:
-        found = shipped(ctx, entry)
+    def append(
+        shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, changes: Sequence[Change] = ()
+    ) -> LogEntry:
+        found = shipped(ctx, entry, changes)
         return found if found.token == entry.token else _anothers(found)
 
     def find(shipped: Callable[..., object], ctx: CommitContext, view: LogView, job: JobId, after: int) -> None:
         return None
 
     with planted(swap(append_entry, append), swap(find_decision, find)):
-        return shipped(ctx, job, prepared, view)
+        return shipped(measure, job, prepared, view)
 
 
 class _StandsError(Exception):
@@ -149,31 +156,35 @@ class _StandsError(Exception):
 
 
 def take_any_entry(
-    shipped: Callable[..., DecisionResult], ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
+    shipped: Callable[..., DecisionResult], measure: Measure, job: JobRecord, prepared: Prepared, view: LogView
 ) -> DecisionResult:
     """In place of `_append_commit`: take the entry at the number as the job's own, whatever job it is about."""
 
-    def append(shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry) -> LogEntry:
-        raise _StandsError(shipped(ctx, entry))
+    def append(
+        shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, changes: Sequence[Change] = ()
+    ) -> LogEntry:
+        raise _StandsError(shipped(ctx, entry, changes))
 
     with planted(swap(append_entry, append)):
         try:
-            return shipped(ctx, job, prepared, view)
+            return shipped(measure, job, prepared, view)
         except _StandsError as stands:
             return result_of(stands.entry, cache=prepared.cache)
 
 
 def take_every_entry_for_anothers(
-    shipped: Callable[..., DecisionResult], ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
+    shipped: Callable[..., DecisionResult], measure: Measure, job: JobRecord, prepared: Prepared, view: LogView
 ) -> DecisionResult:
     """In place of `_append_commit`: take every entry as another job's, as if each put met a conflict."""
 
-    def append(shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry) -> LogEntry:
+    def append(
+        shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, changes: Sequence[Change] = ()
+    ) -> LogEntry:
         path = layout.log_entry(entry.seq)
         return _anothers(decode_entry(path, entry.seq, ctx.records.create(path, encode_entry(entry))))
 
     with planted(swap(append_entry, append)):
-        return shipped(ctx, job, prepared, view)
+        return shipped(measure, job, prepared, view)
 
 
 def create_unconditionally(shipped: Callable[..., bool], self: RecordStore, path: str, data: bytes) -> bool:
@@ -192,24 +203,24 @@ def take_silence_for_success(shipped: Callable[..., bool], self: RecordStore, pa
 
 # --- after the decision -----------------------------------------------------------------------------------------------
 def delete_replaced_first(
-    shipped: Callable[..., roll_forward._Summary | None],
+    shipped: Callable[..., JobSummary | None],
     ctx: CommitContext,
     entry: LogEntry,
     cache: ManifestCache | None,
     accept_damage: bool,
-) -> roll_forward._Summary | None:
+) -> JobSummary | None:
     """In place of `_publish_all`: delete what the job replaces, then publish its files."""
     delete_replaced(ctx, entry)
     return shipped(ctx, entry, cache, accept_damage)
 
 
 def mark_visible_first(
-    shipped: Callable[..., roll_forward._Summary | None],
+    shipped: Callable[..., JobSummary | None],
     ctx: CommitContext,
     entry: LogEntry,
     cache: ManifestCache | None,
     accept_damage: bool,
-) -> roll_forward._Summary | None:
+) -> JobSummary | None:
     """In place of `_publish_all`: mark the decision visible, then publish its files."""
     write_mark(ctx, entry.seq, "visible")
     return shipped(ctx, entry, cache, accept_damage)
@@ -379,11 +390,12 @@ def sweep_with_limit_only(
     quiet_s: float = QUIET_S,
     limit: int | None = None,
     decided: LogEntry | None = None,
+    reported: Collection[str] = (),
 ) -> tuple[int, int]:
     """In place of `clean_up`: leave out the sweep without a limit, which is that of recovery."""
     if limit is None:
         return 0, 0
-    return shipped(ctx, jobs, publication, listing, quiet_s=quiet_s, limit=limit, decided=decided)
+    return shipped(ctx, jobs, publication, listing, quiet_s=quiet_s, limit=limit, decided=decided, reported=reported)
 
 
 def commit_open_job(

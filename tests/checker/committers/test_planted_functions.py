@@ -25,6 +25,7 @@ from holdfast.commit.two_phase import recovery, replacement, roll_forward, snaps
 from holdfast.commit.two_phase.cleanup import clean_up_decided_job
 from holdfast.commit.two_phase.decision_log import read_entry, write_mark
 from holdfast.commit.two_phase.job import abort_job, commit_job
+from holdfast.commit.two_phase.job_summary import JobSummary, report_job
 from holdfast.commit.two_phase.manifests import ManifestCache, Prepared
 from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.replacement import ReplacementPlan, delete_replaced, plan_replaced
@@ -69,13 +70,13 @@ def _abort_as_recovery(
 
 
 def _report_first(
-    shipped: Callable[..., roll_forward._Summary | None],
+    shipped: Callable[..., JobSummary | None],
     ctx: CommitContext,
     entry: LogEntry,
     cache: ManifestCache | None,
     accept_damage: bool,
-) -> roll_forward._Summary | None:
-    write_success(ctx, roll_forward._report(Measure(ctx), entry, roll_forward._Summary(), 0), entry.seq)
+) -> JobSummary | None:
+    write_success(ctx, report_job(Measure(ctx), entry, JobSummary()), entry.seq)
     return shipped(ctx, entry, cache, accept_damage)
 
 

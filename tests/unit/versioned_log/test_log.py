@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import pytest
 
@@ -14,15 +16,18 @@ from holdfast.errors import (
     LogTrimmedError,
     NotFoundError,
     OutcomeUnknownError,
+    PreconditionError,
     UnavailableError,
 )
 from holdfast.runtime import SerialRunner
-from holdfast.stores.base import ObjectPage, iter_objects
+from holdfast.stores.base import Change, Complete, Create, ObjectPage, Part, Put, Require, iter_objects
 from holdfast.stores.interceptors.faulty import FOR_EVER, Fault, FaultMode, Faulty, SimulatedCrash, crash_at
-from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.versioned_log import LogView, RecordStore, VersionedLog, record_name
 from tests.simulation.world import SimulatedClock
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -259,3 +264,113 @@ def test_a_trim_that_dies_at_any_call_is_finished_by_the_next() -> None:
         if not faulty.fired:
             break
     assert nth > 4
+
+
+# --- on a store with transactions -------------------------------------------------------------------------------------
+def append_with(log: VersionedLog[Note], note: Note, *changes: Change) -> Note:
+    return log.append(note, _encode(note), lambda other: other.token == note.token, changes)
+
+
+def keys(store: MemoryStore) -> list[str]:
+    return [info.key for info in iter_objects(store, "")]
+
+
+def test_changes_are_made_together_with_the_entry_or_not_at_all() -> None:
+    store = MemoryStore(transactions=True)
+    log = log_in(store)
+    assert append_with(log, Note(1, "a"), Put("data/a", b"1"), Put("home/log/" + record_name(1, "done"), b"")) == Note(
+        1, "a"
+    )
+    assert append_with(log, Note(1, "b"), Put("data/b", b"1")) == Note(1, "a"), "another writer was first"
+    for refused in (Put("data/a", b"2", Create()), Require("data/missing")):
+        with pytest.raises(PreconditionError) as caught:
+            append_with(log, Note(2, "c", "a"), Put("data/c", b"1"), refused)
+        assert caught.value.variables["key"] == refused.key
+    with pytest.raises(NotFoundError, match="upload"):
+        append_with(log, Note(2, "c", "a"), Complete("data/c", "no such upload", (Part(1, "", 1),)))
+    assert log.read().head == 1 and log.read().done == {1}
+    assert [key for key in keys(store) if key.startswith("data/")] == ["data/a"]
+
+
+def test_a_store_that_makes_one_change_at_a_time_takes_no_others() -> None:
+    with pytest.raises(AssertionError, match="one change at a time"):
+        append_with(log_in(MemoryStore()), Note(1, "a"), Put("data/a", b"1"))
+
+
+@pytest.mark.parametrize("seq", [1, 3])
+def test_a_writer_from_the_trimmed_past_changes_nothing(seq: int) -> None:
+    """Readers ignore a late entry, but they would not ignore what is published with it."""
+    store = MemoryStore(transactions=True)
+    log = log_in(store)
+    fill(log, seq - 1)
+    late = Note(seq, "late", "" if seq == 1 else f"t{seq - 1}")
+    fill(log, 6)
+    log.trim(log.read(), keep=2)
+    before = store.image().key
+    with pytest.raises(LogTrimmedError):
+        append_with(log, late, Put("data/late", b"1"))
+    assert store.image().key == before
+    assert log.read().stale == ()
+
+
+def test_a_writer_whose_log_was_removed_changes_nothing() -> None:
+    store = MemoryStore(transactions=True)
+    log = log_in(store)
+    fill(log, 3)
+    for key in keys(store):
+        store.delete(key)
+    with pytest.raises(LogRemovedError):
+        append_with(log, Note(4, "late", "t3"), Put("data/late", b"1"))
+    assert keys(store) == []
+
+
+@pytest.mark.parametrize("times", [1, 2, 5])
+@pytest.mark.parametrize("mode", [FaultMode.LOST_REPLY, FaultMode.FAIL])
+def test_a_transaction_without_answer_is_settled_by_content(mode: FaultMode, times: int) -> None:
+    store = MemoryStore(transactions=True)
+    log = log_in(InterceptedStore(store, Faulty(Fault(mode, Operation.APPLY, times=times))))
+    upload_id = store.create_upload("data/a")
+    part = store.upload_part("data/a", upload_id, 1, b"1")
+    assert append_with(log, Note(1, "mine"), Complete("data/a", upload_id, (part,))) == Note(1, "mine")
+    assert store.get("data/a") == b"1"
+
+
+@pytest.mark.parametrize(
+    ("mode", "error"), [(FaultMode.LOST_REPLY, OutcomeUnknownError), (FaultMode.FAIL, UnavailableError)]
+)
+def test_a_transaction_that_is_never_answered(mode: FaultMode, error: type[Exception]) -> None:
+    faults = (Fault(mode, Operation.APPLY, times=FOR_EVER), Fault(FaultMode.FAIL, Operation.GET, times=FOR_EVER))
+    log = log_in(InterceptedStore(MemoryStore(transactions=True), Faulty(*faults)))
+    with pytest.raises(error, match="run the same command again"):
+        append_with(log, Note(1, "mine"), Put("data/a", b"1"))
+
+
+def test_a_missing_bucket_is_no_conflict() -> None:
+    missing = Fault(FaultMode.FAIL, times=FOR_EVER, error=NotFoundError("no such bucket"))
+    log = log_in(InterceptedStore(MemoryStore(transactions=True), Faulty(missing)))
+    with pytest.raises(NotFoundError, match="no such bucket"):
+        append_with(log, Note(1, "mine"), Put("data/a", b"1"))
+
+
+def test_an_entry_of_the_same_work_is_found_after_the_log_was_trimmed() -> None:
+    """The writer's own transaction took effect, its reply was lost, and meanwhile others filled and trimmed the log."""
+    store = MemoryStore(transactions=True)
+    log = log_in(store)
+    fill(log, 2)
+    mine = Note(3, "mine", "t2")
+
+    def lose_reply(call: StoreCall, proceed: Callable[[], T]) -> T:
+        result = proceed()
+        if call.operation is Operation.APPLY and log.read().head == 3:
+            log.mark(3, "done")
+            append(log, Note(4, "t4", "mine"))
+            log.mark(4, "done")
+            append(log, Note(5, "again", "t4"))
+            log.trim(log.read(), keep=1)
+            raise OutcomeUnknownError("no answer")
+        return result
+
+    slow = log_in(InterceptedStore(store, lose_reply))
+    found = slow.append(mine, _encode(mine), lambda other: other.token in ("mine", "again"), [Put("data/mine", b"1")])
+    assert found == Note(5, "again", "t4")
+    assert store.get("data/mine") == b"1"

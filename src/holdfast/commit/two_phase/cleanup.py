@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
@@ -52,13 +52,21 @@ def clean_up_decided_job(ctx: CommitContext, entry: LogEntry) -> None:
         )
 
 
-def clean_up_ended_job(ctx: CommitContext, job: JobRecord) -> None:
-    """Clean up after a job that can no longer be committed, or after late attempts of a job whose decision is done.
+def clean_up_ended_job(
+    ctx: CommitContext, job: JobRecord, decided: LogEntry | None = None, reported: Collection[str] = ()
+) -> None:
+    """Clean up after a job that can no longer be committed, or after attempts of a job whose decision is done.
 
     Guarantee, crash: as for `clean_up_decided_job`.
+
+    Args:
+        decided: the job's decision, if the caller knows it: it says which other jobs of streams have ended too.
+        reported: see `clean_up`.
     """
+    dead = {} if decided is None else dead_batches(decided)
     with log_refusals(ctx, job):
-        clean_up(ctx, LiveJobs(ctx, [job.job]), publication_of(job), _listing(job), limit=_LIMIT)
+        jobs = LiveJobs(ctx, [job.job], dead)
+        clean_up(ctx, jobs, publication_of(job), _listing(job), limit=_LIMIT, reported=reported)
 
 
 @contextlib.contextmanager
@@ -90,6 +98,7 @@ def clean_up(
     quiet_s: float = QUIET_S,
     limit: int | None = None,
     decided: LogEntry | None = None,
+    reported: Collection[str] = (),
 ) -> tuple[int, int]:
     """Abort the pending uploads of jobs that have ended, then delete their folders, including those of zombies.
 
@@ -104,6 +113,7 @@ def clean_up(
         limit: how many uploads of the server's listing to inspect; None for all (see `Leftovers`).
         decided: the decision of the job to clean up after, if there is one; its committed uploads are already
             completed.
+        reported: keys of manifests that a transaction has deleted: their attempts have reported.
 
     Returns:
         The numbers of aborted uploads and of deleted folders.
@@ -123,7 +133,7 @@ def clean_up(
                 folder.manifests = _uncommitted(ctx, decided, folder.manifests)
             records.manifests.update(folder.manifests)
             records.intents.update(folder.intents)
-    unreported = unreported_intents(records.intents, keys)
+    unreported = unreported_intents(records.intents, keys.union(reported))
     aborted, contested = publication.sweep(
         ctx,
         jobs.has_ended,

@@ -8,17 +8,19 @@ from dataclasses import replace
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.destination import is_to_be_skipped
+from holdfast.commit.measure import Measure
 from holdfast.commit.nesting import is_first, refuse_nested
-from holdfast.commit.records import JobRecord, Kind, Totals
+from holdfast.commit.records import JobRecord, JobReport, Kind, Totals
 from holdfast.commit.two_phase.decision_log import append_entry, find_decision, read_log, read_newest
-from holdfast.commit.two_phase.decision_result import DecisionResult, Skipped, result_of
+from holdfast.commit.two_phase.decision_result import Committed, DecisionResult, Skipped, result_of
 from holdfast.commit.two_phase.helping import help_earlier_jobs, refuse_conflicts
-from holdfast.commit.two_phase.manifests import Prepared, iter_manifests, store_refs
+from holdfast.commit.two_phase.manifests import ManifestCache, Prepared, iter_manifests, list_refs
 from holdfast.commit.two_phase.pending_uploads import missing_uploads
 from holdfast.commit.two_phase.publication import UPLOADS, publication_of
 from holdfast.commit.two_phase.records import LogEntry, LogState
-from holdfast.commit.two_phase.replacement import plan_replaced
+from holdfast.commit.two_phase.replacement import ReplacementPlan, plan_replaced
 from holdfast.commit.two_phase.streams import advance_streams, is_committed_batch
+from holdfast.commit.two_phase.transaction import JobFiles, commit_at_once, plan_files
 from holdfast.commit.two_phase.write_ids import is_written, write_id_of
 from holdfast.errors import ConflictError, FencedError, HoldfastError, NotFoundError
 from holdfast.versioned_log import LogView
@@ -29,21 +31,24 @@ _MAY_EXPIRE_S = 6 * 3600.0
 """No server expires uploads younger than this: MinIO waits 24 hours, and bucket lifecycle rules count in days."""
 
 
-def decide(ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView) -> DecisionResult:
+def decide(measure: Measure, job: JobRecord, prepared: Prepared, view: LogView) -> DecisionResult:
     """Append the job's commit entry to the log, unless the job is already decided or has to be skipped.
 
-    Guarantee: no error is raised if another driver of the job has decided it in the meantime.
+    Guarantee: no error is raised if another driver of the job has decided it in the meantime. On a store with
+    transactions, the decision is also carried out.
 
     Raises:
         InvalidRequestError: one of the job's files could not be made visible; the message says which.
         ConflictError: the job conflicts with an earlier job that cannot be rolled forward, or does not fit the table,
             or too many other jobs are being decided.
-        NotFoundError: uploads of a job that ran for a long time have expired.
+        NotFoundError: uploads of a job have expired. On a store without transactions, only those of a job that ran for
+            a long time are checked.
         DestinationExistsError: the mode is ``fail`` and the destination contains data, or a file name that the caller
             chose is taken.
     """
+    ctx = measure.ctx
     try:
-        return _append_commit(ctx, job, prepared, view)
+        return _append_commit(measure, job, prepared, view)
     except HoldfastError:
         # The error may have been caused by the job's own visible files, if another driver has decided the job.
         with contextlib.suppress(FencedError):
@@ -53,9 +58,11 @@ def decide(ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView
         raise
 
 
-def _append_commit(ctx: CommitContext, job: JobRecord, prepared: Prepared, view: LogView) -> DecisionResult:
+def _append_commit(measure: Measure, job: JobRecord, prepared: Prepared, view: LogView) -> DecisionResult:
     """Check the job against the newest entry, then append the job's entry; start over if another job comes first."""
+    ctx = measure.ctx
     draft = _draft_entry(ctx, job, prepared)
+    files = plan_files(ctx, job, prepared) if publication_of(job).at_once else None
     refuse_nested(ctx, first=is_first(ctx, view), deciding=True)
     _refuse_expired(ctx, job, prepared)
     for attempt in range(ctx.settings.conflict_attempts):
@@ -71,20 +78,21 @@ def _append_commit(ctx: CommitContext, job: JobRecord, prepared: Prepared, view:
             table = ctx.contract(ctx, job, state.table)
             deleting = [earlier.entry for earlier in stuck if earlier.is_visible]
             plan = plan_replaced(ctx, job, prepared, f"{draft.token}-{attempt}", deleting)
+            if files is None and plan.ref is not None:
+                ctx.store.put(ctx.key(plan.ref.key), plan.data)
             publication_of(job).check(ctx, [*_targets(job, prepared), *plan.places])
             entry = replace(
                 draft,
                 seq=view.head + 1,
                 decided_at_s=round(ctx.clock.now_s(), 3),
-                replaced=plan.stored,
+                replaced=plan.ref,
                 replaced_by_job=plan.by_job,
                 state=LogState(streams=advance_streams(job, state.streams), table=table),
                 after=newest.token,
             )
-            winner = append_entry(ctx, entry)  # the commit point
-            if winner.job == job.job:
-                after = replace(view, head=winner.seq) if winner.token == entry.token else None
-                return result_of(winner, view=after, cache=prepared.cache)
+            found = _commit_entry(measure, entry, view, files, plan, prepared.cache)
+            if found is not None:
+                return found
         seen = view.head
         view = read_log_after(ctx, seen, attempt)
         decided = find_decision(ctx, view, job.job, seen)
@@ -93,9 +101,36 @@ def _append_commit(ctx: CommitContext, job: JobRecord, prepared: Prepared, view:
     raise ConflictError("too many other jobs are deciding on the destination: run the job again", url=ctx.url)
 
 
+def _commit_entry(
+    measure: Measure,
+    entry: LogEntry,
+    view: LogView,
+    files: JobFiles | None,
+    plan: ReplacementPlan,
+    cache: ManifestCache,
+) -> DecisionResult | None:
+    """Append `entry`, in a transaction if there are `files`; return None if another job's entry was appended first."""
+    after = replace(view, head=entry.seq)
+    winner: LogEntry | None
+    report: JobReport | None = None
+    if files is None:
+        winner = append_entry(measure.ctx, entry)  # the commit point
+    else:
+        winner, report = commit_at_once(measure, entry, files, plan)  # the commit point
+        after = replace(after, visible=view.visible | {entry.seq}, done=view.done | {entry.seq})
+    if winner is None or winner.job != entry.job:
+        return None
+    if winner.token != entry.token:
+        return result_of(winner, cache=cache)
+    return Committed(entry=winner, view=after, cache=cache, report=report)
+
+
 def _draft_entry(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> LogEntry:
-    """Store the list of manifests, and return the part of the entry that does not depend on the log."""
+    """Return the part of the entry that does not depend on the log; store the list of manifests if it will be read."""
     token = ctx.ids.token()
+    manifests, data = list_refs(job, prepared, token)
+    if not publication_of(job).at_once:
+        ctx.store.put(ctx.key(manifests.key), data)
     return LogEntry(
         seq=0,
         kind=Kind.COMMIT,
@@ -104,7 +139,7 @@ def _draft_entry(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> LogE
         decided_at_s=0.0,
         totals=prepared.totals,
         tasks=len(prepared.refs),
-        manifests=store_refs(ctx, job, prepared, token),
+        manifests=manifests,
         chosen=sum(prepared.chosen.values(), Totals()),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
@@ -11,6 +11,7 @@ from holdfast.commit.ids import JobId
 from holdfast.commit.two_phase.codec import decode_entry, encode_entry
 from holdfast.commit.two_phase.records import LogEntry, LogState
 from holdfast.errors import FencedError, LogRemovedError, LogTrimmedError, NotFoundError
+from holdfast.stores.base import Change
 from holdfast.versioned_log import LogView, VersionedLog
 
 __all__ = [
@@ -99,18 +100,22 @@ def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> 
         raise _left_behind(ctx, job) from error
 
 
-def append_entry(ctx: CommitContext, entry: LogEntry) -> LogEntry:
+def append_entry(ctx: CommitContext, entry: LogEntry, changes: Sequence[Change] = ()) -> LogEntry:
     """Create `entry` at its number, and return the entry that has this number now: the caller's or the winner's.
 
     Guarantee: the returned entry is part of the log's one order; see `VersionedLog.append`.
 
+    Args:
+        changes: made in the step that creates the entry, or not at all; only on a store with transactions.
+
     Raises:
+        PreconditionError, NotFoundError: the store refused one of `changes`. Nothing happened.
         FencedError: either `entry` was created too late and is ignored, or it is valid and has already been trimmed;
             the log cannot tell which. If the job's record exists, the job is undecided, and the next trim deletes the
             entry. If the record does not exist, the job has ended.
     """
     try:
-        return decision_log(ctx).append(entry, encode_entry(entry), lambda other: other.job == entry.job)
+        return decision_log(ctx).append(entry, encode_entry(entry), lambda other: other.job == entry.job, changes)
     except LogRemovedError as error:
         raise _log_removed(ctx) from error
     except LogTrimmedError as error:

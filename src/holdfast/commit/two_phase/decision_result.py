@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from holdfast.commit.records import Kind
+from holdfast.commit.records import JobReport, Kind
 from holdfast.commit.two_phase.manifests import ManifestCache
 from holdfast.commit.two_phase.records import LogEntry
 from holdfast.versioned_log import LogView
@@ -21,11 +21,13 @@ class Committed:
         view: the log right after this process created the entry; None if another process created the entry, or if it
             was already in the log.
         cache: manifests that this process still holds in memory; None if the process has loaded none.
+        report: the report in ``_SUCCESS``, if this process wrote it together with the entry.
     """
 
     entry: LogEntry
     view: LogView | None = None
     cache: ManifestCache | None = None
+    report: JobReport | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +48,8 @@ class Skipped:
 DecisionResult: TypeAlias = Committed | Aborted | Skipped
 
 
-def result_of(entry: LogEntry, *, view: LogView | None = None, cache: ManifestCache | None = None) -> DecisionResult:
-    """Convert a job's log entry to a result."""
+def result_of(entry: LogEntry, *, cache: ManifestCache | None = None) -> DecisionResult:
+    """Convert a job's log entry, which was in the log before or which another process created, to a result."""
     if entry.kind is Kind.ABORT:
         return Aborted(entry=entry)
-    return Committed(entry=entry, view=view, cache=cache)
+    return Committed(entry=entry, cache=cache)

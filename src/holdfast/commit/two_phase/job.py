@@ -34,7 +34,7 @@ from holdfast.commit.two_phase.decision_log import (
 from holdfast.commit.two_phase.decision_result import Aborted, Committed, DecisionResult, Skipped, result_of
 from holdfast.commit.two_phase.manifests import ManifestCache, Prepared, prepare_job
 from holdfast.commit.two_phase.pending_uploads import find_listing
-from holdfast.commit.two_phase.publication import UPLOADS, choose_publication, publication_of
+from holdfast.commit.two_phase.publication import RENAMES, choose_publication, publication_of
 from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.roll_forward import roll_forward
 from holdfast.commit.two_phase.write_ids import forget_writes, write_id_of
@@ -83,7 +83,7 @@ def describe_job(
         base_seq=view.head,
         started_at_s=round(ctx.clock.now_s(), 3),
         details=details,
-        announced=publication is UPLOADS and find_listing(ctx) is not UploadListing.BY_DIRECTORY,
+        announced=publication is not RENAMES and find_listing(ctx) is not UploadListing.BY_DIRECTORY,
     )
 
 
@@ -137,8 +137,9 @@ def commit_job(
         tasks: the numbers of all tasks, or just the number of tasks if they are numbered from 0.
 
     Raises:
-        InvalidRequestError: a task is missing or reported twice, two files have the same target, or a stream has
-            another checkpoint. The job is undecided.
+        InvalidRequestError: a task is missing or reported twice, two files have the same target, a stream has another
+            checkpoint, or the store does not accept a file. The job is undecided.
+        NotFoundError: uploads of the job have expired. The job is undecided.
         ConflictError: the job does not fit the current table, or conflicts with an earlier job that cannot be rolled
             forward. The job is undecided.
         DestinationExistsError: the mode is ``fail`` and another job has added data in the meantime, or the caller chose
@@ -160,7 +161,8 @@ def commit_job(
         return _end_fenced_job(ctx, job, is_announced=False)
     match result:
         case Committed():
-            return _roll_forward_with_retries(measure, result.entry, view=result.view, cache=result.cache)
+            outcome = _roll_forward_with_retries(measure, result.entry, view=result.view, cache=result.cache)
+            return outcome if result.report is None else replace(outcome, report=result.report)
         case Aborted():
             raise FencedError("another process has aborted the job: run it again", url=ctx.url, job=job.job)
         case Skipped():
@@ -182,7 +184,7 @@ def _decide(
     except NotFoundError as error:
         return _explain_missing_manifest(ctx, job, view.head, error)
     with measure.stage("job_stage_decide"):
-        return decide(ctx, job, prepared, view)
+        return decide(measure, job, prepared, view)
 
 
 def _load_manifests(measure: Measure, job: JobRecord, reports: Sequence[TaskCommit]) -> Prepared:
@@ -235,8 +237,8 @@ def _roll_forward_with_retries(
             view = view or read_log(ctx)
             report = None
             if entry.seq in view.done or entry.seq < view.oldest:
-                # The only possible leftovers are files that a fenced driver wrote after the decision was done.
-                clean_up_ended_job(ctx, entry.record)
+                # What is left belongs to attempts that do not count, or to a fenced driver.
+                clean_up_ended_job(ctx, entry.record, entry, _reported(ctx, cache))
             else:
                 report = roll_forward(measure, entry, visible=entry.seq in view.visible, cache=cache)
             with log_refusals(ctx, entry.record):
@@ -258,6 +260,12 @@ def _roll_forward_with_retries(
     reason = f"the job is {word}, its publication or cleanup is pending: run holdfast recover {ctx.url}"
     _log.error("%s job=%s cause=%s", reason, entry.job, problem)
     return replace(outcome, finished=False, pending_reason=f"{reason} ({problem})")
+
+
+def _reported(ctx: CommitContext, cache: ManifestCache | None) -> frozenset[str]:
+    """Return the keys of the manifests that count, if this process has loaded them."""
+    refs = () if cache is None or cache.listed is None else cache.listed[1]
+    return frozenset(ctx.key(ref.key) for ref in refs)
 
 
 # --- abort ------------------------------------------------------------------------------------------------------------

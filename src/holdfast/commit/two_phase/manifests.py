@@ -19,9 +19,9 @@ __all__ = [
     "Prepared",
     "committed_manifests",
     "iter_manifests",
+    "list_refs",
     "load_refs",
     "prepare_job",
-    "store_refs",
 ]
 
 
@@ -39,6 +39,11 @@ class ManifestCache:
         if self.size_bytes + len(data) <= self.limit_bytes:
             self.data[key] = data
             self.size_bytes += len(data)
+
+    def drop(self) -> None:
+        """Drop all manifests; the list stays."""
+        self.data.clear()
+        self.size_bytes = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,14 +116,12 @@ def _ref(commit: TaskCommit) -> ManifestRef:
     return commit.ref
 
 
-def store_refs(ctx: CommitContext, job: JobRecord, prepared: Prepared, token: str) -> ListRef:
-    """Store the list of the job's manifests, to which its decision will refer; return the reference."""
+def list_refs(job: JobRecord, prepared: Prepared, token: str) -> tuple[ListRef, bytes]:
+    """Return the list of the job's manifests, and the reference to it for the job's decision."""
     data = encode_refs(prepared.refs)
-    path = layout.committed_list(job.job, token)
-    ctx.store.put(ctx.key(path), data)
-    ref = ListRef(key=path, sha256=digest(data), count=len(prepared.refs))
+    ref = ListRef(key=layout.committed_list(job.job, token), sha256=digest(data), count=len(prepared.refs))
     prepared.cache.listed = (ref, prepared.refs)
-    return ref
+    return ref, data
 
 
 def load_refs(ctx: CommitContext, ref: ListRef, cache: ManifestCache | None) -> Sequence[ManifestRef]:

@@ -1,6 +1,6 @@
-"""Make a complete, hidden file visible, by completing an upload or by a rename, depending on the store.
+"""Make a complete, hidden file visible: by completing an upload, by a rename, or in a transaction with all others.
 
-A `Publication` bundles the steps that differ between the two ways. One of them is the *sweep*, which aborts the
+A `Publication` bundles the steps that differ between these ways. One of them is the *sweep*, which aborts the
 leftover uploads of jobs that have ended. Publishing and sweeping are idempotent: any process may run them, at any time
 (C10).
 """
@@ -26,7 +26,16 @@ from holdfast.errors import AccessDeniedError, CorruptDataError, UnsupportedErro
 from holdfast.stores.base import ObjectStore, UploadInfo, iter_uploads, multipart, rename
 from holdfast.stores.probe import UploadListing
 
-__all__ = ["RENAMES", "UPLOADS", "HasEnded", "Leftovers", "Publication", "choose_publication", "publication_of"]
+__all__ = [
+    "RENAMES",
+    "TRANSACTION",
+    "UPLOADS",
+    "HasEnded",
+    "Leftovers",
+    "Publication",
+    "choose_publication",
+    "publication_of",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -70,6 +79,8 @@ class Publication:
         sweep: aborts the pending uploads of jobs for which `has_ended` returns True. Returns the number of aborted
             uploads, and whether some may be left, because a job that may still commit has announced them too, because
             they are beyond the limit, or because the store refused to abort them.
+        at_once: whether one transaction decides the job and publishes its files (see `transaction`), so that nothing is
+            left for `publish_file`.
     """
 
     name: str
@@ -77,6 +88,7 @@ class Publication:
     check: Callable[[CommitContext, Sequence[str]], None]
     publish_file: Callable[[CommitContext, FileEntry, AttemptId], bool]
     sweep: Callable[[CommitContext, HasEnded, Leftovers], tuple[int, bool]]
+    at_once: bool = False
 
 
 # --- uploads ----------------------------------------------------------------------------------------------------------
@@ -88,7 +100,7 @@ def _open_announced_upload(scope: TaskScope, path: str) -> UploadSink:
 
 
 def _accept_any(ctx: CommitContext, targets: Sequence[str]) -> None:
-    """Accept all targets, because on an object store nothing can block a key."""
+    """Accept all targets: on an object store nothing can block a key, and a transaction checks the keys itself."""
 
 
 def _sweep_uploads(ctx: CommitContext, has_ended: HasEnded, left: Leftovers) -> tuple[int, bool]:
@@ -211,7 +223,8 @@ RENAMES = Publication(
     publish_file=_rename_file,
     sweep=_sweep_unfinished_files,
 )
-_BY_NAME = {publication.name: publication for publication in (UPLOADS, RENAMES)}
+TRANSACTION = replace(UPLOADS, name="transaction", at_once=True)
+_BY_NAME = {publication.name: publication for publication in (UPLOADS, RENAMES, TRANSACTION)}
 assert tuple(_BY_NAME) == PUBLICATION_NAMES
 
 
@@ -233,11 +246,13 @@ def publication_of(job: JobRecord) -> Publication:
 
 
 def choose_publication(store: ObjectStore) -> Publication:
-    """Choose atomic rename if the store supports it, because no byte is written twice; if not, choose uploads.
+    """Choose a transaction if the store makes any; else atomic rename, because no byte is written twice; else uploads.
 
     Raises:
         UnsupportedError: the store has neither rename nor uploads.
     """
+    if store.capabilities.transactions:
+        return TRANSACTION
     if store.capabilities.rename:
         return RENAMES
     if store.capabilities.multipart is not None:

@@ -11,7 +11,7 @@ from holdfast.commit.statistics import NO_STATISTICS, Statistics
 
 __all__ = ["PUBLICATION_NAMES", "ListRef", "LogEntry", "LogState", "Replaced", "StreamMark", "TaskManifest"]
 
-PUBLICATION_NAMES = ("upload", "rename")
+PUBLICATION_NAMES = ("upload", "rename", "transaction")
 """The values of `JobRecord.publication`; see `publication`."""
 
 
@@ -28,7 +28,11 @@ class TaskManifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListRef:
-    """A reference to a stored list of manifests or of replaced files, with the digest of its bytes."""
+    """A reference to a stored list of manifests or of replaced files, with the digest of its bytes.
+
+    The list exists until the decision is done. A decision made in a transaction is done at once, so its lists are never
+    stored.
+    """
 
     key: str
     sha256: str

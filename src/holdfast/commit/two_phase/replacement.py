@@ -1,4 +1,4 @@
-"""List the files that a job replaces, store the list before the decision, and delete the files after it.
+"""List the files that a job replaces before the decision, and delete the files after it or with it.
 
 The list is made after all earlier jobs have been rolled forward, and made again if another job is decided first. So
 jobs on one destination have the same result as if they had run one after another, in the order of the log.
@@ -21,9 +21,9 @@ from holdfast.commit.two_phase.codec import decode_replaced, encode_replaced
 from holdfast.commit.two_phase.manifests import Prepared
 from holdfast.commit.two_phase.records import ListRef, LogEntry, Replaced
 from holdfast.errors import CorruptDataError, DestinationExistsError, InvalidRequestError, NotFoundError
-from holdfast.stores.base import batched_keys
+from holdfast.stores.base import Delete, batched_keys
 
-__all__ = ["ReplacementPlan", "delete_replaced", "load_replaced", "plan_replaced"]
+__all__ = ["ReplacementPlan", "delete_replaced", "deletions", "load_replaced", "plan_replaced"]
 
 
 def _scope(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> Callable[[str], bool]:
@@ -39,20 +39,26 @@ class ReplacementPlan:
     """The files that a job replaces if it is decided now.
 
     Attributes:
-        stored: reference to the stored list; None if nothing is replaced.
+        ref: reference to the list for the decision; None if nothing is replaced.
+        data: the list as bytes, compressed because a job may replace a million files.
         by_job: maps each job to the number and bytes of its files that are replaced (partition overwrites only).
         places: one replaced file from each directory.
     """
 
-    stored: ListRef | None = None
+    ref: ListRef | None = None
+    data: bytes = field(default=b"", repr=False)
     by_job: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     places: Sequence[str] = ()
+
+    def files(self) -> Iterator[Replaced]:
+        """Iterate over the files that are replaced."""
+        return iter(()) if self.ref is None else decode_replaced(self.ref, self.data)
 
 
 def plan_replaced(
     ctx: CommitContext, job: JobRecord, prepared: Prepared, token: str, deleting: Sequence[LogEntry] = ()
 ) -> ReplacementPlan:
-    """List the files that `job` replaces if it is decided now, and store the list.
+    """List the files that `job` replaces if it is decided now.
 
     If a replaced file has the same name as one of the job's own files, it is not listed, because publication overwrites
     it.
@@ -99,10 +105,8 @@ def plan_replaced(
     data, count = encode_replaced(replaced())
     if not count:
         return ReplacementPlan()
-    path = layout.replaced_list(job.job, token)
-    ctx.store.put(ctx.key(path), data)
-    ref = ListRef(key=path, sha256=digest(data), count=count)
-    return ReplacementPlan(stored=ref, by_job=by_job, places=list(places.values()))
+    ref = ListRef(key=layout.replaced_list(job.job, token), sha256=digest(data), count=count)
+    return ReplacementPlan(ref=ref, data=data, by_job=by_job, places=list(places.values()))
 
 
 def _above(path: str) -> Iterator[str]:
@@ -151,23 +155,31 @@ def load_replaced(ctx: CommitContext, entry: LogEntry) -> Iterator[Replaced]:
     return decode_replaced(entry.replaced, data)
 
 
+def deletions(ctx: CommitContext, entry: LogEntry, files: Iterator[Replaced]) -> Iterator[Delete]:
+    """Iterate over the deletions of the files that a decision replaces.
+
+    Generated names are used only once, and any other file is deleted only if it still has the listed etag.
+    """
+    for file in files:
+        # C2: a corrupt or forged list must not delete the files of the job itself.
+        owner = file_owner(file.path)
+        if owner is not None and owner.job == entry.job:
+            raise CorruptDataError("a decision replaces its own output", key=entry.replaced and entry.replaced.key)
+        yield Delete(ctx.key(file.path), "" if owner is not None else file.etag)
+
+
 def delete_replaced(ctx: CommitContext, entry: LogEntry) -> int:
     """Delete the files that a visible decision replaces, and return their number.
 
     Requires: the decision is visible, so the replacement is complete (C9).
 
-    Guarantee: idempotent. Generated names are used only once, and any other file is deleted only if it still has the
-    listed etag.
+    Guarantee: idempotent (see `deletions`).
     """
 
     def keys() -> Iterator[str]:
-        for file in load_replaced(ctx, entry):
-            # C2: a corrupt or forged list must not delete the files of the job itself.
-            owner = file_owner(file.path)
-            if owner is not None and owner.job == entry.job:
-                raise CorruptDataError("a decision replaces its own output", key=entry.replaced and entry.replaced.key)
-            if owner is not None or _unchanged(ctx, file):
-                yield ctx.key(file.path)
+        for one in deletions(ctx, entry, load_replaced(ctx, entry)):
+            if file_owner(one.key) is not None or _unchanged(ctx, one):
+                yield one.key
 
     def delete(batch: list[str]) -> int:
         ctx.store.delete_many(batch)
@@ -180,8 +192,8 @@ def delete_replaced(ctx: CommitContext, entry: LogEntry) -> int:
     return deleted
 
 
-def _unchanged(ctx: CommitContext, file: Replaced) -> bool:
+def _unchanged(ctx: CommitContext, one: Delete) -> bool:
     try:
-        return ctx.store.head(ctx.key(file.path)).etag == file.etag
+        return ctx.store.head(one.key).etag == one.etag
     except NotFoundError:
         return False

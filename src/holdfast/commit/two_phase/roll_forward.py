@@ -2,7 +2,8 @@
 
 The driver that decided the job runs the steps first; after a crash, the next job on the destination or `recover` runs
 the remaining ones. Their order matters: publish all files, mark the decision visible, delete the replaced files, write
-the report, store the write id, clean up, mark the decision done.
+the report, store the write id, clean up, mark the decision done. On a store with transactions, the decision of a commit
+does all of this itself, so that nothing is left to roll forward (see `transaction`).
 """
 
 from __future__ import annotations
@@ -10,18 +11,17 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import AttemptId, file_owner
 from holdfast.commit.measure import Measure
 from holdfast.commit.records import FileEntry, JobReport, Kind
-from holdfast.commit.statistics import NO_STATISTICS, Statistics
-from holdfast.commit.success_file import FILENAME_LIMIT, write_success
+from holdfast.commit.success_file import write_success
 from holdfast.commit.two_phase.cleanup import clean_up_decided_job
 from holdfast.commit.two_phase.decision_log import record_exists, write_mark
+from holdfast.commit.two_phase.job_summary import JobSummary, report_job, summarize
 from holdfast.commit.two_phase.manifests import ManifestCache, committed_manifests, iter_manifests, load_refs
 from holdfast.commit.two_phase.publication import publication_of
 from holdfast.commit.two_phase.records import LogEntry, TaskManifest
@@ -30,23 +30,9 @@ from holdfast.commit.two_phase.write_ids import remember_write
 from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
 from holdfast.stores.base import batched_keys
 
-__all__ = ["check_publishable", "roll_forward"]
+__all__ = ["check_publishable", "done_mark", "roll_forward"]
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Summary:
-    """The facts that the job's report takes from the committed manifests."""
-
-    names: list[str] = field(default_factory=list)
-    statistics: Statistics = NO_STATISTICS
-    lost: list[str] = field(default_factory=list)
-
-    def note(self, ctx: CommitContext, manifest: TaskManifest) -> None:
-        self.statistics += manifest.statistics
-        for file in manifest.files[: FILENAME_LIMIT - len(self.names)]:
-            self.names.append("/" + ctx.key(file.path).lstrip("/"))
 
 
 def roll_forward(
@@ -77,25 +63,34 @@ def roll_forward(
     report = None
     if entry.kind is Kind.COMMIT:
         if visible:
-            summary = _summarize(ctx, entry)
+            summary = summarize(ctx, entry)
         else:
             with measure.stage("job_stage_publish"):
                 published = _publish_all(ctx, entry, cache, accept_damage)
             if published is None and _is_done(ctx, entry.seq):
                 return None
-            summary = published or _Summary()
+            summary = published or JobSummary()
             damaged = _refuse_damage(ctx, entry, summary.lost, accept_damage)
             write_mark(ctx, entry.seq, "visible")
         with measure.stage("job_stage_delete_replaced"):
             damaged += _delete_replaced(ctx, entry, accept_damage)
-        report = _report(measure, entry, summary, len(damaged))
+        report = report_job(measure, entry, summary, len(damaged))
         write_success(ctx, report, entry.seq)
         remember_write(ctx, entry)
     # Uploads that are still pending under the job's id now belong to attempts that do not count.
     with measure.stage("job_stage_cleanup"):
         clean_up_decided_job(ctx, entry)
-    write_mark(ctx, entry.seq, "done", json.dumps({"damaged": damaged[:1000]}).encode() + b"\n")
+    write_mark(ctx, entry.seq, "done", done_mark(damaged))
     return report
+
+
+def done_mark(damaged: Sequence[str] = ()) -> bytes:
+    """Return the content of the mark ``done``.
+
+    Args:
+        damaged: the lost files and lists of which a person accepted the loss.
+    """
+    return json.dumps({"damaged": damaged[:1000]}).encode() + b"\n"
 
 
 def check_publishable(ctx: CommitContext, entry: LogEntry) -> None:
@@ -114,10 +109,10 @@ def check_publishable(ctx: CommitContext, entry: LogEntry) -> None:
 # --- publish ----------------------------------------------------------------------------------------------------------
 def _publish_all(
     ctx: CommitContext, entry: LogEntry, cache: ManifestCache | None, accept_damage: bool
-) -> _Summary | None:
+) -> JobSummary | None:
     """Publish every file; return None if another process has made the job visible in the meantime."""
     publish = publication_of(entry.record).publish_file
-    summary = _Summary()
+    summary = JobSummary()
 
     def files(manifests: Iterator[TaskManifest]) -> Iterator[tuple[FileEntry, AttemptId]]:
         for manifest in manifests:
@@ -216,35 +211,6 @@ def _delete_replaced(ctx: CommitContext, entry: LogEntry, accept_damage: bool) -
         )
         return [entry.replaced.key]
     return []
-
-
-# --- report -----------------------------------------------------------------------------------------------------------
-def _report(measure: Measure, entry: LogEntry, summary: _Summary, lost: int) -> JobReport:
-    return JobReport(
-        job=entry.job,
-        committer=entry.record.committer,
-        mode=entry.record.mode,
-        at_s=entry.decided_at_s,
-        success=True,
-        stage="job_stage_save_success_marker",
-        totals=entry.totals,
-        tasks=entry.tasks,
-        filenames=tuple(summary.names),
-        metrics={**measure.metrics(), "files_lost": lost},
-        diagnostics={"holdfast.seq": str(entry.seq), "holdfast.publication": entry.record.publication},
-        statistics=summary.statistics + measure.statistics(),
-    )
-
-
-def _summarize(ctx: CommitContext, entry: LogEntry) -> _Summary:
-    """Read the committed manifests for the report; return an empty summary if any is already deleted or damaged."""
-    summary = _Summary()
-    try:
-        for manifest in committed_manifests(ctx, entry):
-            summary.note(ctx, manifest)
-    except (NotFoundError, CorruptDataError):
-        return _Summary()
-    return summary
 
 
 # --- progress of a decision -------------------------------------------------------------------------------------------

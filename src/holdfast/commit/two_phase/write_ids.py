@@ -20,7 +20,16 @@ from holdfast.errors import NotFoundError
 from holdfast.stores.base import batched_keys, iter_objects
 from holdfast.versioned_log import LogView
 
-__all__ = ["KEPT_S", "WRITE_ID", "find_write", "forget_writes", "is_written", "remember_write", "write_id_of"]
+__all__ = [
+    "KEPT_S",
+    "WRITE_ID",
+    "find_write",
+    "forget_writes",
+    "is_written",
+    "remember_write",
+    "write_id_of",
+    "write_record",
+]
 
 WRITE_ID = "write_id"
 """The key of the write id in the details of a job."""
@@ -59,11 +68,11 @@ def is_written(ctx: CommitContext, job: JobRecord, view: LogView) -> bool:
     return bool(write_id) and find_write(ctx, view, write_id) is not None
 
 
-def remember_write(ctx: CommitContext, entry: LogEntry) -> None:
-    """Record that the decision's write id is committed. Idempotent. Requires: the decision is not yet marked done."""
+def write_record(entry: LogEntry) -> tuple[str, bytes] | None:
+    """Return the path and the bytes of the record that the decision's write id is committed; None if it has none."""
     write_id = write_id_of(entry.record)
     if not write_id or entry.kind is not Kind.COMMIT:
-        return
+        return None
     totals = entry.totals
     record = {
         "format": _FORMAT,
@@ -73,7 +82,14 @@ def remember_write(ctx: CommitContext, entry: LogEntry) -> None:
         "bytes": totals.size_bytes,
         "rows": totals.rows,
     }
-    ctx.records.create(_path(write_id), json_line(record))
+    return _path(write_id), json_line(record)
+
+
+def remember_write(ctx: CommitContext, entry: LogEntry) -> None:
+    """Record that the decision's write id is committed. Idempotent. Requires: the decision is not yet marked done."""
+    record = write_record(entry)
+    if record is not None:
+        ctx.records.create(*record)
 
 
 def forget_writes(ctx: CommitContext) -> None:

@@ -57,6 +57,8 @@ class Traces:
                 self._uploads.discard((call.key, call.upload_id))
             if call.operation in (Operation.PUT, Operation.COMPLETE_UPLOAD):
                 self._keys.add(call.key)
+            elif call.operation is Operation.APPLY:  # some of its keys may be of deletions: those are deleted twice
+                self._keys.update(key for key in call.keys if not key.endswith("/"))
             elif call.operation is Operation.DELETE:
                 self._keys.discard(call.key)
             elif call.operation is Operation.DELETE_MANY:

@@ -9,22 +9,27 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.commit import COMMITTERS
-from holdfast.errors import UnavailableError
+from holdfast.errors import NotFoundError, UnavailableError
 from holdfast.runtime.runner import ThreadRunner
 from holdfast.stores.base import (
+    Complete,
     Create,
+    Delete,
     MultipartLimits,
     ObjectInfo,
     ObjectPage,
     Overwrite,
+    Part,
+    Put,
     PutMode,
+    RequireEmpty,
     UploadPage,
     iter_objects,
     iter_uploads,
@@ -62,13 +67,15 @@ def _failed(document: Mapping[str, Any]) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("rename", [False, True])
 def test_every_check_belongs_to_one_topic(rename: bool) -> None:
-    for capabilities in (MemoryStore(rename=rename).capabilities, LocalStore("/").capabilities):
+    memory = MemoryStore(rename=rename, transactions=True)
+    for capabilities in (memory.capabilities, LocalStore("/").capabilities):
         assert without_topic(checks_for(capabilities)) == []
     assert len({topic.name for topic in TOPICS}) == len(TOPICS)
 
 
 def test_every_name_in_a_topic_is_a_check() -> None:
-    stores = (MemoryStore(), MemoryStore(rename=True), MemoryStore(rename=True, rename_dir=False))
+    plain, files = MemoryStore(transactions=True), MemoryStore(rename=True)
+    stores = (plain, files, MemoryStore(rename=True, rename_dir=False))
     known = {check.name for store in stores for check in checks_for(store.capabilities)}
     named = {name for topic in TOPICS for name in topic.checks if not name.endswith(":")}
     assert named <= known
@@ -85,6 +92,25 @@ def test_a_correct_store(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(_verdicts(document)) == set(COMMITTERS)
     assert [info.key for info in iter_objects(store, "")] == ["t/mine"]
     assert [upload.upload_id for upload in iter_uploads(store, "")] == [pending]
+
+
+class _LosesUploads(MemoryStore):
+    """A file system in a database, which says that a missing upload was completed."""
+
+    def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
+        try:
+            return super().complete_upload(key, upload_id, parts)
+        except NotFoundError:
+            return ObjectInfo(key, 0)
+
+
+def test_a_store_with_transactions_needs_uploads_although_it_renames(monkeypatch: pytest.MonkeyPatch) -> None:
+    code, document, _ = _at(MemoryStore(limits=TINY_PARTS, rename=True, transactions=True), monkeypatch)
+    assert (code, document["safe"], _failed(document)) == (0, True, {})
+    assert "transactions" in {one["name"] for one in document["topics"]}
+    code, document, _ = _at(_LosesUploads(limits=TINY_PARTS, rename=True, transactions=True), monkeypatch)
+    [reason] = [one["reason"] for one in document["committers"] if one["name"] == "two_phase"]
+    assert (code, document["safe"], reason.partition(":")[0]) == (1, False, "uploads")
 
 
 class _IgnoresConditions(MemoryStore):
@@ -204,7 +230,7 @@ def test_lifecycle_rules_of_a_bucket(answer: Answer, days: float | None) -> None
 
 
 def test_everything_that_was_written_is_removed() -> None:
-    inner = MemoryStore(limits=TINY_PARTS)
+    inner = MemoryStore(limits=TINY_PARTS, transactions=True)
     traces = Traces()
     store = InterceptedStore(MinioLike(inner), traces)
     for name in ("c/a", "c/b/", "c/d//e"):
@@ -213,6 +239,9 @@ def test_everything_that_was_written_is_removed() -> None:
     store.complete_upload("c/done", done, [store.upload_part("c/done", done, 1, b"1")])
     for number in range(5):
         store.create_upload(f"c/{number}")
+    pending = store.create_upload("c/pending")
+    part = store.upload_part("c/pending", pending, 1, b"1")
+    store.apply([Put("c/put", b"1"), Complete("c/pending", pending, (part,)), Delete("c/a"), RequireEmpty("c/x/")])
     store.put("d", b"another's")
     assert traces.remove(MinioLike(inner), "c/", ThreadRunner(2)) == []
     assert [info.key for info in iter_objects(inner, "", markers=True)] == ["d"]
