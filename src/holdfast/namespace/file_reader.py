@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.namespace.blobs import BlobStore
@@ -16,12 +16,17 @@ __all__ = ["FileReader"]
 class FileReader:
     """The content of a file as it was when it was opened: later writes do not change it.
 
-    Deleted files stay readable for the safety age of the namespace, if they are not small.
+    A deleted file stays readable for the safety age of the namespace; a small one as long as the reader exists. Only a
+    file of very many small blobs may be lost at once.
+
+    Args:
+        loaded: the bytes of small blobs, by name.
     """
 
-    def __init__(self, store: TransactionStore, blobs: BlobStore, inode: Inode) -> None:
+    def __init__(self, store: TransactionStore, blobs: BlobStore, inode: Inode, loaded: Mapping[str, bytes]) -> None:
         self._store = store
         self._blobs = blobs
+        self._loaded = loaded
         self.inode = inode
         self.size = inode.size
 
@@ -53,8 +58,11 @@ class FileReader:
     def _piece(self, extent: Extent, start: int, length: int) -> bytes:
         if not extent.inline:
             return self._blobs.read(extent.blob, start, length)
-        key = data_key(extent.blob)
-        record = self._store.get_many([key]).get(key)
-        if record is None or len(record.value) < start + length:
+        value = self._loaded.get(extent.blob)
+        if value is None:
+            key = data_key(extent.blob)
+            record = self._store.get_many([key]).get(key)
+            value = b"" if record is None else record.value
+        if len(value) < start + length:
             raise CorruptDataError("the bytes of the file are missing: it was deleted, or run fsck", blob=extent.blob)
-        return record.value[start : start + length]
+        return value[start : start + length]

@@ -39,7 +39,7 @@ from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Extent, Inode
 from holdfast.namespace.listing import PAGE_SIZE, Lister, ListPage
 from holdfast.namespace.operation import Mode, Operation, Operations
 from holdfast.namespace.operations.attributes import Look, RemoveXattr, SetAttributes, SetReplication, SetXattr
-from holdfast.namespace.operations.content import Concat, Truncate
+from holdfast.namespace.operations.content import Concat, OpenForReading, Truncate
 from holdfast.namespace.operations.delete import Delete
 from holdfast.namespace.operations.files import Append, Publish, RecoverLease, WriteUnderLease
 from holdfast.namespace.operations.mkdirs import Mkdirs
@@ -230,12 +230,8 @@ class Namespace:
             PathNotFoundError: nothing has the path.
             PathIsDirectoryError: a directory has it.
         """
-        inode, _ = self._operations.read(Look(NsPath.parse(path), self._times, READ), self.caller)
-        if inode is None:
-            raise PathNotFoundError("the file does not exist: check the path", path=path)
-        if inode.is_directory:
-            raise PathIsDirectoryError("the path is a directory: list it instead", path=path)
-        return FileReader(self.database, self.blobs, inode)
+        inode, loaded = self._operations.read(OpenForReading(NsPath.parse(path)), self.caller)
+        return FileReader(self.database, self.blobs, inode, loaded)
 
     # --- files under a lease ------------------------------------------------------------------------------------------
     def create_with_lease(

@@ -226,5 +226,6 @@ def _entry(key: bytes, record: Record | None, hints: Hints) -> Entry | None:
     entry = Entry(
         record.version, decode_inode(key, record.value) if key[0] == ord("i") else None, record.value, record.number
     )
-    hints.put(key, entry)
+    if key[0] != ord("d"):  # the bytes of files would fill the memory
+        hints.put(key, entry)
     return entry

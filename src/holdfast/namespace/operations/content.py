@@ -1,22 +1,68 @@
-"""Change the content of files by metadata alone: concatenate and truncate. Blobs never change."""
+"""Open files, and change their content by metadata alone: concatenate and truncate. Blobs never change."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.accounting import charge
 from holdfast.namespace.changes import Changes
+from holdfast.namespace.errors import PathIsDirectoryError, PathNotFoundError
 from holdfast.namespace.inode import Extent, Inode
+from holdfast.namespace.keys import data_key
 from holdfast.namespace.operation import Context
-from holdfast.namespace.operations.base import discard_blobs, existing_file
+from holdfast.namespace.operations.base import PathGroup, discard_blobs, existing_file
 from holdfast.namespace.operations.files import MAX_EXTENTS, FileGroup, refuse_writer
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.permissions import WRITE
-from holdfast.namespace.view import View
+from holdfast.namespace.permissions import READ, WRITE
+from holdfast.namespace.view import Chain, View
 
-__all__ = ["Concat", "Truncate"]
+__all__ = ["Concat", "OpenForReading", "Truncate"]
+
+_MOST_LOADED_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class OpenForReading(PathGroup):
+    """Read the inode of a file, and the bytes of its small blobs by name.
+
+    Group: the inodes on the path and the small blobs, as one snapshot; nothing is locked. So a reader gets a small file
+    as it was at one moment, even if somebody replaces it at the same time. A file that consists of very many small
+    blobs is an exception: its bytes are read later.
+    """
+
+    path: NsPath
+
+    @property
+    def paths(self) -> tuple[NsPath]:
+        """The path."""
+        return (self.path,)
+
+    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+        """Return the keys of the small blobs."""
+        target = chains[0].target
+        small = [] if target is None else [extent for extent in target.extents if extent.inline]
+        if sum(extent.length for extent in small) > _MOST_LOADED_BYTES:
+            return ()
+        return [data_key(extent.blob) for extent in small]
+
+    def execute(self, view: View, context: Context) -> Changes[tuple[Inode, Mapping[str, bytes]]]:
+        """See `Operation`.
+
+        Raises:
+            PathNotFoundError, PathIsDirectoryError, ParentNotDirectoryError, PermissionDeniedError: see the message.
+        """
+        (chain,) = view.chains
+        context.caller.check_traversal(chain)
+        inode = chain.target
+        if inode is None:
+            raise PathNotFoundError("the file does not exist: check the path", path=str(self.path))
+        context.caller.check(chain, len(self.path.names), READ)
+        if inode.is_directory:
+            raise PathIsDirectoryError("the path is a directory: list it instead", path=str(self.path))
+        values = {extent.blob: view.value(data_key(extent.blob)) for extent in inode.extents if extent.inline}
+        return Changes((inode, {blob: value for blob, value in values.items() if value is not None}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
