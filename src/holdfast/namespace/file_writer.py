@@ -3,49 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from types import TracebackType
 
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.namespace.blobs import BlobStore, BlobWriter
+from holdfast.namespace.errors import FeatureUnsupportedError
 from holdfast.namespace.inode import Extent, Inode
+from holdfast.namespace.operations.files import Publish, WriteUnderLease
 
-__all__ = ["FileWriter", "Publication"]
-
-Publication = Callable[[tuple[Extent, ...], dict[str, bytes], bool], Inode]
-"""Called with new extents, the bytes of small blobs by name, and whether the file is complete; returns the inode."""
+__all__ = ["FileWriter"]
 
 
 class FileWriter:
     """A file that is being written.
 
     Guarantee: `close` makes the content durable, then publishes it in one transaction. A writer that is discarded, or
-    that dies, publishes nothing but what `sync` has published.
+    that dies, publishes nothing but what `sync` has published. A writer that is discarded, or whose `close` fails,
+    gives its lease back.
 
     Args:
-        file_id: what the names of the blobs begin with.
+        template: the operation that publishes the file, without content.
         inline_bytes: content up to this size goes into the database.
-        publish: publishes what was written since the last call.
+        run: runs an operation that publishes content.
         renew: called from time to time while bytes come in; for a writer with a lease, it renews the lease.
+        size: how long the file is already, bytes.
     """
 
     def __init__(
         self,
         blobs: BlobStore,
-        file_id: int,
+        template: Publish | WriteUnderLease,
         *,
         inline_bytes: int,
-        publish: Publication,
+        run: Callable[[Publish | WriteUnderLease], Inode],
         renew: Callable[[], None] = lambda: None,
+        size: int = 0,
     ) -> None:
         self._blobs = blobs
-        self._file_id = file_id
+        self._template = template
         self._inline_bytes = inline_bytes
-        self._publish = publish
+        self._run = run
         self._renew = renew
+        self._size = size
         self._small = bytearray()
         self._blob: BlobWriter | None = None
+        self._extents: tuple[Extent, ...] = ()  # durable, and not known to be published
+        self._data: dict[str, bytes] = {}  # the small ones of them
+        self._may_be_published = False
         self._is_open = True
         self.written_bytes = 0
+
+    @property
+    def position(self) -> int:
+        """Where the next byte goes, in bytes from the start of the file."""
+        return self._size + self.written_bytes
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
         """Append bytes; return their number.
@@ -53,14 +66,13 @@ class FileWriter:
         Raises:
             InvalidRequestError: the file is closed.
         """
-        if not self._is_open:
-            raise InvalidRequestError("the file is closed: open it again to write to it")
+        self._check_open()
         view = memoryview(data).cast("B")
         if self._blob is None and len(self._small) + len(view) <= self._inline_bytes:
             self._small += view
         else:
             if self._blob is None:
-                self._blob = self._blobs.open_write(self._file_id)
+                self._blob = self._blobs.open_write(self._template.file_id)
                 self._blob.write(bytes(self._small))
                 self._small.clear()
             self._blob.write(view)
@@ -69,38 +81,70 @@ class FileWriter:
         return len(view)
 
     def sync(self) -> None:
-        """Publish what was written so far. Each call makes an extent, so do not call it for every line."""
-        self._flush(closes=False)
+        """Publish what was written so far. Each call makes an extent, so do not call it for every line.
+
+        If it fails, the content is published by the next `sync` or `close`.
+
+        Raises:
+            FeatureUnsupportedError: the file was created without a lease.
+        """
+        self._check_open()
+        if isinstance(self._template, Publish):
+            raise FeatureUnsupportedError("sync needs a lease: use create_with_lease", path=str(self._template.path))
+        self._seal()
+        self._may_be_published = True
+        self._run(replace(self._template, extents=self._extents, data=self._data, closes=False))
+        self._may_be_published = False
+        self._extents, self._data = (), {}
 
     def close(self) -> Inode | None:
         """Publish the rest and end the file; return its inode, or None if it was closed before."""
         if not self._is_open:
             return None
+        self._is_open = False
         try:
-            return self._flush(closes=True)
-        finally:
-            self._is_open = False
+            self._seal()
+            self._may_be_published = True
+            return self._run(replace(self._template, extents=self._extents, data=self._data))
+        except BaseException:
+            self._give_up()
+            raise
 
     def discard(self) -> None:
-        """Give the file up. Does nothing after `close`."""
+        """Give the file up. Does nothing after `close`. Errors are suppressed: a collector removes what is left."""
         if self._is_open:
             self._is_open = False
-            if self._blob is not None:
-                self._blob.discard()
+            self._give_up()
 
-    def _flush(self, *, closes: bool) -> Inode:
-        extents: tuple[Extent, ...] = ()
-        data: dict[str, bytes] = {}
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise InvalidRequestError("the file is closed: open it again to write to it", path=str(self._template.path))
+
+    def _seal(self) -> None:
+        """Make what was written durable, as one more extent; the next transaction publishes it."""
         if self._blob is not None:
-            extents = (self._blob.close(),)
+            extent = self._blob.close()
             self._blob = None
         elif self._small:
-            name = self._blobs.new_name(self._file_id)
-            data[name] = bytes(self._small)
-            extents = (Extent(name, len(self._small), inline=True),)
-        inode = self._publish(extents, data, closes)
-        self._small.clear()
-        return inode
+            extent = Extent(self._blobs.new_name(self._template.file_id), len(self._small), inline=True)
+            self._data[extent.blob] = bytes(self._small)
+            self._small.clear()
+        else:
+            return
+        self._extents += (extent,)
+
+    def _give_up(self) -> None:
+        """Remove what no file refers to, and give the lease back."""
+        with suppress(HoldfastError):
+            if self._blob is not None:
+                self._blob.discard()
+        with suppress(HoldfastError):
+            for extent in self._extents:
+                if not extent.inline and not self._may_be_published:
+                    self._blobs.delete(extent.blob)
+        if isinstance(self._template, WriteUnderLease):
+            with suppress(HoldfastError):  # after a minute the lease ends by itself
+                self._run(self._template)
 
     def __enter__(self) -> FileWriter:
         return self

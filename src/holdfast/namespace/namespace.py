@@ -35,7 +35,7 @@ from holdfast.namespace.errors import (
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.id_source import IdSource
-from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Extent, Inode
+from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Inode
 from holdfast.namespace.listing import PAGE_SIZE, Lister, ListPage
 from holdfast.namespace.operation import Mode, Operation, Operations
 from holdfast.namespace.operations.attributes import Look, RemoveXattr, SetAttributes, SetReplication, SetXattr
@@ -210,13 +210,10 @@ class Namespace:
             replication=replication or self.configuration.replication,
             block_size=block_size or self.configuration.block_size,
         )
+        return FileWriter(self.blobs, template, inline_bytes=self.configuration.inline_bytes, run=self._publish)
 
-        def publish(extents: tuple[Extent, ...], data: dict[str, bytes], closes: bool) -> Inode:
-            if not closes:
-                raise FeatureUnsupportedError("sync needs a lease: use create_with_lease", path=path)
-            return self._operations.run(replace(template, extents=extents, data=data), self.caller)
-
-        return FileWriter(self.blobs, template.file_id, inline_bytes=self.configuration.inline_bytes, publish=publish)
+    def _publish(self, operation: Publish | WriteUnderLease) -> Inode:
+        return self._operations.run(operation, self.caller)
 
     def write_file(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         """Write a whole file in one transaction."""
@@ -265,7 +262,7 @@ class Namespace:
             writer=holder,
         )
         self._operations.run(operation, self.caller)
-        return self._writer(operation.path, file_id, holder)
+        return self._writer(operation.path, file_id, holder, size=0)
 
     def append(self, path: str) -> FileWriter:
         """Open a file to append to it, under a lease; its content stays visible.
@@ -276,22 +273,17 @@ class Namespace:
         """
         holder, target = self._environment.ids.token(), NsPath.parse(path)
         inode = self._operations.run(Append(path=target, writer=holder), self.caller)
-        return self._writer(target, inode.id, holder)
+        return self._writer(target, inode.id, holder, size=inode.size)
 
-    def _writer(self, path: NsPath, file_id: int, holder: str) -> FileWriter:
-        template = WriteUnderLease(path=path, file_id=file_id, writer=holder)
-
-        def publish(extents: tuple[Extent, ...], data: dict[str, bytes], closes: bool) -> Inode:
-            operation = replace(template, extents=extents, data=data, closes=closes)
-            return self._operations.run(operation, self.caller)
-
+    def _writer(self, path: NsPath, file_id: int, holder: str, size: int) -> FileWriter:
         renewal = LeaseRenewal(self.database, self._hints, self._environment.clock, file_id, holder)
         return FileWriter(
             self.blobs,
-            file_id,
+            WriteUnderLease(path=path, file_id=file_id, writer=holder),
             inline_bytes=self.configuration.inline_bytes,
-            publish=publish,
+            run=self._publish,
             renew=renewal.renew_if_due,
+            size=size,
         )
 
     def recover_lease(self, path: str) -> bool:

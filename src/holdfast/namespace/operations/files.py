@@ -191,7 +191,8 @@ class WriteUnderLease(FileGroup):
 
     Attributes:
         file_id: the id of the file: another file may have its path by now.
-        extents, data: what to add: see `Publish`.
+        extents, data: what to add: see `Publish`. Extents that the file has already are not added again, so a writer
+            may repeat them if it does not know whether they were added.
         closes: whether the writer is done: the lease ends.
     """
 
@@ -219,7 +220,8 @@ class WriteUnderLease(FileGroup):
         if inode is None or inode.id != self.file_id or inode.writer != self.writer:
             raise LeaseLostError("the file is no longer this writer's: write it again", path=str(self.path))
         check_chain(chain, context)
-        extents = (*inode.extents, *self.extents)
+        known = {extent.blob for extent in inode.extents} if self.extents else set()
+        extents = (*inode.extents, *(extent for extent in self.extents if extent.blob not in known))
         if len(extents) > MAX_EXTENTS:
             raise InvalidRequestError(
                 f"a file has at most {MAX_EXTENTS} extents: write larger pieces, or copy the file", path=str(self.path)
@@ -231,7 +233,7 @@ class WriteUnderLease(FileGroup):
             changes.deletes.add(lease_key(inode.id))
         else:
             changes.values[lease_key(inode.id)] = Lease(self.writer, context.now_ms, chain.target_key).encode()
-        changes.new_values.update({data_key(blob): data for blob, data in self.data.items()})
+        changes.new_values.update({data_key(blob): data for blob, data in self.data.items() if blob not in known})
         charge(changes, chain.ancestors, space=written.space - inode.space)
         return changes
 
