@@ -11,7 +11,9 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Collection
+from contextlib import suppress
 
+from holdfast.errors import HoldfastError
 from holdfast.namespace.keys import times_key
 from holdfast.runtime import Clock
 from holdfast.transactions.base import ABSENT, Commit, TransactionStore
@@ -29,31 +31,56 @@ class DirectoryTimes:
         self._store = store
         self._clock = clock
         self._interval_s = interval_s
+        self._written_at_s = clock.elapsed_s()
+        self._reset()
+
+    def _reset(self) -> None:
         self._lock = threading.Lock()
         self._pending: dict[int, int] = {}
-        self._written_at_s = clock.elapsed_s()
         self._pid = os.getpid()
 
     def touch(self, directories: Collection[int], now_ms: int) -> None:
-        """Note that the entries of directories have changed, and write all notes if it is time."""
+        """Note that the entries of directories have changed, and write all notes if it is time.
+
+        Guarantee: raises nothing if the notes cannot be written, because the operation that calls this has taken effect
+        already. They are kept for the next time.
+        """
         if not directories:
             return
-        if self._pid != os.getpid():  # after a fork: the parent writes its own notes
-            self._lock, self._pending, self._pid = threading.Lock(), {}, os.getpid()
+        if self._pid != os.getpid():
+            self._reset()  # after a fork: the parent writes its own notes
         with self._lock:
-            for directory in directories:
-                self._pending[directory] = max(now_ms, self._pending.get(directory, 0))
+            self._note(dict.fromkeys(directories, now_ms))
             elapsed_s = self._clock.elapsed_s()
             is_due = elapsed_s - self._written_at_s >= self._interval_s or len(self._pending) >= _MOST
             if is_due:
                 self._written_at_s = elapsed_s
         if is_due:
-            self.flush()
+            with suppress(HoldfastError):
+                self.flush()
+
+    def _note(self, times: dict[int, int]) -> None:
+        for directory, time_ms in times.items():
+            self._pending[directory] = max(time_ms, self._pending.get(directory, 0))
 
     def flush(self) -> None:
-        """Write all notes. Does nothing for a directory that somebody else touched at the same moment or later."""
+        """Write all notes. Does nothing for a directory that somebody else touched at the same moment or later.
+
+        Raises:
+            UnavailableError, OutcomeUnknownError: the notes are kept, and may be written again.
+        """
+        if self._pid != os.getpid():
+            self._reset()
         with self._lock:
             pending, self._pending = self._pending, {}
+        try:
+            self._write(pending)
+        except HoldfastError:
+            with self._lock:
+                self._note(pending)
+            raise
+
+    def _write(self, pending: dict[int, int]) -> None:
         if not pending:
             return
         known = self._store.get_many([times_key(directory) for directory in pending])
