@@ -11,7 +11,6 @@ from holdfast.namespace.accounting import charge
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import (
     ParentNotDirectoryError,
-    PathExistsError,
     PathIsDirectoryError,
     PathNotFoundError,
     TreeMovingError,
@@ -29,6 +28,7 @@ __all__ = [
     "detach",
     "discard_blobs",
     "discard_file",
+    "end_lease",
     "existing",
     "existing_file",
     "make_parents",
@@ -149,16 +149,14 @@ def new_directory(parent: Inode, context: Context, mode: int) -> Inode:
     )
 
 
-def refuse_existing(chain: Chain) -> None:
-    """Refuse a path that exists."""
-    if chain.target is not None:
-        word = "directory" if chain.target.is_directory else "file"
-        raise PathExistsError(f"a {word} has this path already: choose another one", path=str(chain.path))
-
-
 def discard_file(changes: Changes[R], inode: Inode, now_ms: int) -> None:
     """Give up the content and the lease of a file whose inode goes."""
     discard_blobs(changes, inode, now_ms)
+    end_lease(changes, inode)
+
+
+def end_lease(changes: Changes[R], inode: Inode) -> None:
+    """Delete the lease of a file, if it has one: a silent writer that comes back must not find its right again."""
     if inode.writer:
         changes.deletes.add(lease_key(inode.id))
 

@@ -12,7 +12,7 @@ from holdfast.namespace.errors import PathIsDirectoryError, PathNotFoundError
 from holdfast.namespace.inode import Extent, Inode
 from holdfast.namespace.keys import data_key
 from holdfast.namespace.operation import Context
-from holdfast.namespace.operations.base import PathGroup, discard_blobs, existing_file
+from holdfast.namespace.operations.base import PathGroup, discard_blobs, end_lease, existing_file
 from holdfast.namespace.operations.files import MAX_EXTENTS, FileGroup, refuse_writer
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, WRITE
@@ -69,7 +69,7 @@ class OpenForReading(PathGroup):
 class Concat(FileGroup):
     """Append files to another one, and remove them: their blobs change the owner, no byte is copied.
 
-    Group: the inodes on all paths, shared; target and sources, exclusively.
+    Group: the inodes on all paths, shared; target and sources, and the leases of silent writers, exclusively.
     """
 
     target: NsPath
@@ -107,11 +107,13 @@ class Concat(FileGroup):
             context.caller.check_removal(chain)
             extents += source.extents
             changes.deletes.add(chain.target_key)
+            end_lease(changes, source)
             space += source.space
         if len(extents) > MAX_EXTENTS:
             raise InvalidRequestError(f"a file has at most {MAX_EXTENTS} extents: copy the files", extents=len(extents))
-        changed = replace(target, extents=tuple(extents), mtime_ms=context.now_ms)
+        changed = replace(target, extents=tuple(extents), mtime_ms=context.now_ms, writer="")
         changes.puts[target_chain.target_key] = changes.result = changed
+        end_lease(changes, target)
         assert target_chain.parent is not None
         changes.touched.add(target_chain.parent.id)
         charge(
@@ -127,7 +129,7 @@ class Concat(FileGroup):
 class Truncate(FileGroup):
     """Cut a file to a length; returns its inode.
 
-    Group: the inodes on the path, shared; the target, exclusively.
+    Group: the inodes on the path, shared; the target, and the lease of a silent writer, exclusively.
     """
 
     path: NsPath
@@ -162,10 +164,11 @@ class Truncate(FileGroup):
                 left -= extent.length
             else:
                 cut.append(extent)
-        changed = replace(inode, extents=tuple(kept), mtime_ms=context.now_ms)
+        changed = replace(inode, extents=tuple(kept), mtime_ms=context.now_ms, writer="")
         changes = Changes(changed)
         if changed.extents != inode.extents:
             changes.puts[chain.target_key] = changed
+            end_lease(changes, inode)
             discard_blobs(changes, replace(inode, extents=tuple(cut)), context.now_ms)
             charge(changes, chain.ancestors, space=changed.space - inode.space)
         return changes

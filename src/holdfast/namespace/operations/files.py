@@ -29,7 +29,7 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import WRITE
 from holdfast.namespace.view import Chain, View
 
-__all__ = ["MAX_EXTENTS", "Append", "Publish", "RecoverLease", "WriteUnderLease"]
+__all__ = ["MAX_EXTENTS", "Append", "FileGroup", "Publish", "RecoverLease", "WriteUnderLease", "refuse_writer"]
 
 MAX_EXTENTS = 10_000
 """HDFS's ``dfs.namenode.fs-limits.max-blocks-per-file``."""
