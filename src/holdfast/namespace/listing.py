@@ -1,13 +1,15 @@
 """List directories in pages, and walk trees.
 
 A page is one snapshot, together with the path of its directory: so it never shows entries under a path that they did
-not have at that moment. Different pages are different snapshots, as in HDFS.
+not have at that moment. Different pages of a listing are different snapshots, as in HDFS; a whole walk is one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import PathNotFoundError
@@ -18,11 +20,17 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, Caller
 from holdfast.namespace.status import FileStatus, status_of
 from holdfast.namespace.view import Chain, Hints, View, read_view
-from holdfast.transactions.base import Record, ScanPage, TransactionStore
+from holdfast.transactions.base import Record, ScanPage, SnapshotReader
 
 __all__ = ["PAGE_SIZE", "ListPage", "Lister"]
 
 PAGE_SIZE = 1000
+
+
+class _Readable(SnapshotReader, Protocol):
+    """What a lister reads from."""
+
+    def snapshot(self) -> AbstractContextManager[SnapshotReader]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +49,7 @@ class ListPage:
 class _Children(PathGroup):
     """The inodes on a path and a page of the target's children: a group, and its reader."""
 
-    def __init__(self, path: NsPath, store: TransactionStore, start_after: bytes, limit: int) -> None:
+    def __init__(self, path: NsPath, store: _Readable, start_after: bytes, limit: int) -> None:
         self._path = path
         self._store = store
         self._start_after = start_after
@@ -73,7 +81,7 @@ class _Children(PathGroup):
 class Lister:
     """Lists the directories of one namespace."""
 
-    store: TransactionStore
+    store: _Readable
     hints: Hints
     times: DirectoryTimes
 
@@ -124,18 +132,41 @@ class Lister:
             start_after = page.entries[-1].name.encode()
 
     def walk(self, path: NsPath, caller: Caller) -> Iterator[FileStatus]:
-        """Yield everything below a directory, each directory before its entries; a directory that goes is skipped."""
-        waiting = [path]
-        while waiting:
-            directory = waiting.pop()
-            try:
-                for page in self.pages(directory, caller):
-                    for entry in page.entries:
-                        if entry.path == str(directory):
-                            continue  # it was replaced by a file
-                        yield entry
-                        if entry.is_directory:
-                            waiting.append(NsPath.parse(entry.path))
-            except PathNotFoundError:
-                if directory == path:
-                    raise
+        """Yield everything below a directory, each directory before its entries, in the order of their names.
+
+        Guarantee: all of it comes from one snapshot, however long the walk takes. The snapshot ends with the iterator.
+        """
+        with self.store.snapshot() as reader:
+            yield from Lister(_Still(reader), self.hints, self.times)._walk(path, caller)
+
+    def _walk(self, path: NsPath, caller: Caller) -> Iterator[FileStatus]:
+        open_directories = [self._entries(path, caller)]
+        while open_directories:
+            entry = next(open_directories[-1], None)
+            if entry is None:
+                open_directories.pop()
+                continue
+            yield entry
+            if entry.is_directory:
+                open_directories.append(self._entries(NsPath.parse(entry.path), caller))
+
+    def _entries(self, path: NsPath, caller: Caller) -> Iterator[FileStatus]:
+        for page in self.pages(path, caller):
+            yield from (entry for entry in page.entries if entry.path != str(path))  # a file lists itself
+
+
+class _Still:
+    """A snapshot, as a store that has no newer one."""
+
+    def __init__(self, reader: SnapshotReader) -> None:
+        self._reader = reader
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        return self._reader.get_many(keys)
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        return self._reader.scan(start, end, limit, guards)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SnapshotReader]:
+        yield self._reader

@@ -122,7 +122,10 @@ class Namespace:
             yield from page.entries
 
     def walk(self, path: str) -> Iterator[FileStatus]:
-        """Yield everything below a directory, each directory before its entries, in the order of the names."""
+        """Yield everything below a directory, each directory before its entries, in the order of the names.
+
+        Guarantee: the walk is one snapshot of the whole tree, which ends with the iterator.
+        """
         return self._lister.walk(NsPath.parse(path), self.caller)
 
     # --- status -------------------------------------------------------------------------------------------------------
