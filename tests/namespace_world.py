@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from holdfast.namespace import Configuration, Namespace
@@ -12,10 +13,18 @@ from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import ObjectStore
 from holdfast.stores.memory.store import MemoryStore
-from holdfast.transactions.base import Database, Record
+from holdfast.transactions.base import (
+    Commit,
+    Database,
+    LockedTransaction,
+    Outcome,
+    Record,
+    ScanPage,
+    SnapshotReader,
+)
 from holdfast.transactions.memory.store import MemoryTransactionStore
 
-__all__ = ["SUPERUSER", "World", "all_records"]
+__all__ = ["SUPERUSER", "HookedDatabase", "World", "all_records"]
 
 SUPERUSER = "hdfs"
 
@@ -76,3 +85,51 @@ class World:
 def all_records(database: Database) -> dict[bytes, Record]:
     """Return all records."""
     return dict(database.scan(b"\0", b"\xff", 1_000_000).records)
+
+
+@dataclass
+class HookedDatabase:
+    """A database that calls a function of the test before each call: to let another client go first, or to record.
+
+    Attributes:
+        before: called with the name of the call and its first argument. What it does itself calls no hook.
+    """
+
+    inner: Database
+    before: Callable[[str, object], None]
+    _is_inside: bool = False
+
+    def _hook(self, call: str, argument: object = None) -> None:
+        if self._is_inside:
+            return
+        self._is_inside = True
+        try:
+            self.before(call, argument)
+        finally:
+            self._is_inside = False
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        self._hook("get_many", keys)
+        return self.inner.get_many(keys)
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        self._hook("scan", start)
+        return self.inner.scan(start, end, limit, guards)
+
+    def commit(self, commit: Commit) -> Outcome:
+        self._hook("commit", commit)
+        return self.inner.commit(commit)
+
+    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
+        self._hook("commit_group", commits)
+        return self.inner.commit_group(commits)
+
+    def snapshot(self) -> AbstractContextManager[SnapshotReader]:
+        self._hook("snapshot")
+        return self.inner.snapshot()
+
+    def locked(self) -> AbstractContextManager[LockedTransaction]:
+        return self.inner.locked()
+
+    def close(self) -> None:
+        self.inner.close()

@@ -17,7 +17,7 @@ from holdfast.namespace.inode import Inode
 from holdfast.namespace.keys import usage_key
 from holdfast.transactions.base import Bound
 
-__all__ = ["charge"]
+__all__ = ["charge", "usage_keys"]
 
 R = TypeVar("R")
 
@@ -31,8 +31,14 @@ def charge(changes: Changes[R], ancestors: Iterable[Inode], *, names: int = 0, s
     """
     for inode in ancestors:
         if inode.has_quota:
-            _charge(changes, usage_key(inode.id, b"n"), names, inode.names_quota)
-            _charge(changes, usage_key(inode.id, b"s"), space, inode.space_quota)
+            names_key, space_key = usage_keys(inode)
+            _charge(changes, names_key, names, inode.names_quota)
+            _charge(changes, space_key, space, inode.space_quota)
+
+
+def usage_keys(inode: Inode) -> tuple[bytes, bytes]:
+    """Return the keys of the counters of a directory with a quota: names, and space."""
+    return usage_key(inode.quota_id, b"n"), usage_key(inode.quota_id, b"s")
 
 
 def _charge(changes: Changes[R], key: bytes, amount: int, quota: int | None) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from holdfast.errors import CorruptDataError, HoldfastError
+from holdfast.namespace.accounting import usage_keys
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.inode import Inode, decode_inode
@@ -125,7 +126,8 @@ class Collector:
                 space += child.space
         if not page.records:
             changes.deletes |= {key, times_key(directory.id)}
-            changes.deletes |= {usage_key(directory.id, b"n"), usage_key(directory.id, b"s")}
+            if directory.has_quota:
+                changes.deletes.update(usage_keys(directory))
             changes.ranges.append(RangeCount(key, start, end, 0))
         for number in charged:
             changes.adds[usage_key(number, b"n")] = -(files + (0 if page.records else 1))
@@ -187,7 +189,7 @@ class Collector:
 
 
 def _decode_deleted(key: bytes, value: bytes) -> tuple[Inode, list[int]]:
-    """Return the root of a deleted tree, and the ids of the directories whose quotas it is charged to."""
+    """Return the root of a deleted tree, and the ids of the quotas that it is charged to."""
     try:
         fields = json.loads(value)
         inode = decode_inode(key, json.dumps(fields["inode"]).encode())

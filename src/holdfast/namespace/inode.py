@@ -52,6 +52,8 @@ class Inode:
         extents: the content, in order. While a file is written, what was synced so far.
         writer: the holder of the lease if the file is being written, else empty.
         names_quota, space_quota: of a directory; None for no limit.
+        quota_id: names the counters of what a directory with a quota uses; 0 without a quota. A directory that gets a
+            quota again gets another id: deleted trees that still wait for their collection count for the old one.
         moving: set while the tree below a directory is counted: nobody may change it before `moving_until_ms`.
     """
 
@@ -68,6 +70,7 @@ class Inode:
     writer: str = ""
     names_quota: int | None = None
     space_quota: int | None = None
+    quota_id: int = 0
     moving: str = ""
     moving_until_ms: int = 0
     xattrs: Mapping[str, bytes] = field(default_factory=dict)
@@ -120,6 +123,8 @@ def encode_inode(inode: Inode) -> bytes:
             fields["names_quota"] = inode.names_quota
         if inode.space_quota is not None:
             fields["space_quota"] = inode.space_quota
+        if inode.quota_id:
+            fields["quota_id"] = inode.quota_id
         if inode.moving:
             fields["moving"] = [inode.moving, inode.moving_until_ms]
     if inode.xattrs:
@@ -153,6 +158,7 @@ def decode_inode(key: bytes, value: bytes) -> Inode:
             writer=_text(fields.get("writer", "")),
             names_quota=_optional(fields.get("names_quota")),
             space_quota=_optional(fields.get("space_quota")),
+            quota_id=_natural(fields.get("quota_id", 0)),
             moving=_text(moving),
             moving_until_ms=_natural(moving_until_ms),
             xattrs={

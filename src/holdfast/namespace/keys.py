@@ -5,8 +5,8 @@
 | ``i`` parent id, name | an inode: the primary key of paper 004 (Table 1), so the children of a directory are a range |
 | ``d`` blob | the bytes of a small file |
 | ``t`` directory id | the last modification of a directory's entries, as its number: milliseconds since the epoch |
-| ``u`` directory id, ``n`` or ``s`` | what a directory with a quota uses, as its number: names, or bytes |
 | ``p`` token | a pending upload of the object store `object_store` |
+| ``u`` quota id, ``n`` or ``s`` | what a directory with a quota uses, as its number: names, or bytes |
 | ``l`` file id | the lease of a file that is being written |
 | ``r`` inode id | the root of a tree that was deleted and waits for its collection |
 | ``g`` time, blob | a blob that no file refers to anymore, since that time |
@@ -94,9 +94,9 @@ def times_key(directory_id: int) -> bytes:
     return b"t" + _pack(directory_id)
 
 
-def usage_key(directory_id: int, what: bytes) -> bytes:
+def usage_key(quota_id: int, what: bytes) -> bytes:
     """Return the key of what a directory with a quota uses: ``n`` for names, ``s`` for space."""
-    return b"u" + _pack(directory_id) + what
+    return b"u" + _pack(quota_id) + what
 
 
 def lease_key(file_id: int) -> bytes:

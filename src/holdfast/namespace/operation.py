@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeVar
 
 from holdfast.errors import DeadlockError, HoldfastError, TransactionConflictError
@@ -175,6 +175,7 @@ class Operations:
             if changes.is_empty:
                 # A snapshot proves the result; a guess does not.
                 return (None if view.is_guess else Committed(0)), changes
+            _end_expired_marks(view, changes, context.now_ms)
             return validate_and_update(changes.to_commit(view)), changes
 
     @contextmanager
@@ -206,6 +207,16 @@ class _PathOnly:
 
     def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
         return None
+
+
+def _end_expired_marks(view: View, changes: Changes[R], now_ms: int) -> None:
+    """Remove the marks on the paths that no longer freeze their trees: who set them must notice (`trees`)."""
+    for chain in view.chains:
+        for key, seen in zip(chain.keys, chain.inodes, strict=False):
+            inode = changes.puts.get(key, seen)
+            is_expired = inode.moving and inode.moving == seen.moving and seen.moving_until_ms <= now_ms
+            if is_expired and key not in changes.deletes:
+                changes.puts[key] = replace(inode, moving="", moving_until_ms=0)
 
 
 class _LockingReader:

@@ -2,29 +2,36 @@
 
 A directory that moves into another quota, or that gets one, must be counted exactly. So the tree is *frozen* first: the
 inode of its root is marked. Every operation below validates that inode, so those on their way conflict, and later ones
-find the mark and wait. A mark has an end, so a client that dies does not freeze a tree for ever; the operation that
-relies on the count validates that its own mark is still there.
+find the mark and wait. A mark has an end, so a client that dies does not freeze a tree forever. Whoever finds a mark
+that has expired removes it, in the transaction of its own operation; the operation that relies on the count validates
+that its mark is still there. So a slow client, or a wrong clock, makes the count fail, and never makes it wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from holdfast.errors import InvalidRequestError
+from holdfast.namespace.accounting import usage_keys
 from holdfast.namespace.changes import Changes
-from holdfast.namespace.errors import ParentNotDirectoryError, PathNotFoundError, TreeMovingError
-from holdfast.namespace.inode import Inode
-from holdfast.namespace.keys import usage_key
-from holdfast.namespace.listing import Lister
+from holdfast.namespace.errors import (
+    ParentNotDirectoryError,
+    PathNotFoundError,
+    TreeMovingError,
+    UncountedTreeError,
+)
+from holdfast.namespace.inode import Inode, decode_inode
+from holdfast.namespace.keys import children_range
+from holdfast.namespace.listing import PAGE_SIZE, Lister
 from holdfast.namespace.operation import Context, Operations
-from holdfast.namespace.operations.base import PathGroup, check_chain, existing
+from holdfast.namespace.operations.base import PathGroup, existing
 from holdfast.namespace.operations.rename import TreeUsage
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.status import ContentSummary
-from holdfast.namespace.view import Chain, View
+from holdfast.namespace.view import View
 
 __all__ = ["TreeCounter"]
 
@@ -61,43 +68,54 @@ class _Freeze(PathGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SetQuota(PathGroup):
-    """Set the quotas of a directory, and the counters of what it uses. Needs no count if it has no quota afterwards.
+    """Set the quotas of a directory, or clear them.
 
-    Group: the inodes on the path, shared; the target and its counters, exclusively.
+    A directory that had no quota needs a count of what it uses. With a count, the directory gets counters of their own,
+    under a new quota id, so whatever still waits to be subtracted from the old ones changes nothing.
+
+    Group: the inodes on the path, shared; the target, exclusively.
     """
 
     path: NsPath
     names: int | None
     space: int | None
-    usage: TreeUsage | None
+    usage: TreeUsage | None = None
 
     @property
     def paths(self) -> tuple[NsPath]:
         return (self.path,)
 
-    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        target = chains[0].target
-        return () if target is None else [usage_key(target.id, b"n"), usage_key(target.id, b"s")]
-
     def execute(self, view: View, context: Context) -> Changes[None]:
         (chain,) = view.chains
         context.caller.check_superuser("set quotas")
-        if self.usage is None:
-            check_chain(chain, context)
-        inode = chain.target
-        if inode is None or (self.usage is not None and inode.moving != self.usage.token):
+        inode = existing(chain, context, own_mark="" if self.usage is None else self.usage.token)
+        if not inode.is_directory:
+            raise ParentNotDirectoryError("only directories have quotas: check the path", path=str(self.path))
+        if self.usage is not None and inode.moving != self.usage.token:
             raise TreeMovingError("the tree changed while it was counted: repeat later", path=str(self.path))
-        changes = Changes(None)
-        changes.puts[chain.target_key] = replace(
-            inode, names_quota=self.names, space_quota=self.space, moving="", moving_until_ms=0
+        is_limited = self.names is not None or self.space is not None
+        if is_limited and not inode.has_quota and self.usage is None:
+            raise UncountedTreeError("the directory gets a quota: count it first", path=str(self.path))
+        if self.usage is not None:
+            quota_id = context.new_id()
+        else:
+            quota_id = inode.quota_id if is_limited else 0
+        changed = replace(
+            inode,
+            names_quota=self.names,
+            space_quota=self.space,
+            quota_id=quota_id,
+            moving="",
+            moving_until_ms=0,
         )
-        names_key, space_key = self.also(view.chains)
-        if self.usage is None:
-            changes.deletes |= {names_key, space_key}
-            return changes
-        for key, used in ((names_key, self.usage.names), (space_key, self.usage.space)):
-            entry = view.entries.get(key)
-            changes.adds[key] = used - (0 if entry is None else entry.number)
+        changes = Changes(None)
+        if changed != inode:
+            changes.puts[chain.target_key] = changed
+        if inode.has_quota and quota_id != inode.quota_id:
+            changes.deletes.update(usage_keys(inode))
+        if self.usage is not None:
+            names_key, space_key = usage_keys(changed)
+            changes.adds |= {names_key: self.usage.names, space_key: self.usage.space}
         return changes
 
 
@@ -147,18 +165,35 @@ class TreeCounter:
         caller.check_superuser("set quotas")
         if any(limit is not None and limit <= 0 for limit in (names, space)):
             raise InvalidRequestError("a quota is positive: change it, or clear it", names=names, space=space)
-        inode = self.operations.read(_Existing(path), caller)
-        if not inode.is_directory:
-            raise ParentNotDirectoryError("only directories have quotas: check the path", path=str(path))
-        if names is None and space is None:
-            self.operations.run(_SetQuota(path=path, names=None, space=None, usage=None), caller)
-            return
+        operation = _SetQuota(path=path, names=names, space=space)
+        try:
+            self.operations.run(operation, caller)
+        except UncountedTreeError:
+            with self.frozen(path, caller) as usage:
+                self.operations.run(replace(operation, usage=usage), caller)
+
+    def recount(self, path: NsPath, caller: Caller) -> None:
+        """Count again what a directory with quotas uses; its limits stay.
+
+        Raises:
+            InvalidRequestError: the directory has no quota.
+            PathNotFoundError, PermissionDeniedError, TreeMovingError: see the message.
+
+        Crash: the directory may stay frozen for ten minutes; its counters are the old ones or the new ones.
+        """
         with self.frozen(path, caller) as usage:
-            self.operations.run(_SetQuota(path=path, names=names, space=space, usage=usage), caller)
+            inode = self.operations.read(_Existing(path), caller)  # nobody else changes it now
+            if not inode.has_quota:
+                raise InvalidRequestError("the directory has no quota: there is nothing to count", path=str(path))
+            operation = _SetQuota(path=path, names=inode.names_quota, space=inode.space_quota, usage=usage)
+            self.operations.run(operation, caller)
 
     @contextmanager
     def frozen(self, path: NsPath, caller: Caller) -> Iterator[TreeUsage]:
         """Count a tree exactly: until the block ends, nobody changes it.
+
+        The tree is counted by the ids of its directories, because its path may change meanwhile: an ancestor may be
+        renamed. Whoever may move the tree may count it, whatever it contains.
 
         Raises:
             PathNotFoundError, PermissionDeniedError: see the message.
@@ -166,16 +201,34 @@ class TreeCounter:
         """
         token = self.operations.environment.ids.token()
         until_ms = self.operations.now_ms() + _FREEZE_MS
-        self.operations.run(_Freeze(path=path, token=token, until_ms=until_ms), caller)
+        root = self.operations.run(_Freeze(path=path, token=token, until_ms=until_ms), caller)
         try:
-            # Whoever may move the tree may count it, whatever it contains.
-            counted = self.summary(path, replace(caller, is_superuser=True))
-            if self.operations.now_ms() >= until_ms:
-                raise TreeMovingError("the tree is too large to be counted in time: repeat later", path=str(path))
-            yield TreeUsage(counted.files + counted.directories, counted.space, token)
+            names, space = self._count(root, path, until_ms)
+            yield TreeUsage(names, space, token)
         finally:
             # Finds no mark if the block moved the tree or set its quota.
             self.operations.run(_Freeze(path=path, token=token, until_ms=0), caller)
+
+    def _count(self, root: Inode, path: NsPath, until_ms: int) -> tuple[int, int]:
+        """Return the names and the space of the tree below an inode, itself included."""
+        names, space = 1, root.space
+        waiting = [root.id] if root.is_directory else []
+        while waiting:
+            start, end = children_range(waiting.pop())
+            more = True
+            while more:
+                if self.operations.now_ms() >= until_ms:
+                    raise TreeMovingError("the tree is too large to be counted in time: repeat later", path=str(path))
+                page = self.operations.store.scan(start, end, PAGE_SIZE)
+                for key, record in page.records:
+                    inode = decode_inode(key, record.value)
+                    names += 1
+                    space += inode.space
+                    if inode.is_directory:
+                        waiting.append(inode.id)
+                    start = key + b"\0"
+                more = page.more
+        return names, space
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,26 +53,29 @@ class PathGroup:
         return None
 
 
-def check_chain(chain: Chain, context: Context) -> None:
-    """Check that the caller may follow the path, and that nobody is moving a tree on it.
+def check_chain(chain: Chain, context: Context, own_mark: str = "") -> None:
+    """Check that the caller may follow the path, and that nobody else counts a tree on it.
+
+    Args:
+        own_mark: the token of a mark that does not stop the caller.
 
     Raises:
         ParentNotDirectoryError, PermissionDeniedError: see the message.
-        TreeMovingError: a tree on the path is being moved between quotas.
+        TreeMovingError: a tree on the path is being counted.
     """
     context.caller.check_traversal(chain)
     for inode in chain.inodes:
-        if inode.moving and inode.moving_until_ms > context.now_ms:
+        if inode.moving not in ("", own_mark) and inode.moving_until_ms > context.now_ms:
             raise TreeMovingError("a directory on the path is being counted: repeat later", path=str(chain.path))
 
 
-def existing(chain: Chain, context: Context) -> Inode:
-    """Return the target of a path that must exist.
+def existing(chain: Chain, context: Context, own_mark: str = "") -> Inode:
+    """Return the target of a path that must exist; for `own_mark`, see `check_chain`.
 
     Raises:
         PathNotFoundError: it does not.
     """
-    check_chain(chain, context)
+    check_chain(chain, context, own_mark)
     if chain.target is None:
         raise PathNotFoundError("the path does not exist: check it", path=str(chain.path))
     return chain.target
@@ -179,7 +182,7 @@ def detach(changes: Changes[R], inode: Inode, ancestors: Iterable[Inode], path: 
         "inode": json.loads(encode_inode(replace(inode, moving="", moving_until_ms=0))),
         "path": str(path),
         "since": now_ms,
-        "charged": [one.id for one in ancestors if one.has_quota],
+        "charged": [one.quota_id for one in ancestors if one.has_quota],
     }
     changes.new_values[deleted_key(inode.id)] = json.dumps(value, separators=(",", ":")).encode()
 

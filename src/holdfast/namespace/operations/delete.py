@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.namespace.accounting import charge
+from holdfast.namespace.accounting import charge, usage_keys
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import DirectoryNotEmptyError, RenameError
 from holdfast.namespace.keys import children_range, times_key
@@ -64,6 +64,8 @@ class Delete(PathGroup):
                 raise DirectoryNotEmptyError("the directory is not empty: delete it recursively", path=str(self.path))
             changes.deletes.add(chain.target_key)
             changes.deletes.add(times_key(target.id))
+            if target.has_quota:
+                changes.deletes.update(usage_keys(target))
             changes.ranges.append(RangeCount(chain.target_key, *children_range(target.id), 0))
             charge(changes, chain.ancestors, names=-1)
         else:

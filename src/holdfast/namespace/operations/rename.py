@@ -19,6 +19,7 @@ from holdfast.namespace.errors import (
     PathExistsError,
     PathNotFoundError,
     RenameError,
+    TreeMovingError,
     UncountedTreeError,
 )
 from holdfast.namespace.inode import Inode
@@ -120,15 +121,13 @@ class Rename:
         return changes
 
     def _check(self, source: Chain, target: Chain, view: View, context: Context) -> Inode:
-        is_counted = source.target is not None and self.usage is not None and source.target.moving == self.usage.token
-        if is_counted:
-            context.caller.check_traversal(source)  # the mark on the source is our own
-        else:
-            check_chain(source, context)
+        check_chain(source, context, own_mark="" if self.usage is None else self.usage.token)
         check_chain(target, context)
         moved = source.target
         if moved is None:
             raise PathNotFoundError("the source does not exist: check the path", path=str(self.source))
+        if self.usage is not None and moved.moving != self.usage.token:
+            raise TreeMovingError("the tree changed while it was counted: repeat later", path=str(self.source))
         if not source.path.names:
             raise RenameError("the root cannot be renamed: rename its entries", target=str(target.path))
         if target.path == source.path:

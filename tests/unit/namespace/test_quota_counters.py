@@ -1,0 +1,203 @@
+"""The counters of quotas stay exact, whatever happens at the same time."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.namespace import Namespace
+from holdfast.namespace.errors import QuotaExceededError, TreeMovingError
+from holdfast.namespace.inode import Inode, decode_inode
+from holdfast.namespace.keys import kind_range
+from holdfast.namespace.paths import NsPath
+from holdfast.namespace.trees import TreeCounter
+from holdfast.transactions.base import Commit
+from tests.namespace_world import HookedDatabase, World
+
+
+def usage(world: World) -> dict[int, tuple[int, int]]:
+    """Return the used names and space of each directory with a quota, by its id."""
+    found = {}
+    for key, record in world.records(b"i").items():
+        inode = decode_inode(key, record.value)
+        if inode.has_quota:
+            counters = {
+                key[9:]: one.number for key, one in world.records(b"u").items() if key[1:9] == _packed(inode.quota_id)
+            }
+            found[inode.id] = (counters.get(b"n", 0), counters.get(b"s", 0))
+    return found
+
+
+def _packed(number: int) -> bytes:
+    return number.to_bytes(8, "big")
+
+
+def _with_tree(world: World) -> Namespace:
+    namespace = world.client()
+    namespace.mkdirs("/d/old/deep")
+    namespace.write_file("/d/old/deep/file", b"12345")
+    namespace.write_file("/d/kept", b"123")
+    return namespace
+
+
+def _counter(namespace: Namespace) -> TreeCounter:
+    return namespace._trees
+
+
+def test_a_tree_that_waits_for_its_collection_counts_once() -> None:
+    """The deleted tree counts for the quota that it was deleted under, not for one that came later."""
+    world = World()
+    namespace = _with_tree(world)
+    number = namespace.status("/d").id
+    namespace.set_quota("/d", names=100)
+    assert usage(world) == {number: (5, 8)}
+    namespace.delete("/d/old", recursive=True)
+    namespace.set_quota("/d")
+    namespace.set_quota("/d", names=10)
+    assert usage(world) == {number: (2, 3)}
+    namespace.collect()
+    assert usage(world) == {number: (2, 3)}
+    assert len(world.records(b"u")) == 2
+
+
+def test_other_limits_leave_the_counters_alone() -> None:
+    world = World()
+    namespace = _with_tree(world)
+    number = namespace.status("/d").id
+    namespace.set_quota("/d", names=100)
+    namespace.delete("/d/old", recursive=True)
+    namespace.set_quota("/d", names=50, space=1000)
+    assert usage(world) == {number: (5, 8)}
+    namespace.collect()
+    assert usage(world) == {number: (2, 3)}
+
+
+def test_counters_that_change_are_no_exceeded_quota() -> None:
+    """Quotas are cleared while somebody adds files."""
+    world = World()
+    namespace = _with_tree(world)
+    namespace.set_quota("/d", names=100)
+    other = world.client()
+    names = iter(range(3))
+
+    def add_a_file(call: str, argument: object) -> None:
+        if call == "commit" and (number := next(names, None)) is not None:
+            other.write_file(f"/d/{number}", b"x")
+
+    world.client(database=HookedDatabase(world.database, add_a_file)).set_quota("/d")
+    assert world.records(b"u") == {}
+    assert other.content_summary("/d").names_quota is None
+
+
+def test_an_empty_directory_takes_its_counters_along() -> None:
+    world = World()
+    namespace = world.client()
+    namespace.mkdirs("/d")
+    namespace.set_quota("/d", names=3)
+    namespace.delete("/d")
+    assert world.records(b"u") == {}
+
+
+def test_a_recount_replaces_the_counters() -> None:
+    world = World()
+    namespace = _with_tree(world)
+    number = namespace.status("/d").id
+    namespace.set_quota("/d", names=5, space=8)
+    for key in world.records(b"u"):
+        world.database.commit(Commit(adds={key: 3}))
+    _counter(namespace).recount(NsPath.parse("/d"), namespace.caller)
+    assert usage(world) == {number: (5, 8)}
+    assert len(world.records(b"u")) == 2
+    summary = namespace.content_summary("/d")
+    assert (summary.names_quota, summary.space_quota) == (5, 8)
+    with pytest.raises(QuotaExceededError):
+        namespace.mkdirs("/d/more")
+
+
+def test_a_tree_does_not_leave_a_directory_that_is_being_counted() -> None:
+    world = World()
+    namespace = _with_tree(world)
+    namespace.mkdirs("/q")
+    namespace.set_quota("/q", names=100)
+    counter, caller = _counter(namespace), namespace.caller
+    with counter.frozen(NsPath.parse("/d/old"), caller) as inner:
+        pass
+    assert inner.names == 3
+    other = world.client()
+    with _counter(other).frozen(NsPath.parse("/d"), caller) as outer:
+        with pytest.raises(TreeMovingError):
+            namespace.rename("/d/old", "/q/old")
+    assert outer.names == 5
+    namespace.rename("/d/old", "/q/old")
+    assert usage(world)[namespace.status("/q").id] == (4, 5)
+
+
+@pytest.mark.parametrize(("call", "number"), [("scan", 2), ("commit", 2)])
+def test_an_expired_mark_makes_the_count_fail(call: str, number: int) -> None:
+    """The client is too slow: during the count, or between the count and the rename."""
+    world = World()
+    namespace = _with_tree(world)
+    namespace.mkdirs("/q")
+    namespace.set_quota("/q", names=100)
+    other, calls = world.client(), []
+
+    def interfere(name: str, argument: object) -> None:
+        calls.append(name)
+        if name == call and calls.count(call) == number:
+            world.clock.at_s += 3600
+            other.write_file("/d/old/late", b"late!")
+
+    slow = world.client(database=HookedDatabase(world.database, interfere))
+    with pytest.raises(TreeMovingError):
+        slow.rename("/d/old", "/q/old")
+    assert namespace.exists("/d/old/late")
+    assert usage(world)[namespace.status("/q").id] == (1, 0)
+    assert not [one for one in _inodes(world) if one.moving]
+
+
+def test_a_mark_that_another_clock_has_ended_makes_the_count_fail() -> None:
+    """The clock of the other client is an hour ahead, so it takes the mark for expired and changes the tree."""
+    world = World()
+    namespace = _with_tree(world)
+    namespace.mkdirs("/q")
+    namespace.set_quota("/q", names=100)
+    other, steps = world.client(), []
+
+    def interfere(call: str, argument: object) -> None:
+        steps.append(call)
+        if call == "scan" and steps.count("scan") == 2:
+            world.clock.at_s += 3600
+            other.write_file("/d/old/late", b"late!")
+            world.clock.at_s -= 3600
+
+    hooked = world.client(database=HookedDatabase(world.database, interfere))
+    with pytest.raises(TreeMovingError):
+        hooked.rename("/d/old", "/q/old")
+    assert usage(world)[namespace.status("/q").id] == (1, 0)
+    namespace.rename("/d/old", "/q/old")
+    assert usage(world)[namespace.status("/q").id] == (5, 10)
+
+
+def test_a_count_does_not_depend_on_the_path() -> None:
+    """An ancestor of the counted tree is renamed during the count, and renamed back after it."""
+    world = World()
+    namespace = _with_tree(world)
+    namespace.mkdirs("/q")
+    namespace.set_quota("/q", names=100)
+    other, calls = world.client(), []
+
+    def interfere(name: str, argument: object) -> None:
+        calls.append(name)
+        if name == "scan" and calls.count("scan") == 2:
+            other.rename("/d", "/e")
+        elif name == "commit" and calls.count("commit") == 2:
+            other.rename("/e", "/d")
+
+    # The hints of this client are old, so that its rename is not refused before the second commit.
+    hooked = world.client(database=HookedDatabase(world.database, interfere))
+    hooked.rename("/d/old", "/q/old")
+    assert usage(world)[namespace.status("/q").id] == (4, 5)
+
+
+def _inodes(world: World) -> list[Inode]:
+    start, end = kind_range(b"i")
+    return [decode_inode(key, record.value) for key, record in world.database.scan(start, end, 1000).records]
