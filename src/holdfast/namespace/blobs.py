@@ -110,7 +110,7 @@ class BlobWriter:
         self._parts.append(store.upload_part(self._key, self._upload_id, len(self._parts) + 1, data))
 
     def close(self) -> Extent:
-        """Make the blob durable; return the extent that covers it."""
+        """Make the blob durable; return the extent that covers it. May be called again after an error."""
         if self._file is not None:
             self._file.close()
         elif self._upload_id is None:
@@ -119,8 +119,18 @@ class BlobWriter:
         else:
             if self._buffer:
                 self._upload(bytes(self._buffer))
-            multipart(self._blobs.store).complete_upload(self._key, self._upload_id, self._parts)
+                self._buffer.clear()
+            self._complete(self._upload_id)
         return Extent(self.name, self.length)
+
+    def _complete(self, upload_id: str) -> None:
+        store = multipart(self._blobs.store)
+        try:
+            store.complete_upload(self._key, upload_id, self._parts)
+        except NotFoundError:
+            # An earlier call may have completed it, and its reply was lost.
+            if store.head(self._key).size_bytes != self.length:
+                raise
 
     def discard(self) -> None:
         """Give up an unfinished blob."""

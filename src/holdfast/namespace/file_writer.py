@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 
-from holdfast.errors import HoldfastError, InvalidRequestError
+from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError
 from holdfast.namespace.blobs import BlobStore, BlobWriter
 from holdfast.namespace.errors import FeatureUnsupportedError
 from holdfast.namespace.inode import Extent, Inode
@@ -20,8 +20,8 @@ class FileWriter:
     """A file that is being written.
 
     Guarantee: `close` makes the content durable, then publishes it in one transaction. A writer that is discarded, or
-    that dies, publishes nothing but what `sync` has published. A writer that is discarded, or whose `close` fails,
-    gives its lease back.
+    that dies, publishes nothing but what `sync` has published. A writer that is discarded gives its lease back; a
+    ``with`` block discards it if it could not be closed.
 
     Args:
         template: the operation that publishes the file, without content.
@@ -67,6 +67,7 @@ class FileWriter:
             InvalidRequestError: the file is closed.
         """
         self._check_open()
+        self._renew()  # before the bytes are taken: whoever repeats a call that failed must not write them twice
         view = memoryview(data).cast("B")
         if self._blob is None and len(self._small) + len(view) <= self._inline_bytes:
             self._small += view
@@ -77,7 +78,6 @@ class FileWriter:
                 self._small.clear()
             self._blob.write(view)
         self.written_bytes += len(view)
-        self._renew()
         return len(view)
 
     def sync(self) -> None:
@@ -91,24 +91,20 @@ class FileWriter:
         self._check_open()
         if isinstance(self._template, Publish):
             raise FeatureUnsupportedError("sync needs a lease: use create_with_lease", path=str(self._template.path))
-        self._seal()
-        self._may_be_published = True
-        self._run(replace(self._template, extents=self._extents, data=self._data, closes=False))
-        self._may_be_published = False
+        self._publish(closes=False)
         self._extents, self._data = (), {}
 
     def close(self) -> Inode | None:
-        """Publish the rest and end the file; return its inode, or None if it was closed before."""
+        """Publish the rest and end the file; return its inode, or None if it was closed before.
+
+        If it fails, it may be called again, even if it is unknown what happened: content is published once. Else
+        `discard` the file.
+        """
         if not self._is_open:
             return None
+        inode = self._publish(closes=True)
         self._is_open = False
-        try:
-            self._seal()
-            self._may_be_published = True
-            return self._run(replace(self._template, extents=self._extents, data=self._data))
-        except BaseException:
-            self._give_up()
-            raise
+        return inode
 
     def discard(self) -> None:
         """Give the file up. Does nothing after `close`. Errors are suppressed: a collector removes what is left."""
@@ -119,6 +115,16 @@ class FileWriter:
     def _check_open(self) -> None:
         if not self._is_open:
             raise InvalidRequestError("the file is closed: open it again to write to it", path=str(self._template.path))
+
+    def _publish(self, *, closes: bool) -> Inode:
+        self._seal()
+        try:
+            if isinstance(self._template, Publish):
+                return self._run(replace(self._template, extents=self._extents, data=self._data))
+            return self._run(replace(self._template, extents=self._extents, data=self._data, closes=closes))
+        except OutcomeUnknownError:
+            self._may_be_published = True
+            raise
 
     def _seal(self) -> None:
         """Make what was written durable, as one more extent; the next transaction publishes it."""
@@ -152,7 +158,8 @@ class FileWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if error is None:
-            self.close()
-        else:
+        try:
+            if error is None:
+                self.close()
+        finally:
             self.discard()
