@@ -6,6 +6,7 @@ has a lease. Names are never used twice.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from holdfast.errors import CorruptDataError, NotFoundError
@@ -21,15 +22,13 @@ BLOBS = "blobs/"
 _PART_BYTES = 8 * 1024 * 1024
 
 
+_NAME = re.compile(r"[0-9a-f]{2}/([1-9a-f][0-9a-f]{0,15})-[0-9a-f]{22}")
+
+
 def writer_of(blob: str) -> int | None:
     """Return the id of the file for which a blob was written; None if the name is not one of ours."""
-    number, _, token = blob[3:].partition("-")
-    if len(blob) < 5 or blob[2] != "/" or not token.isalnum():
-        return None
-    try:
-        return int(number, 16)
-    except ValueError:
-        return None
+    found = _NAME.fullmatch(blob)
+    return None if found is None else int(found[1], 16)
 
 
 @dataclass(frozen=True, slots=True)

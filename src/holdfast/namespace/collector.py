@@ -6,15 +6,14 @@ steps of one conflict with those of the other, and are skipped.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from holdfast.errors import CorruptDataError, HoldfastError
 from holdfast.namespace.accounting import usage_keys
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.changes import Changes
-from holdfast.namespace.inode import Inode, decode_inode
+from holdfast.namespace.deleted_tree import DeletedTree
+from holdfast.namespace.inode import decode_inode
 from holdfast.namespace.keys import (
     children_range,
     deleted_key,
@@ -33,6 +32,8 @@ from holdfast.transactions.base import Committed, RangeCount, Record, Transactio
 __all__ = ["Collected", "Collector"]
 
 _PAGE = 500
+_MOST_EXTENTS = 5000
+"""The most extents of deleted files in one step; each is a record to write."""
 
 
 @dataclass(slots=True)
@@ -103,23 +104,26 @@ class Collector:
                     yield
 
     def _collect_page(self, key: bytes, record: Record, done: Collected) -> bool:
-        """Remove a page of the entries of a deleted directory, or its own record; return whether entries are left."""
-        directory, charged = _decode_deleted(key, record.value)
+        """Remove a page of the entries of a deleted directory, or its own record; return whether to call it again."""
+        tree = DeletedTree.decode(key, record.value)
+        directory = tree.root
         start, end = children_range(directory.id)
         page = self.store.scan(start, end, _PAGE)
         changes: Changes[None] = Changes(None)
         entries = {key: Entry(record.version, None, record.value)}
-        absent: set[bytes] = set()
         now_ms = int(self.clock.now_s() * 1000)
         files = 0
         space = 0
+        extents = 0
         for child_key, child_record in page.records:
             child = decode_inode(child_key, child_record.value)
+            extents += len(child.extents)
+            if extents > _MOST_EXTENTS and changes.deletes:
+                break  # the next step takes it
             entries[child_key] = Entry(child_record.version, child)
             changes.deletes.add(child_key)
             if child.is_directory:
-                value = json.loads(record.value) | {"inode": json.loads(child_record.value)}
-                changes.new_values[deleted_key(child.id)] = json.dumps(value, separators=(",", ":")).encode()
+                changes.new_values[deleted_key(child.id)] = tree.below(child).encode()
             else:
                 discard_file(changes, child, now_ms)
                 files += 1
@@ -129,14 +133,14 @@ class Collector:
             if directory.has_quota:
                 changes.deletes.update(usage_keys(directory))
             changes.ranges.append(RangeCount(key, start, end, 0))
-        for number in charged:
+        for number in tree.charged:
             changes.adds[usage_key(number, b"n")] = -(files + (0 if page.records else 1))
             changes.adds[usage_key(number, b"s")] = -space
         changes.adds = self._existing(changes.adds)
-        outcome = self.store.commit(changes.to_commit(View((), entries, absent)))
-        if isinstance(outcome, Committed):
-            done.files += files
-            done.trees += not page.records
+        if not isinstance(self.store.commit(changes.to_commit(View((), entries))), Committed):
+            return False  # another collector was first
+        done.files += files
+        done.trees += not page.records
         return bool(page.records)
 
     def _existing(self, adds: dict[bytes, int]) -> dict[bytes, int]:
@@ -186,20 +190,3 @@ class Collector:
             if not page.more:
                 return
             start = page.records[-1][0] + b"\0"
-
-
-def _decode_deleted(key: bytes, value: bytes) -> tuple[Inode, list[int]]:
-    """Return the root of a deleted tree, and the ids of the quotas that it is charged to."""
-    try:
-        fields = json.loads(value)
-        inode = decode_inode(key, json.dumps(fields["inode"]).encode())
-        charged = [int(one) for one in fields["charged"]]
-        if deleted_key(inode.id) != key:
-            raise ValueError("another directory's record")
-    except HoldfastError:
-        raise
-    except (ValueError, KeyError, TypeError) as error:
-        raise CorruptDataError(
-            "a record of the namespace is not a deleted tree: run holdfast namespace fsck", key=key
-        ) from error
-    return inode, charged

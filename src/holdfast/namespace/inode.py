@@ -165,23 +165,27 @@ def decode_inode(key: bytes, value: bytes) -> Inode:
                 _text(name): base64.b64decode(text, validate=True) for name, text in fields.get("xattrs", {}).items()
             },
         )
-    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, binascii.Error) as error:
         raise CorruptDataError(
             "a record of the namespace is not an inode: run holdfast namespace fsck", key=key
         ) from error
     return inode
 
 
+_MOST = 2**63 - 1
+"""The largest number of a record: an id must fit in a key, and lengths and times in the columns of databases."""
+
+
 def _natural(value: object) -> int:
-    if type(value) is not int or value < 0:
+    if type(value) is not int or not 0 <= value <= _MOST:
         raise ValueError("not a natural number")
     return value
 
 
 def _positive(value: object) -> int:
-    if type(value) is not int or value <= 0:
+    if _natural(value) == 0:
         raise ValueError("not a positive number")
-    return value
+    return _natural(value)
 
 
 def _optional(value: object) -> int | None:

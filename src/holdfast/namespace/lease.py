@@ -49,8 +49,11 @@ class Lease:
         """
         try:
             fields = json.loads(value)
-            lease = Lease(str(fields["holder"]), int(fields["renewed"]), bytes.fromhex(fields["key"]))
-        except (ValueError, KeyError, TypeError) as error:
+            holder, renewed_ms, inode = fields["holder"], fields["renewed"], bytes.fromhex(fields["key"])
+            if type(holder) is not str or type(renewed_ms) is not int or len(inode) < 9 or not inode.startswith(b"i"):
+                raise ValueError("not a holder, a time and the key of an inode")
+            lease = Lease(holder, renewed_ms, inode)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CorruptDataError(
                 "a record of the namespace is not a lease: run holdfast namespace fsck", key=key
             ) from error

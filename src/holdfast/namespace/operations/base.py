@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from holdfast.namespace.accounting import charge
 from holdfast.namespace.changes import Changes
+from holdfast.namespace.deleted_tree import DeletedTree
 from holdfast.namespace.errors import (
     ParentNotDirectoryError,
     PathIsDirectoryError,
     PathNotFoundError,
     TreeMovingError,
 )
-from holdfast.namespace.inode import Inode, Kind, encode_inode
+from holdfast.namespace.inode import Inode, Kind
 from holdfast.namespace.keys import data_key, deleted_key, garbage_key, inode_key, lease_key
 from holdfast.namespace.operation import Context
 from holdfast.namespace.paths import NsPath
@@ -178,13 +178,8 @@ def detach(changes: Changes[R], inode: Inode, ancestors: Iterable[Inode], path: 
 
     Nothing can be created below it any more: whoever tries has validated the record of this directory, which is gone.
     """
-    value = {
-        "inode": json.loads(encode_inode(replace(inode, moving="", moving_until_ms=0))),
-        "path": str(path),
-        "since": now_ms,
-        "charged": [one.quota_id for one in ancestors if one.has_quota],
-    }
-    changes.new_values[deleted_key(inode.id)] = json.dumps(value, separators=(",", ":")).encode()
+    charged = tuple(one.quota_id for one in ancestors if one.has_quota)
+    changes.new_values[deleted_key(inode.id)] = DeletedTree(inode, str(path), now_ms, charged).encode()
 
 
 def remove_target(changes: Changes[R], chain: Chain, context: Context) -> None:
