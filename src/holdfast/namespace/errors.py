@@ -19,8 +19,10 @@
     ├── UnavailableError
     │   ├── UncountedTreeError                  a directory moves between quotas: count it first
     │   └── TreeMovingError                     a directory on the path is being counted: repeat later
-    └── FencedError
-        └── LeaseLostError                      somebody recovered the lease of this writer: start over
+    ├── FencedError
+    │   └── LeaseLostError                      somebody recovered the lease of this writer: start over
+    └── UnsupportedError
+        └── FeatureUnsupportedError             (NotImplementedError) the namespace does not have this feature
 
 `java_class` is the class that HDFS raises in the same situation, for servers that speak to Hadoop's clients.
 """
@@ -151,7 +153,7 @@ class LeaseLostError(FencedError):
     java_class: ClassVar[str] = "org.apache.hadoop.hdfs.server.namenode.LeaseExpiredException"
 
 
-class FeatureUnsupportedError(UnsupportedError):
-    """HDFS has this feature, and the namespace does not."""
+class FeatureUnsupportedError(UnsupportedError, NotImplementedError):
+    """HDFS or fsspec has this feature, and the namespace does not."""
 
     java_class: ClassVar[str] = "java.lang.UnsupportedOperationException"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
 
-from holdfast.errors import HoldfastError, InvalidRequestError, OutcomeUnknownError
+from holdfast.errors import ConflictError, HoldfastError, InvalidRequestError
 from holdfast.namespace.blobs import BlobStore, BlobWriter
 from holdfast.namespace.errors import FeatureUnsupportedError
 from holdfast.namespace.inode import Extent, Inode
@@ -22,6 +22,9 @@ class FileWriter:
     Guarantee: `close` makes the content durable, then publishes it in one transaction. A writer that is discarded, or
     that dies, publishes nothing but what `sync` has published. A writer that is discarded gives its lease back; a
     ``with`` block discards it if it could not be closed.
+
+    `Namespace.publish_many` publishes several files in one step, after `prepare` was called for each instead of
+    `close`.
 
     Args:
         template: the operation that publishes the file, without content.
@@ -53,7 +56,13 @@ class FileWriter:
         self._data: dict[str, bytes] = {}  # the small ones of them
         self._may_be_published = False
         self._is_open = True
+        self.is_prepared = False
         self.written_bytes = 0
+
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+        return str(self._template.path)
 
     @property
     def position(self) -> int:
@@ -64,7 +73,7 @@ class FileWriter:
         """Append bytes; return their number.
 
         Raises:
-            InvalidRequestError: the file is closed.
+            InvalidRequestError: the file is closed or prepared.
         """
         self._check_open()
         self._renew()  # before the bytes are taken: whoever repeats a call that failed must not write them twice
@@ -72,11 +81,7 @@ class FileWriter:
         if self._blob is None and len(self._small) + len(view) <= self._inline_bytes:
             self._small += view
         else:
-            if self._blob is None:
-                self._blob = self._blobs.open_write(self._template.file_id)
-                self._blob.write(bytes(self._small))
-                self._small.clear()
-            self._blob.write(view)
+            self._open_blob().write(view)
         self.written_bytes += len(view)
         return len(view)
 
@@ -90,8 +95,12 @@ class FileWriter:
         """
         self._check_open()
         if isinstance(self._template, Publish):
-            raise FeatureUnsupportedError("sync needs a lease: use create_with_lease", path=str(self._template.path))
-        self._publish(closes=False)
+            raise FeatureUnsupportedError("sync needs a lease: use create_with_lease", path=self.path)
+        self._seal()
+        with self.publishing() as operation:
+            assert isinstance(operation, WriteUnderLease)
+            self._run(replace(operation, closes=False))
+        self._may_be_published = False
         self._extents, self._data = (), {}
 
     def close(self) -> Inode | None:
@@ -102,29 +111,56 @@ class FileWriter:
         """
         if not self._is_open:
             return None
-        inode = self._publish(closes=True)
+        self._seal()
+        with self.publishing() as operation:
+            inode = self._run(operation)
         self._is_open = False
         return inode
 
+    def prepare(self, *, inline: bool = True) -> int:
+        """Make the content durable without publishing it; return how many bytes go into the database.
+
+        Args:
+            inline: whether small content may go into the database.
+        """
+        self._check_open()
+        if not inline and self._small:
+            self._open_blob()
+        self._seal()
+        self.is_prepared = True
+        return sum(map(len, self._data.values()))
+
+    @contextmanager
+    def publishing(self) -> Iterator[Publish | WriteUnderLease]:
+        """Yield the operation that publishes what is durable and ends the file; the block runs it."""
+        before, self._may_be_published = self._may_be_published, True
+        try:
+            yield replace(self._template, extents=self._extents, data=self._data)
+        except (InvalidRequestError, ConflictError):
+            self._may_be_published = before  # this operation was refused
+            raise
+
+    def end(self) -> None:
+        """Note that somebody else has published the file."""
+        self._is_open = False
+
     def discard(self) -> None:
-        """Give the file up. Does nothing after `close`. Errors are suppressed: a collector removes what is left."""
+        """Give the file up. Does nothing after `close`. Errors are suppressed: what is left is garbage."""
         if self._is_open:
             self._is_open = False
             self._give_up()
 
     def _check_open(self) -> None:
-        if not self._is_open:
-            raise InvalidRequestError("the file is closed: open it again to write to it", path=str(self._template.path))
+        if not self._is_open or self.is_prepared:
+            raise InvalidRequestError("the file is closed: open it again to write to it", path=self.path)
 
-    def _publish(self, *, closes: bool) -> Inode:
-        self._seal()
-        try:
-            if isinstance(self._template, Publish):
-                return self._run(replace(self._template, extents=self._extents, data=self._data))
-            return self._run(replace(self._template, extents=self._extents, data=self._data, closes=closes))
-        except OutcomeUnknownError:
-            self._may_be_published = True
-            raise
+    def _open_blob(self) -> BlobWriter:
+        """Return the blob for large content, and move what was small so far into it."""
+        if self._blob is None:
+            self._blob = self._blobs.open_write(self._template.file_id)
+            self._blob.write(bytes(self._small))
+            self._small.clear()
+        return self._blob
 
     def _seal(self) -> None:
         """Make what was written durable, as one more extent; the next transaction publishes it."""

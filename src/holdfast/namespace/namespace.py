@@ -14,10 +14,12 @@ Worked composition::
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
 from typing import TypeVar
 
+from holdfast.errors import InvalidRequestError
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.collector import Collected, Collector
 from holdfast.namespace.configuration import Configuration
@@ -44,6 +46,7 @@ from holdfast.namespace.operations.delete import Delete
 from holdfast.namespace.operations.files import Append, Publish, RecoverLease, WriteUnderLease
 from holdfast.namespace.operations.mkdirs import Mkdirs
 from holdfast.namespace.operations.rename import Rename
+from holdfast.namespace.operations.together import Together
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, Caller
 from holdfast.namespace.renewal import LeaseRenewal
@@ -223,6 +226,26 @@ class Namespace:
         with self.create(path, overwrite=overwrite) as file:
             file.write(data)
 
+    def publish_many(self, files: Sequence[FileWriter]) -> None:
+        """Publish files that were prepared instead of closed, in one step: all of them appear, or none.
+
+        If this fails, the files are still prepared: discard them, or try again. If the outcome is unknown, look first.
+
+        Raises:
+            InvalidRequestError: a file is not prepared, two have the same path, or there are too many.
+            PathExistsError, PathIsDirectoryError, LeaseLostError, BeingWrittenError: one of the files is impossible.
+        """
+        for file in files:
+            if not file.is_prepared:
+                raise InvalidRequestError("a file is not prepared: call prepare instead of close", path=file.path)
+        if not files:
+            return
+        with ExitStack() as stack:
+            operations = tuple(stack.enter_context(file.publishing()) for file in files)
+            self._operations.run(Together(operations), self.caller)
+        for file in files:
+            file.end()
+
     def open(self, path: str) -> FileReader:
         """Open a file for reading.
 
@@ -307,11 +330,12 @@ class Namespace:
         self._operations.run(Truncate(path=NsPath.parse(path), length=length), self.caller)
 
     # --- names --------------------------------------------------------------------------------------------------------
-    def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
+    def rename(self, source: str, target: str, *, overwrite: bool = False, into: bool = False) -> None:
         """Rename a file or a directory with everything below it, in one step, however large (HDFS's ``rename2``).
 
         Args:
             overwrite: whether a file, or an empty directory, is replaced in the same step.
+            into: whether to move the source into `target`, under its own name, if that is a directory.
 
         Raises:
             PathNotFoundError: the source, or the parent of the target, does not exist.
@@ -319,7 +343,7 @@ class Namespace:
             DirectoryNotEmptyError: the target is a directory with children.
             RenameError: the rename is impossible: see the message.
         """
-        self._rename(Rename(source=NsPath.parse(source), target=NsPath.parse(target), overwrite=overwrite))
+        self._rename(Rename(source=NsPath.parse(source), target=NsPath.parse(target), overwrite=overwrite, into=into))
 
     def rename_into(self, source: str, target: str) -> bool:
         """Rename, or move into `target` if it is a directory: HDFS's old ``rename``; return whether it happened."""

@@ -17,7 +17,7 @@ from holdfast.namespace.keys import ROOT_KEY, inode_key
 from holdfast.namespace.paths import NsPath
 from holdfast.transactions.base import ABSENT, Record, ScanPage
 
-__all__ = ["Chain", "Entry", "Group", "Hints", "Reader", "View", "guess_view", "read_view"]
+__all__ = ["Chain", "Entry", "Group", "Hints", "Reader", "View", "follow", "guess_view", "read_view"]
 
 _MOST_HINTS = 100_000
 _SPARE_READS = 20
@@ -140,8 +140,8 @@ class Reader(Protocol):
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage: ...
 
 
-def _walk(path: NsPath, look: Callable[[bytes], Entry | None]) -> Chain:
-    """Follow a path as far as the entries go."""
+def follow(path: NsPath, look: Callable[[bytes], Entry | None]) -> Chain:
+    """Return the chain of a path, as far as the entries go that `look` returns for keys."""
     inodes: list[Inode] = []
     keys = [ROOT_KEY]
     for depth in range(len(path.names) + 1):
@@ -164,7 +164,7 @@ def guess_view(hints: Hints, group: Group) -> View | None:
     entries: dict[bytes, Entry] = {}
     absent: set[bytes] = set()
     for path in group.paths:
-        chain = _walk(path, hints.get)
+        chain = follow(path, hints.get)
         if len(chain.keys) <= len(path.names):
             return None
         for key in chain.keys:
@@ -199,7 +199,7 @@ def read_view(reader: Reader, hints: Hints, group: Group) -> View:
         return fetched[key] if key in fetched else hints.get(key)
 
     for _ in range(max(len(path.names) for path in group.paths) + _SPARE_READS):
-        chains = tuple(_walk(path, look) for path in group.paths)
+        chains = tuple(follow(path, look) for path in group.paths)
         wanted = {key for chain in chains for key in chain.keys}
         wanted.update(group.also(chains))
         span = group.peek(chains)

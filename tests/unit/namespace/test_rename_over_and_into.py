@@ -1,0 +1,54 @@
+"""A rename that may move into a directory, and may replace what is there, in one step."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.namespace.errors import DirectoryNotEmptyError, PathExistsError, RenameError
+from holdfast.namespace.namespace import Namespace
+from tests.unit.namespace.fresh import fresh_namespace
+
+
+@pytest.fixture
+def namespace() -> Namespace:
+    namespace = fresh_namespace()
+    namespace.write_file("/from/a", b"new")
+    namespace.write_file("/to/x", b"x")
+    return namespace
+
+
+def _paths(namespace: Namespace) -> list[str]:
+    return sorted(entry.path for entry in namespace.walk("/") if not entry.is_directory)
+
+
+def test_a_file_moves_into_a_directory(namespace: Namespace) -> None:
+    namespace.rename("/from/a", "/to", into=True)
+    assert _paths(namespace) == ["/to/a", "/to/x"]
+
+
+def test_a_file_in_the_directory_is_replaced_only_if_wanted(namespace: Namespace) -> None:
+    namespace.write_file("/to/a", b"old")
+    with pytest.raises(PathExistsError):
+        namespace.rename("/from/a", "/to", into=True)
+    namespace.rename("/from/a", "/to", into=True, overwrite=True)
+    assert namespace.open("/to/a").read() == b"new" and _paths(namespace) == ["/to/a", "/to/x"]
+
+
+def test_a_directory_moves_into_a_directory(namespace: Namespace) -> None:
+    namespace.mkdirs("/to/from")
+    namespace.rename("/from", "/to", into=True, overwrite=True)
+    assert _paths(namespace) == ["/to/from/a", "/to/x"]
+
+
+def test_a_directory_that_is_not_empty_is_never_replaced(namespace: Namespace) -> None:
+    namespace.write_file("/to/from/b", b"1")
+    with pytest.raises(DirectoryNotEmptyError):
+        namespace.rename("/from", "/to", into=True, overwrite=True)
+    with pytest.raises(RenameError):
+        namespace.rename("/from", "/from", into=True, overwrite=True)
+
+
+def test_without_a_directory_there_it_is_a_plain_rename(namespace: Namespace) -> None:
+    namespace.rename("/from", "/else", into=True, overwrite=True)
+    namespace.rename("/else/a", "/to/x", into=True, overwrite=True)
+    assert _paths(namespace) == ["/to/x"] and namespace.open("/to/x").read() == b"new"
