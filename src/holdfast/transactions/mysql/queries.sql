@@ -80,15 +80,16 @@ DELETE FROM holdfast_sessions WHERE id = {session} AND used_s < UNIX_TIMESTAMP()
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
 
 -- name: begin_snapshot
-START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY;
+-- The first query takes the snapshot.
+START TRANSACTION READ ONLY;
 
 -- name: idle_thread
 -- A thread of this user that holds a transaction open, but waits for a client.
 SELECT id FROM information_schema.processlist WHERE id = {thread} AND command = 'Sleep';
 
 -- name: set_up
--- Placeholders are visible to nobody under READ COMMITTED, and it takes no locks on gaps between records. A server ends a
--- connection that has been idle for a minute, so that a client that vanished does not hold its locks for hours.
+-- READ COMMITTED takes no locks on gaps between records, so that a group never waits for keys that are not its own. The
+-- server ends a connection that is idle for a minute, so that a client that vanished does not keep its locks for hours.
 SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SET SESSION innodb_lock_wait_timeout = {lock_wait_s}, wait_timeout = {idle_s}, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION';
 SELECT CONNECTION_ID(), @@max_allowed_packet;

@@ -35,6 +35,13 @@ def test_read_scan_and_apply(store: MysqlTransactionStore) -> None:
     assert store.get_many([b"b"]) == {}
 
 
+def test_a_scan_sees_what_others_have_committed_since(store: MysqlTransactionStore) -> None:
+    with store.locked() as transaction:
+        for number in range(3):
+            store.commit(Commit(inserts={b"a%d" % number: b""}))
+            assert len(transaction.scan(b"a", b"b", 10).records) == number + 1
+
+
 def test_a_commit_may_still_be_in_conflict(store: MysqlTransactionStore) -> None:
     store.commit(Commit(inserts={b"a": b""}))
     with store.locked() as transaction:
