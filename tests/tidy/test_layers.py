@@ -26,16 +26,17 @@ _ALLOWED = {
     "stores": _BELOW_STORES,
     "transactions": _BELOW_STORES,  # beside stores: neither knows the other
     "versioned_log": _BELOW_LOG,
+    "namespace": _BELOW_LOG | {"transactions"},  # beside commit: the commit layer sees it as a store
     "commit": _BELOW_COMMIT,
     "formats": _BELOW_LOG,
     "table": _BELOW_TABLE,
     "options": _BELOW_OPTIONS,
-    "fs": _BELOW_COMMIT | {"commit"},
+    "fs": _BELOW_COMMIT | {"commit", "transactions", "namespace"},
     "spark": _BELOW_SPARK,
-    "checker": _BELOW_COMMIT | {"commit", "guarantees", "transactions"},
+    "checker": _BELOW_COMMIT | {"commit", "guarantees", "transactions", "namespace"},
     "testing": _BELOW_COMMIT,
     "demo": _BELOW_DEMO,
-    "cli": _BELOW_DEMO | {"demo", "checker", "guarantees"},  # `holdfast demo` and `holdfast check` start them
+    "cli": _BELOW_DEMO | {"demo", "checker", "guarantees", "transactions", "namespace"},  # `holdfast demo` and `holdfast check` start them
     "pyspark_holdfast": {"spark"},
     "holdfast": {"errors", "spark"},  # spark is imported on first use: test_light_import.py
 }

@@ -2,27 +2,27 @@
 
     HoldfastError
     ├── InvalidRequestError
-    │   ├── InvalidPathError                    not a path of the namespace
-    │   │   └── PathTooLongError                a component, the path or its depth exceeds a limit
-    │   ├── ParentNotDirectoryError             (NotADirectoryError) a file is where a directory should be
-    │   ├── PathIsDirectoryError                (IsADirectoryError) a directory is where a file should be
-    │   ├── DirectoryNotEmptyError              (OSError) delete recursively, or empty it first
-    │   ├── RenameError                         (OSError) this rename is impossible
-    │   ├── QuotaExceededError                  (OSError) free some space, or raise the quota
     │   ├── NotFoundError
-    │   │   └── PathNotFoundError               (FileNotFoundError)
-    │   └── AccessDeniedError
-    │       └── PermissionDeniedError           (PermissionError)
+    │   │   └── PathNotFoundError(FileNotFoundError)       nothing has this path: check it
+    │   ├── AccessDeniedError
+    │   │   └── PermissionDeniedError(PermissionError)     the user lacks a permission: ask the owner
+    │   ├── InvalidPathError                               not a path of the namespace: fix it
+    │   │   └── PathTooLongError                           a component, the path or its depth exceeds a limit: shorten it
+    │   ├── ParentNotDirectoryError(NotADirectoryError)    a file is where a directory should be: check the path
+    │   ├── PathIsDirectoryError(IsADirectoryError)        a directory is where a file should be: check the path
+    │   ├── DirectoryNotEmptyError(OSError)                delete recursively, or empty it first
+    │   ├── RenameError(OSError)                           this rename is impossible: choose another target
+    │   └── QuotaExceededError(OSError)                    free some space, or raise the quota
+    ├── UnsupportedError
+    │   └── FeatureUnsupportedError(NotImplementedError)   HDFS has this feature, and the namespace does not
     ├── ConflictError
-    │   ├── PathExistsError                     (FileExistsError)
-    │   └── BeingWrittenError                   another client has the file's lease: wait, or recover the lease
+    │   ├── PathExistsError(FileExistsError)               something has this path: choose another, or overwrite
+    │   └── BeingWrittenError                              another client has the file's lease: wait, or recover it
     ├── UnavailableError
-    │   ├── UncountedTreeError                  a directory moves between quotas: count it first
-    │   └── TreeMovingError                     a directory on the path is being counted: repeat later
-    ├── FencedError
-    │   └── LeaseLostError                      somebody recovered the lease of this writer: start over
-    └── UnsupportedError
-        └── FeatureUnsupportedError             (NotImplementedError) the namespace does not have this feature
+    │   ├── TreeMovingError                                a directory on the path is being counted: repeat later
+    │   └── UncountedTreeError                             a directory moves between quotas: count it, then repeat
+    └── FencedError
+        └── LeaseLostError                                 somebody has recovered this writer's lease: start over
 
 `java_class` is the class that HDFS raises in the same situation, for servers that speak to Hadoop's clients.
 """

@@ -31,7 +31,7 @@ def version_of(base: int, call: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """What becomes of a group.
+    """The verdict on a group.
 
     Attributes:
         outcomes: the outcome of each transaction.

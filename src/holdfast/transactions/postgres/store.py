@@ -132,7 +132,7 @@ class PostgresTransactionStore:
             return self._settle(base, len(commits), steps, error)
 
     def _settle(self, base: int, count: int, steps: Sequence[Step], cause: OutcomeUnknownError) -> list[Outcome] | None:
-        """Find out what became of a commit whose reply was lost; None if nothing happened, and never will.
+        """Find the outcome of a commit whose reply was lost; None if nothing happened, and never will.
 
         Raises:
             OutcomeUnknownError: the server does not come back in time.
