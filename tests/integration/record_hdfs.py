@@ -237,7 +237,9 @@ class Hdfs:
 
     def do_getx(self, fs: Any, path: str) -> str:
         found = fs.getXAttrs(self._path(path))
-        return " ".join(sorted(f"{name}={bytes(value or b'').decode()}" for name, value in found.items())) or "(nothing)"
+        return (
+            " ".join(sorted(f"{name}={bytes(value or b'').decode()}" for name, value in found.items())) or "(nothing)"
+        )
 
     def do_rmx(self, fs: Any, path: str, name: str) -> None:
         fs.removeXAttr(self._path(path), name)

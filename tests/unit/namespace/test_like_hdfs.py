@@ -166,7 +166,9 @@ class Client:
 def _options(flags: tuple[str, ...]) -> dict[str, object]:
     given = dict(flag.partition("=")[::2] for flag in flags)
     numbers = {"mode": ("mode", 8), "repl": ("replication", 10), "bs": ("block_size", 10)}
-    options: dict[str, object] = {name: int(given[short], base) for short, (name, base) in numbers.items() if short in given}
+    options: dict[str, object] = {
+        name: int(given[short], base) for short, (name, base) in numbers.items() if short in given
+    }
     return options | {"overwrite": "overwrite" in given, "parents": "noparents" not in given}
 
 
