@@ -11,7 +11,9 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from holdfast.errors import OutcomeUnknownError, UnavailableError
 from holdfast.namespace import Namespace, open_namespace
@@ -19,6 +21,8 @@ from holdfast.runtime import SeededRandom, SystemClock
 
 _BIG = 100_000
 _PATIENCE_S = 240.0
+
+T = TypeVar("T")
 
 State = dict[str, str]
 """The first characters of the content of each file, by path."""
@@ -109,7 +113,7 @@ class Worker:
         files = [entry.path for entry in self.namespace.walk(self.directory) if not entry.is_directory]
         return {path: self.namespace.open(path).read().decode().partition("-")[0] + "-" for path in files}
 
-    def _patiently(self, read):  # type: ignore[no-untyped-def]  # a small generic function
+    def _patiently(self, read: Callable[[], T]) -> T:
         """Read, and wait for the database if it is away."""
         deadline_s = self.clock.elapsed_s() + _PATIENCE_S
         while True:

@@ -1,4 +1,4 @@
-"""Check that the diagram at the top of each errors.py is the real tree, and that every error class survives pickling."""
+"""Check that the diagrams at the top of errors.py are the real tree, and that every error class survives pickling."""
 
 from __future__ import annotations
 
