@@ -62,7 +62,7 @@ class MariadbServer:
         buffer_pool: memory for pages.
         settings: further settings of the server, such as ``innodb_flush_log_at_trx_commit``.
         start_timeout_s: how long `start` waits.
-        server: path of ``mariadbd`` or ``mysqld``; None to search for it.
+        server: path of ``mariadbd`` or ``mysqld``, installed or in an unpacked archive; None to search for it.
     """
 
     def __init__(
@@ -78,7 +78,8 @@ class MariadbServer:
     ) -> None:
         self._user = user
         self._password = password
-        self._settings = {"innodb_buffer_pool_size": buffer_pool, **(settings or {})}
+        # Without TLS, like MariaDB before 11.4: newer ones make certificates of their own.
+        self._settings = {"innodb_buffer_pool_size": buffer_pool, "loose_ssl": "OFF", **(settings or {})}
         self._server = None if server is None else str(server)
         self._process = DatabaseProcess("MariaDB", directory, (password,), start_timeout_s)
 
@@ -170,7 +171,15 @@ class MariadbServer:
             **self._settings,
         }
         flags = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
-        return [server, "--no-defaults", *flags, "--skip-name-resolve", "--skip-log-bin", "--loose-mysqlx=OFF"]
+        return [
+            server,
+            "--no-defaults",
+            *_base_directory(server),
+            *flags,
+            "--skip-name-resolve",
+            "--skip-log-bin",
+            "--loose-mysqlx=OFF",
+        ]
 
     def _users(self) -> str:
         """Return the statements that the server carries out at each start, one per line."""
@@ -196,12 +205,21 @@ class MariadbServer:
         self._process.stop()
 
 
+def _base_directory(server: str) -> list[str]:
+    """Return the option that tells the programs of an unpacked archive where their files are."""
+    base = Path(server).parent.parent
+    return [f"--basedir={base}"] if (base / "scripts").is_dir() else []
+
+
 def _set_up_command(server: str, data: Path) -> list[str]:
     """Return the command that creates the system tables: MariaDB has a script for it, MySQL a flag."""
     version = subprocess.run([server, "--no-defaults", "--version"], capture_output=True, text=True, check=True).stdout
+    base = _base_directory(server)
     if "MariaDB" not in version:
-        return [server, "--no-defaults", f"--datadir={data}", "--initialize-insecure"]
-    installer = _find("mariadb-install-db") or _find("mysql_install_db")
+        return [server, "--no-defaults", *base, f"--datadir={data}", "--initialize-insecure"]
+    installer = _find("mariadb-install-db")
+    if base:
+        installer = str(Path(server).parent.parent / "scripts" / "mariadb-install-db")
     if installer is None:
         raise UnsupportedError(
             "MariaDB's mariadb-install-db is not installed: apt-get install mariadb-server-core mariadb-client-core"
@@ -209,6 +227,7 @@ def _set_up_command(server: str, data: Path) -> list[str]:
     return [
         installer,
         "--no-defaults",
+        *base,
         f"--datadir={data}",
         "--auth-root-authentication-method=socket",
         "--skip-name-resolve",

@@ -122,7 +122,7 @@ def test_tls_with_and_without_a_check_of_the_certificate(opened: Open, tmp_path:
     authority = Authority(tmp_path)
     certificate, key = authority.issue("127.0.0.1")
     files = {name: Path(path).read_text() for name, path in (("ssl_cert", certificate), ("ssl_key", key))}
-    secure = MariadbServer()
+    secure = MariadbServer(settings={"loose_ssl": "ON"})
     process = secure._process
     process.make_directories()  # the server's user cannot read the directory of the test
     secure._settings |= {name: str(process.write_secret(f"{name}.pem", text)) for name, text in files.items()}
