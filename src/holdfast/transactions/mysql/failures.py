@@ -29,6 +29,8 @@ _DEADLOCK = 1213
 _LOST = {0, 1040, 1053, 1152, 1158, 1159, 1160, 1161, 1184, 1203, 1226, 1927, 2002, 2003, 2006, 2013, 2055, 3169, 4031}
 """The server is not there, is going down, has no connection left, or has closed this one."""
 
+_CROWDED = {1040, 1203, 1226}
+
 _MISSING_TABLE = 1146
 
 _NO_SPACE = {1021, 1114}
@@ -100,6 +102,10 @@ def as_holdfast_error(error: pymysql.MySQLError, where: str) -> HoldfastError:
     if tls is not None:
         return InvalidRequestError(
             "the server failed the checks of TLS: check its certificate, ssl and ssl_ca", database=where, reason=tls
+        )
+    if code in _CROWDED:
+        return UnavailableError(
+            "the database server has no connection left: allow more there, or fewer here", database=where, code=code
         )
     if is_lost(error):
         return UnavailableError("the database server cannot be reached: repeat later", database=where, code=code)

@@ -3,8 +3,8 @@
 The validation phase of paper 004 (3.4) and its update phase (3.5), in MySQL's terms. Keys are locked in their global
 order, so two groups do not wait for each other in a circle. A record that is only read is locked shared, so that those
 who read it do not wait for each other. An absent record cannot be locked under READ COMMITTED: it is *claimed*, which
-means that it is inserted, with the values that it will have or as a placeholder of version 0. Nobody sees it before the
-commit, and what is not wanted is deleted before that.
+means that it is inserted, with its final value or as a placeholder of version 0. Nobody sees it before the commit, and
+what is not wanted is deleted before that.
 """
 
 from __future__ import annotations

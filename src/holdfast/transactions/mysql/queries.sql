@@ -1,8 +1,7 @@
 -- Braces are filled in by the code. Keys and values are hexadecimal or base64 literals, so they need no escaping.
 --
--- Wherever rows are locked by a list of keys, FORCE INDEX and ORDER BY together make the optimizer look up the keys one
--- by one, in order. Without them, it scans a small table, or a small part of a table, and waits for locks of records that
--- the transaction does not touch.
+-- Where rows are locked by a list of keys, FORCE INDEX and ORDER BY together make the optimizer look up the keys one by
+-- one, in order. Without them, it may scan the table, and wait for locks of records that the transaction does not touch.
 
 -- name: get
 SELECT `key`, version, value, number FROM holdfast_records FORCE INDEX (PRIMARY) WHERE `key` IN ({keys}) ORDER BY `key`;
@@ -91,7 +90,8 @@ SELECT id FROM information_schema.processlist WHERE id = {thread} AND command = 
 -- READ COMMITTED takes no locks on gaps between records, so that a group never waits for keys that are not its own. The
 -- server ends a connection that is idle for a minute, so that a client that vanished does not keep its locks for hours.
 SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
-SET SESSION innodb_lock_wait_timeout = {lock_wait_s}, wait_timeout = {idle_s}, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION';
+SET SESSION innodb_lock_wait_timeout = {lock_wait_s}, wait_timeout = {idle_s},
+    sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION';
 SELECT CONNECTION_ID(), @@max_allowed_packet;
 
 -- name: server

@@ -150,7 +150,7 @@ def test_a_statement_that_fails_in_the_last_packet_is_settled_too(
 @needs_mariadb
 def test_commits_survive_a_server_that_is_killed_again_and_again(opened: Open) -> None:
     """Each thread counts its own series; at the end, the server has exactly what the threads were told."""
-    with MariadbServer() as server:
+    with MariadbServer(password="it's a p@ss/:%?#") as server:
         options = parse_mysql_url(server.create_database("t") + f"?timeout={PATIENCE_S}")
         prepare_database(options, create=True)
         store = opened(options)
@@ -172,16 +172,18 @@ def test_commits_survive_a_server_that_is_killed_again_and_again(opened: Open) -
                 version = outcome.version
                 counts[index] += 1
 
+        def wait_for_commits() -> None:
+            goal = sum(counts) + 60
+            wait_until(lambda: sum(counts) >= goal or any(one.done() for one in workers), "no commits")
+
         with ThreadPoolExecutor(len(counts)) as pool:
             workers = [pool.submit(work, index) for index in range(len(counts))]
             try:
                 for _ in range(4):
-                    goal = sum(counts) + 60
-                    wait_until(lambda: sum(counts) >= goal or any(one.done() for one in workers), "no commits")  # noqa: B023  # used in this round only
+                    wait_for_commits()
                     server.kill()
                     server.start()
-                goal = sum(counts) + 60
-                wait_until(lambda: sum(counts) >= goal or any(one.done() for one in workers), "no commits")
+                wait_for_commits()
             finally:
                 stop.set()
             for worker in workers:

@@ -242,6 +242,16 @@ def test_transfers_in_all_directions_keep_the_sum(options: MysqlOptions, opened:
     assert sum(record.number for record in found.values()) == 0
 
 
+def wait_for_a_waiter(options: MysqlOptions) -> None:
+    """Wait until one transaction of the server waits for a lock."""
+    query = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+    link = connect(options, 2)
+    try:
+        wait_until(lambda: link.send(query)[0].rows[0][0] == 1, "the commit does not wait")
+    finally:
+        link.close()
+
+
 def test_deadlocks_are_repeated_inside(store: MysqlTransactionStore, options: MysqlOptions) -> None:
     """A stranger locks in the opposite order; the store's transaction is the one that is ended, and repeats."""
     keys = [b"a", b"b"]
@@ -259,12 +269,7 @@ def test_deadlocks_are_repeated_inside(store: MysqlTransactionStore, options: My
             link.send("UPDATE holdfast_records SET value = 'x' WHERE `key` = 'b'")
             with ThreadPoolExecutor(1) as pool:
                 committing = pool.submit(store.commit, Commit(puts=dict.fromkeys(keys, b"%d" % number)))
-                waiting = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
-                other = connect(options, 2)
-                try:
-                    wait_until(lambda: other.send(waiting)[0].rows[0][0] == 1, "the commit does not wait")  # noqa: B023  # used in this round only
-                finally:
-                    other.close()
+                wait_for_a_waiter(options)
                 link.send("UPDATE holdfast_records SET value = 'x' WHERE `key` = 'a'")
                 link.send("COMMIT")
                 assert isinstance(committing.result(), Committed)
