@@ -7,7 +7,7 @@
     │   ├── AccessDeniedError
     │   │   └── PermissionDeniedError(PermissionError)     the user lacks a permission: ask the owner
     │   ├── InvalidPathError                               not a path of the namespace: fix it
-    │   │   └── PathTooLongError                           a component, the path or its depth exceeds a limit: shorten it
+    │   │   └── PathTooLongError                           a component, the path or its depth is too long: shorten it
     │   ├── ParentNotDirectoryError(NotADirectoryError)    a file is where a directory should be: check the path
     │   ├── PathIsDirectoryError(IsADirectoryError)        a directory is where a file should be: check the path
     │   ├── DirectoryNotEmptyError(OSError)                delete recursively, or empty it first
