@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.namespace import Configuration, init_namespace, open_namespace
+from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.stores.base import MultipartLimits
 from holdfast.stores.interceptors.faulty import Faulty
 from holdfast.stores.interceptors.intercepted import InterceptedStore
@@ -61,6 +63,18 @@ def memory_namespace() -> Handles:
     """Return a store with directories and with transactions, like a file system in a database."""
     store = MemoryStore(limits=TINY_PARTS, rename=True, transactions=True)
     return store, store
+
+
+@pytest.fixture(scope="session")
+def namespace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Handles]:
+    folder = tmp_path_factory.mktemp("namespace")
+    database = f"sqlite://{folder}/ns.db"
+    configuration = Configuration(name="ns", data=str(folder / "data"), superuser="root", inline_bytes=64)
+    init_namespace(configuration, database, register=False)
+    stores = [NamespaceStore(open_namespace(database, user="root")) for _ in range(2)]
+    yield stores[0], stores[1]
+    for store in stores:
+        store.close()
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.stores.base import MultipartLimits
 from holdfast.stores.conformance import Check, Subject, checks_for
 from holdfast.stores.local.store import LocalStore
@@ -22,6 +23,7 @@ _RENAME = MemoryStore(limits=MultipartLimits(min_part_size_bytes=16), rename=Tru
 _NAMESPACE = MemoryStore(limits=MultipartLimits(min_part_size_bytes=16), rename=True, transactions=True).capabilities
 _RENAME_FILES = dataclasses.replace(_RENAME, rename_dir=False)
 _LOCAL = LocalStore("/").capabilities
+_REAL_NAMESPACE = NamespaceStore.capabilities_of("ns")
 _S3 = S3Store("bucket", S3Options(endpoint_url="http://127.0.0.1:9000")).capabilities
 
 IMPLEMENTATIONS = {
@@ -37,6 +39,7 @@ IMPLEMENTATIONS = {
     "nested": _NAMESPACE,
     "local": _LOCAL,
     "local_recorded": _LOCAL,
+    "namespace": _REAL_NAMESPACE,
     "moto": _S3,
     "weed": _S3,
 }
@@ -47,7 +50,12 @@ _FILE_SYSTEM = {
     "listed-upload:double-slash": "the same",
     "listed-upload:dot-segment": "the same",
 }
+_NAMES = _FILE_SYSTEM | {
+    "key:colon": "HDFS refuses colons in paths, and so does a namespace",
+    "listed-upload:colon": "the same",
+}
 DEVIATIONS = {
+    "namespace": _NAMES,
     "local": _FILE_SYSTEM,
     "local_recorded": _FILE_SYSTEM,
     "moto": {

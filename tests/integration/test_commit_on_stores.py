@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import getpass
 import itertools
 import json
 import os
@@ -27,6 +28,7 @@ from holdfast.errors import (
     StorageFullError,
     UnavailableError,
 )
+from holdfast.namespace import Configuration, init_namespace
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 from holdfast.stores.s3.options import S3Options
 from holdfast.testing.moto import MotoServer
@@ -67,10 +69,16 @@ def moto() -> Iterator[S3Options]:
 
 
 # The second server in `make check`: it answers in Python, and the conformance suite runs on it by default.
-@pytest.fixture(params=["local", "weed", pytest.param("moto", marks=pytest.mark.slow)])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+@pytest.fixture(params=["local", "namespace", "weed", pytest.param("moto", marks=pytest.mark.slow)])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     if request.param == "local":
         return Place(str(tmp_path), None)
+    if request.param == "namespace":
+        database = f"sqlite://{tmp_path}/ns.db"
+        monkeypatch.setenv("HOLDFAST_NAMESPACE_NS", database)
+        configuration = Configuration(name="ns", data=str(tmp_path / "data"), superuser=getpass.getuser())
+        init_namespace(configuration, database, register=False)
+        return Place(f"holdfast://ns/{request.node.name}", None)
     return Place(f"s3://{BUCKET}/{request.node.name}", request.getfixturevalue(request.param))
 
 

@@ -21,6 +21,9 @@ class VersionSource:
 
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
+        self._reset()
+
+    def _reset(self) -> None:
         self._lock = threading.Lock()
         self._next = 0
         self._end = 0
@@ -28,12 +31,13 @@ class VersionSource:
 
     def take(self, count: int) -> int:
         """Return the first of `count` consecutive versions of one session; `count` is at most 2**20."""
+        if self._pid != os.getpid():
+            self._reset()  # after a fork: another thread of the parent may have held the lock
         with self._lock:
-            if self._next + count > self._end or self._pid != os.getpid():
+            if self._next + count > self._end:
                 session = int(self._ids.token(), 16) % (1 << _SESSION_BITS)
                 self._next = (session << _NUMBER_BITS) + 1
                 self._end = (session + 1) << _NUMBER_BITS
-                self._pid = os.getpid()
             first = self._next
             self._next += count
             return first

@@ -84,6 +84,12 @@ class NamespaceStore:
 
     @property
     def capabilities(self) -> Capabilities:
+        configuration = self.namespace.configuration
+        return self.capabilities_of(f"{configuration.name} {configuration.created_ms}")
+
+    @staticmethod
+    def capabilities_of(server: str) -> Capabilities:
+        """Return what every namespace promises; `server` identifies one: see `Capabilities`."""
         return Capabilities(
             conditional_put=Support.YES,
             multipart=_LIMITS,
@@ -92,7 +98,7 @@ class NamespaceStore:
             metadata=True,
             lists_uploads=Support.YES,
             transactions=True,
-            server=f"{self.namespace.configuration.name} {self.namespace.configuration.created_ms}",
+            server=server,
         )
 
     @property
