@@ -1,0 +1,189 @@
+"""Simulate a transaction database whose calls are single steps: the logic of the memory backend on immutable values.
+
+Judging and applying commits is done by the shipped functions that all backends share. What goes wrong is what goes
+wrong with a server: a request is lost, a reply is lost, or a commit takes effect when its caller has given up waiting.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
+from holdfast.checker.kernel.canonical import canonical
+from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
+from holdfast.transactions.base import Commit, Outcome, Record, ScanPage, judge, seen_count, steps_of
+from holdfast.transactions.memory.store import Records, apply_steps
+
+__all__ = [
+    "DATABASE",
+    "Database",
+    "Image",
+    "commit_group",
+    "lost",
+    "range_accesses",
+    "record_accesses",
+    "records_of",
+    "scan_of",
+    "unavailable",
+]
+
+DATABASE = "database"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """The state of a database.
+
+    Attributes:
+        late: groups of commits that are on their way, each with its first version, in the order of these; their callers
+            have given up waiting.
+    """
+
+    records: Records
+    late: tuple[tuple[int, tuple[Commit, ...]], ...] = ()
+
+
+def records_of(found: Mapping[bytes, Record]) -> Records:
+    """Return records as an immutable value."""
+    keys = tuple(sorted(found))
+    return Records(keys, tuple(found[key] for key in keys))
+
+
+class Database:
+    """A resource: `get_many`, `scan`, `commit_group`; `carry_out` is the arrival of a late group of commits.
+
+    Args:
+        start: the records at the start of every history.
+    """
+
+    def __init__(self, start: Mapping[bytes, Record]) -> None:
+        self._start = Image(records_of(start))
+
+    def initial(self) -> Image:
+        return self._start
+
+    def key(self, state: object) -> Hashable:
+        image = cast("Image", state)
+        return (image.records, canonical(image.late)) if image.late else image.records
+
+    def waits_for(self, state: object, call: Call) -> None:
+        """Return None: a late commit may come from anybody."""
+
+    def bury(self, state: object, actor: str) -> object:
+        return state
+
+    def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
+        image = cast("Image", state)
+        if call.operation == "get_many":
+            records = image.records.as_dict()
+            keys = cast("tuple[bytes, ...]", call.args[0])
+            found = tuple((key, records[key]) for key in keys if key in records)
+            return [Alternative(state=image, reply=Reply(found)), unavailable(image)]
+        if call.operation == "scan":
+            return [Alternative(state=image, reply=Reply(scan_of(image.records, *call.args))), unavailable(image)]
+        if call.operation == "carry_out":
+            return [
+                Alternative(state=_carry_out(image, number), label=f"the commit with version {base}" if number else "")
+                for number, (base, _commits) in enumerate(image.late)
+            ]
+        commits, base = cast("tuple[tuple[Commit, ...], int]", call.args)
+        try:
+            after, outcomes = commit_group(image.records, commits, base)
+        except HoldfastError as error:
+            return [Alternative(state=image, reply=Reply(error=error.with_traceback(None)))]
+        ways = [Alternative(state=replace(image, records=after), reply=Reply(outcomes)), unavailable(image)]
+        if after != image.records:
+            late = replace(image, late=tuple(sorted((*image.late, (base, commits)), key=lambda one: one[0])))
+            ways += [
+                lost(replace(image, records=after), "reply lost", Fault.LOST_REPLY),
+                lost(late, "reply lost, effect comes later", Fault.LOST_REPLY),
+                lost(image, "request lost", Fault.FAILURE),
+            ]
+        return ways
+
+    def footprint(self, call: Call) -> Footprint:
+        if call.operation == "get_many":
+            return record_accesses(cast("tuple[bytes, ...]", call.args[0]), writes=False)
+        if call.operation == "scan":
+            start, end, _limit, guards = call.args
+            return range_accesses(start, end) | record_accesses(guards, writes=False)
+        if call.operation == "carry_out":
+            return frozenset({Access(DATABASE, "", writes=True, below=True)})
+        commits = cast("tuple[Commit, ...]", call.args[0])
+        found: Footprint = frozenset()
+        for commit in commits:
+            found |= record_accesses(commit.reads, writes=False)
+            written = {*commit.puts, *commit.inserts, *commit.deletes, *commit.adds}
+            written |= {commit.progress.owner} if commit.progress is not None else set()
+            found |= record_accesses(written, writes=True)
+            for one in commit.ranges:
+                found |= range_accesses(one.start, one.end)
+        return found
+
+
+def commit_group(records: Records, commits: Sequence[Commit], base: int) -> tuple[Records, tuple[Outcome, ...]]:
+    """Validate and apply a group in one step.
+
+    Raises:
+        InvalidRequestError: a commit cannot be right.
+    """
+    steps = steps_of(commits)
+    before = records.as_dict()
+    seen = {step.key: before[step.key] for step in steps if step.key in before}
+    counts = {
+        (call, index): len(scan_of(records, one.start, one.end, seen_count(one)).records)
+        for call, commit in enumerate(commits)
+        for index, one in enumerate(commit.ranges)
+    }
+    judgment = judge(commits, steps, seen, counts, base)
+    changes = apply_steps(seen, judgment.valid, base)
+    if not changes:
+        return records, tuple(judgment.outcomes)
+    after = {**before, **changes}
+    return records_of({key: one for key, one in after.items() if one is not None}), tuple(judgment.outcomes)
+
+
+def _carry_out(image: Image, number: int) -> Image:
+    """Apply a late group; nobody learns its outcomes."""
+    base, commits = image.late[number]
+    after, _outcomes = commit_group(image.records, commits, base)
+    return Image(after, (*image.late[:number], *image.late[number + 1 :]))
+
+
+def scan_of(records: Records, start: object, end: object, limit: object, guards: object = ()) -> ScanPage:
+    """Return a page of records."""
+    first = bisect.bisect_left(records.keys, cast("bytes", start))
+    last = max(first, bisect.bisect_left(records.keys, cast("bytes", end)))
+    most = min(last, first + cast("int", limit))
+    found = tuple(zip(records.keys[first:most], records.records[first:most], strict=True))
+    everything = records.as_dict()
+    kept = {key: everything[key] for key in cast("tuple[bytes, ...]", guards) if key in everything}
+    return ScanPage(found, most < last, kept)
+
+
+# --- what every simulated database does -------------------------------------------------------------------------------
+def unavailable(state: object) -> Alternative:
+    """Return the failure of a call, without effect, which the caller is told."""
+    error = UnavailableError("the database is not available: retry later")
+    return Alternative(state=state, reply=Reply(error=error), label="fails", fault=Fault.FAILURE)
+
+
+def lost(state: object, label: str, fault: Fault) -> Alternative:
+    """Return a way in which a call ends without a reply."""
+    error = OutcomeUnknownError("the database did not answer: read before repeating")
+    return Alternative(state=state, reply=Reply(error=error), label=label, fault=fault)
+
+
+def record_accesses(keys: object, *, writes: bool) -> Footprint:
+    """Return the accesses to single records."""
+    return frozenset(Access(DATABASE, key.decode("latin-1"), writes=writes) for key in cast("Sequence[bytes]", keys))
+
+
+def range_accesses(first: object, last: object) -> Footprint:
+    """Return an access to all keys that begin like both ends of a range: more than the range, but never less."""
+    start, end = cast("bytes", first), cast("bytes", last)
+    length = next((at for at, (one, other) in enumerate(zip(start, end, strict=False)) if one != other), len(start))
+    return frozenset({Access(DATABASE, start[:length].decode("latin-1"), below=True)})

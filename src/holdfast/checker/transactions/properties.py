@@ -1,0 +1,148 @@
+"""Say what must hold for transactions: T1 strictly serializable, T2 exactly once, T9 progress is a set, no deadlock.
+
+All are judged at the end of a history: what was wrong before is wrong then, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from holdfast.checker.histories.exactly_once import Effect, what_is_missing, what_is_repeated, what_strays
+from holdfast.checker.histories.history import Operation, Outcome, history_of
+from holdfast.checker.histories.linearizable import Model, judge_linearizable
+from holdfast.checker.kernel.canonical import canonical
+from holdfast.checker.kernel.world import Property, View
+from holdfast.checker.transactions.database import DATABASE, Image
+from holdfast.checker.transactions.row_locks import Rows
+from holdfast.checker.transactions.scripts import EVERYTHING, FAILED, Content, Contents, Script, apply
+
+__all__ = ["PROPERTIES", "UNIT", "contents_of", "properties_for"]
+
+UNIT = "unit/"
+"""What the key of a unit's counter begins with: its number says how often the unit took effect."""
+
+
+def contents_of(view: View) -> Contents:
+    """Return all records that are committed."""
+    records = cast("Image | Rows", view.states[DATABASE]).records
+    return tuple((key.decode(), (record.value.decode(), record.number)) for key, record in records.as_dict().items())
+
+
+def _operations(view: View) -> list[Operation]:
+    """Return the attempts that may have had an effect, or claim to have read; their steps become their arguments."""
+    return [
+        replace(one, args=cast("tuple[object, ...]", one.notes[-1]), notes=())
+        for one in history_of(view)
+        if one.notes and one.outcome is not Outcome.FAILED
+    ]
+
+
+# --- T1 ---------------------------------------------------------------------------------------------------------------
+def _serializable(start: Contents) -> Property:
+    model = Model(initial=start, apply=apply)
+    known: dict[Hashable, str | None] = {}
+
+    def end(view: View) -> str | None:
+        operations = _operations(view)
+        last = max((one.ended or one.invoked for one in operations), default=0)
+        final = Operation(
+            who="afterwards",
+            name="transaction",
+            args=(EVERYTHING,),
+            invoked=last + 1,
+            ended=last + 2,
+            outcome=Outcome.OK,
+            value=("saw", (contents_of(view),)),
+        )
+        key = canonical((operations, final.value))
+        if key not in known:
+            known[key] = judge_linearizable([*operations, final], model).words or None
+        return known[key]
+
+    return Property(
+        name="T1",
+        title="strictly serializable",
+        meaning="The transactions that took effect could have run one after the other, each between its start and its "
+        "end: all that their callers saw, and all records in the end, are explained by that order.",
+        end=end,
+    )
+
+
+# --- T2, T9 -----------------------------------------------------------------------------------------------------------
+def _effects(view: View) -> list[Effect]:
+    counted = ((name, content[1]) for name, content in contents_of(view) if name.startswith(UNIT))
+    return [Effect(name.removeprefix(UNIT), f"commit {each}") for name, number in counted for each in range(number)]
+
+
+def _finished(view: View) -> list[str]:
+    """Return the units whose commit was reported as successful, now or before."""
+    found: set[str] = set()
+    for one in _operations(view):
+        steps = cast("Script", one.args)
+        if one.outcome is Outcome.OK and FAILED not in steps:
+            found |= {str(step[1]) for step in steps if step[0] == "add"}
+    return sorted(name.removeprefix(UNIT) for name in found if name.startswith(UNIT))
+
+
+def _exactly_once(start: Contents) -> Property:
+    def end(view: View) -> str | None:
+        effects = _effects(view)
+        finished = _finished(view)
+        missing = [one for one in what_is_missing(finished, effects) if "did not take effect" in one]
+        return "; ".join([*what_is_repeated(effects), *missing]) or None
+
+    return Property(
+        name="T2",
+        title="exactly once",
+        meaning="No unit of work takes effect twice, and each whose caller was told of its success has taken effect.",
+        end=end,
+    )
+
+
+def _progress_is_a_set(start: Contents) -> Property:
+    def end(view: View) -> str | None:
+        contents: Mapping[str, Content] = dict(contents_of(view))
+        reached = {name: number for name, (_value, number) in contents.items() if name.startswith("owner")}
+        claimed = {f"{name} {each}" for name, number in reached.items() for each in range(1, number + 1)}
+        effects = [one for one in _effects(view) if str(one.unit).startswith("owner")]
+        return "; ".join(what_strays(claimed, effects)) or None
+
+    return Property(
+        name="T9",
+        title="progress is a set",
+        meaning="The record of a series says which of its transactions have taken effect: these and no others.",
+        end=end,
+    )
+
+
+# --- deadlocks --------------------------------------------------------------------------------------------------------
+def _nobody_waits_forever(start: Contents) -> Property:
+    def end(view: View) -> str | None:
+        state = view.states[DATABASE]
+        locks = sorted(state.locks, key=lambda lock: (lock.holder, lock.key)) if isinstance(state, Rows) else []
+        if not locks:
+            return None
+        held = "; ".join(f"{lock.holder} holds {lock.key.decode()}" for lock in locks)
+        return f"no transaction can go on: {held}"
+
+    return Property(
+        name="deadlock",
+        title="no deadlock",
+        meaning="No transactions wait for each other in a circle.",
+        end=end,
+    )
+
+
+PROPERTIES: Mapping[str, Callable[[Contents], Property]] = {
+    "T1": _serializable,
+    "T2": _exactly_once,
+    "T9": _progress_is_a_set,
+    "deadlock": _nobody_waits_forever,
+}
+
+
+def properties_for(start: Contents, names: Sequence[str]) -> tuple[Property, ...]:
+    """Return the properties with these names, for a world that starts with these records."""
+    return tuple(PROPERTIES[name](start) for name in names)
