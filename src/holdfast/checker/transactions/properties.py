@@ -128,7 +128,7 @@ def _nobody_waits_forever(start: Contents) -> Property:
         return f"no transaction can go on: {held}"
 
     return Property(
-        name="deadlock",
+        name="no-deadlock",
         title="no deadlock",
         meaning="No transactions wait for each other in a circle.",
         end=end,
@@ -139,7 +139,7 @@ PROPERTIES: Mapping[str, Callable[[Contents], Property]] = {
     "T1": _serializable,
     "T2": _exactly_once,
     "T9": _progress_is_a_set,
-    "deadlock": _nobody_waits_forever,
+    "no-deadlock": _nobody_waits_forever,
 }
 
 

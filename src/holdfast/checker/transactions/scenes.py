@@ -184,10 +184,10 @@ _GENERAL = (
     ),
     Scene(
         name="recreated",
-        summary="a record is deleted and created again with the same content, while another transaction changes it",
+        summary="a record is deleted and created again, while another transaction changes it",
         works={
             "ann": (Work(script=(("append", "x", "a"),)),),
-            "bob": (Work(script=(("delete", "x"),)), Work(script=(("create", "x", "v"),))),
+            "bob": (Work(script=(("delete", "x"),)), Work(script=(("create", "x", "new"),))),
         },
         start={"x": ("v", 0)},
         reached=("all", "conflict"),
@@ -224,6 +224,13 @@ _GENERAL = (
         },
         works=_works(ann=(("append", "y", "a"),)),
         reached=("conflict",),
+    ),
+    Scene(
+        name="bounded-group",
+        summary="a group of three adds to one counter, two of which have a bound, while another transaction adds to it",
+        groups={"group": ((("add", "x", 1),), (("bounded", "x", 1, 2),), (("bounded", "x", 2, 3),))},
+        works=_works(ann=(("add", "x", 1), ("get", "y"))),
+        reached=("given-up",),
     ),
     Scene(
         name="errors",

@@ -24,6 +24,8 @@ Examples:
   holdfast check two_phase --walk --seed 7 --seconds 600
   holdfast check manifest --save found
   holdfast check --replay found/manifest-speculation-C3.json
+  holdfast check transactions
+  holdfast check transactions --walk --seed 7 --seconds 600
   holdfast check --list
   holdfast check --all
 
@@ -49,7 +51,7 @@ _FILE = click.Path(path_type=Path)
 @click.argument("name", required=False)
 @click.option("--scene", "scenes", metavar="NAME", multiple=True, help="Only this scene; repeatable.")
 @click.option("--property", "properties", metavar="NAME", multiple=True, help="Only this property; repeatable.")
-@click.option("--small", is_flag=True, help="Explore the small worlds: up to 2 tasks x 2 attempts x 2 files; minutes.")
+@click.option("--small", is_flag=True, help="Explore larger worlds, such as 2 tasks x 2 attempts x 2 files; minutes.")
 @click.option("--walk", is_flag=True, help="Explore random histories of a large world, drawn from a seed.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of --walk.  [default: 0]")
 @click.option("--first", type=click.IntRange(min=0), help="Number of the first history of --walk, to continue a walk.")
@@ -61,13 +63,15 @@ _FILE = click.Path(path_type=Path)
 @click.option("--save", metavar="DIR", type=_FILE, help="Save each counterexample in DIR, as JSON for --replay.")
 @click.option("--replay", metavar="FILE", type=_FILE, help="Replay a saved counterexample with the installed code.")
 @click.option("--details", is_flag=True, help="Show every call of the story.")
-@click.option("--coverage", is_flag=True, help="Show the lines of commit/ that no history ran.")
+@click.option("--coverage", is_flag=True, help="Show the lines of the checked code that no history ran.")
 @click.option("--html", metavar="FILE", type=_FILE, help="Write the story as an HTML page to step through.")
 @click.option("--all", "every", is_flag=True, help="Compare every committer with the papers and with its declaration.")
 @click.option("--list", "listed", is_flag=True, help="List the committers, scenes and properties, with their meaning.")
 @reports
 def check(out: Output, **given: Any) -> None:
     """Search for histories in which the committer NAME violates a property, and tell the worst one as a story.
+
+    If NAME is `transactions`, check the transactions of databases: their callers, and the steps inside of a commit.
 
     The search runs the production code in simulated worlds. There, any process may take the next step after each store
     call and each message to or from the driver, or a fault may occur: a process dies, the network is cut, a reply is
@@ -88,11 +92,11 @@ def _require_sense(options: CheckOptions) -> None:
         UsageError: two options contradict each other, or one is missing.
     """
     if sum([options.name is not None, options.replay is not None, options.every, options.listed]) != 1:
-        raise click.UsageError("give one of: the NAME of a committer, --replay FILE, --all, --list")
+        raise click.UsageError("give one of: the NAME of a committer, transactions, --replay FILE, --all, --list")
     of_one = (options.scenes, options.properties, options.small, options.walk, options.save, options.coverage)
     if options.name is None and any(of_one):
         raise click.UsageError(
-            "--scene, --property, --small, --walk, --save and --coverage need the NAME of a committer"
+            "--scene, --property, --small, --walk, --save and --coverage need the NAME of a committer, or transactions"
         )
     if (options.every or options.listed) and (options.html or options.details):
         raise click.UsageError("--html and --details show one story: name a committer, or a file to --replay")

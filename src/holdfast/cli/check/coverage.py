@@ -1,4 +1,4 @@
-"""Measure which code of ``commit/`` and ``versioned_log/`` a check ran; the check proves nothing about other code."""
+"""Measure which code a check ran; the check proves nothing about other code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.wording import counted
 
 __all__ = ["Ran", "nothing_ran", "show_ran", "watching"]
 
-_PACKAGES = ("holdfast.commit", "holdfast.versioned_log")
+_COMMIT = ("holdfast.commit", "holdfast.versioned_log")
 
 
 @dataclass(slots=True)
@@ -21,10 +21,12 @@ class Ran:
     """Which code has run so far.
 
     Attributes:
+        packages: the packages and modules whose code is checked.
         functions: all functions of the packages, each with the lines that did not run.
         scenes: number of statements that ran in each scene.
     """
 
+    packages: tuple[str, ...]
     functions: Sequence[Covered]
     scenes: dict[str, int]
 
@@ -36,7 +38,7 @@ class Ran:
 
     def document(self) -> dict[str, object]:
         return {
-            "packages": list(_PACKAGES),
+            "packages": list(self.packages),
             "statements": sum(len(one.lines) for one in self.entered),
             "ran": sum(map(_ran, self.entered)),
             "not_entered": sorted({one.module for one in self.functions} - {one.module for one in self.entered}),
@@ -48,20 +50,20 @@ class Ran:
         }
 
 
-def nothing_ran() -> Ran:
-    """Return the coverage at the start, before the first scene."""
-    return Ran([replace(one, missed=one.lines) for one in _coverage().functions()], {})
+def nothing_ran(packages: tuple[str, ...] = _COMMIT) -> Ran:
+    """Return the coverage of packages at the start, before the first scene."""
+    return Ran(packages, [replace(one, missed=one.lines) for one in _coverage(packages).functions()], {})
 
 
 @cache
-def _coverage() -> Coverage:
-    return Coverage(*_PACKAGES)
+def _coverage(packages: tuple[str, ...]) -> Coverage:
+    return Coverage(*packages)
 
 
 @contextmanager
 def watching(ran: Ran, scene: str) -> Iterator[None]:
     """Add the code that the block runs to the coverage of a scene."""
-    coverage = _coverage()
+    coverage = _coverage(ran.packages)
     coverage.forget()
     try:
         with coverage.watching():
@@ -86,7 +88,8 @@ def show_ran(ran: Ran, out: Output, *, lines: bool) -> None:
     modules = {one.module for one in entered}
     others = len({one.module for one in ran.functions} - modules)
     share = f"{there:,} of {total:,} statements ran ({there / max(total, 1):.0%})"
-    out.say(f"commit/ and versioned_log/: {share} in {counted(len(modules), 'module')}, none in {others:,} others")
+    folders = " and ".join(dict.fromkeys(f"{package.split('.')[1]}/" for package in ran.packages))
+    out.say(f"{folders}: {share} in {counted(len(modules), 'module')}, none in {others:,} others")
     if not lines:
         out.say("code that did not run is not checked: --coverage shows its lines")
         return

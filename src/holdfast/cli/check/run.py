@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import signal
-from collections.abc import Callable, Iterator
-from types import FrameType
-
 import click
 
 from holdfast.checker.committers.check_report import Progress
@@ -18,9 +12,11 @@ from holdfast.checker.committers.scenes import ANY, COMBINED, LARGE, SCENES, SMA
 from holdfast.checker.committers.worlds import Scene
 from holdfast.checker.kernel.counterexample import Counterexample, decode
 from holdfast.checker.kernel.explore import Budget
+from holdfast.checker.narrative.story import Story
 from holdfast.cli.check.coverage import nothing_ran, watching
 from holdfast.cli.check.files import StoryFiles
-from holdfast.cli.check.options import STATES, WALK_S, CheckOptions
+from holdfast.cli.check.interrupts import first_interrupt, quiet
+from holdfast.cli.check.options import STATES, TRANSACTIONS, WALK_S, CheckOptions
 from holdfast.cli.check.report import Outcome, show_list, show_outcome, show_replay
 from holdfast.cli.output import Output
 from holdfast.commit import Committer
@@ -40,14 +36,17 @@ def run_check(options: CheckOptions, out: Output) -> bool:
         show_list(out)
         return True
     files = StoryFiles(html=options.html, directory=options.save)
-    with _quiet(out.debug):
+    with quiet(out.debug):
         if options.replay is not None:
             return _replay(options, files, out)
         if options.every:
             from holdfast.cli.check.table import show_all
 
             return show_all(Budget(seconds=options.seconds, states=options.states), out)
-        assert options.name is not None
+        if options.name == TRANSACTIONS:
+            from holdfast.cli.check.transactions import check_transactions
+
+            return check_transactions(options, files, out)
         return _search(options, files, out)
 
 
@@ -57,7 +56,7 @@ def _search(options: CheckOptions, files: StoryFiles, out: Output) -> bool:
     committer = find_committer(options.name)
     properties = tuple(dict.fromkeys(map(find_property, options.properties)))
     scenes = _scenes(options, committer)
-    with _first_interrupt() as interrupted, out.waiting("building a world") as say:
+    with first_interrupt() as interrupted, out.waiting("building a world") as say:
         check = CheckRun(committer, properties, until=interrupted, progress=lambda now: say(_in_words(now)))
         outcome = Outcome(check=check, options=options, ran=nothing_ran())
         for scene in scenes:
@@ -111,9 +110,17 @@ def _replay(options: CheckOptions, files: StoryFiles, out: Output) -> bool:
     assert options.replay is not None
     counterexample = _load(options)
     with out.waiting("replaying the history"):
-        story = replay_again(counterexample)
+        story = _replay_again(counterexample)
     show_replay(counterexample, story, options, files, out)
     return story is None
+
+
+def _replay_again(counterexample: Counterexample) -> Story | None:
+    if counterexample.world.startswith(f"{TRANSACTIONS}/"):
+        from holdfast.checker.transactions.check_run import replay_again as replay_transactions
+
+        return replay_transactions(counterexample)
+    return replay_again(counterexample)
 
 
 def _load(options: CheckOptions) -> Counterexample:
@@ -131,34 +138,3 @@ def _load(options: CheckOptions) -> Counterexample:
             file=str(options.replay),
             reason=reason,
         ) from error
-
-
-# --- interrupts and warnings ------------------------------------------------------------------------------------------
-@contextlib.contextmanager
-def _first_interrupt() -> Iterator[Callable[[], bool]]:
-    """Record the first Ctrl-C without stopping, so that results can be shown; let the second one end the command."""
-    asked = False
-
-    def note(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        asked = True
-        signal.signal(signal.SIGINT, before)
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield lambda: asked
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextlib.contextmanager
-def _quiet(debug: bool) -> Iterator[None]:
-    """Silence the warnings of the code under test, into which thousands of faults are injected; not with `debug`."""
-    logger = logging.getLogger("holdfast")
-    before = logger.level
-    if not debug:
-        logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)

@@ -1,0 +1,96 @@
+"""Draw random scenes: who runs which scripts on which kind of database, and what can go wrong."""
+
+from __future__ import annotations
+
+import re
+
+from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.transactions.actors import Work
+from holdfast.checker.transactions.properties import UNIT
+from holdfast.checker.transactions.scripts import Content, Script, Step
+from holdfast.checker.transactions.worlds import Scene
+from holdfast.runtime import SeededRandom
+
+__all__ = ["ANY", "draw", "drawn"]
+
+ANY = Scene(name="any", summary="random transactions, drawn from the seed: others after every few histories")
+"""A placeholder for random walks, which draw scenes in its place."""
+
+_NAME = re.compile(r"drawn-(\d+)-(\d+)")
+_KEYS = ("w1", "w2", "x", "y", "left/1", "right/1")
+_RANGES = (("w", "z"), ("w", "x"), ("left/", "left0"), ("right/", "right0"))
+_FAULTS = (Fault.CRASH, Fault.LOST_REPLY, Fault.FAILURE)
+
+
+def draw(seed: int, number: int) -> Scene:
+    """Return the `number`-th random scene of a seed."""
+    chance = SeededRandom(SeededRandom.derive(seed, number))
+    names = ("ann", "bob", "eve", "dan")[: chance.pick((2, 3, 3, 4))]
+    works = {who: tuple(_work(chance, who, at) for at in range(chance.pick((1, 1, 2)))) for who in names}
+    groups: dict[str, tuple[Script, ...]] = {}
+    if chance.happens(0.3):
+        groups["group"] = tuple(_script(chance, f"group{at}", counting=False) for at in range(chance.pick((2, 3))))
+    twins = chance.happens(0.3)
+    if twins:
+        units = tuple(_unit("owner", at) for at in range(1, chance.pick((2, 3, 4))))
+        works |= {"twin 0": units, "twin 1": units}
+    start: dict[str, Content] = {
+        key: ("start" * chance.pick((0, 1)), chance.pick((0, 0, 2))) for key in _KEYS if chance.happens(0.5)
+    }
+    return Scene(
+        name=f"drawn-{seed}-{number}",
+        summary="random transactions",
+        works=works,
+        groups={name: scripts for name, scripts in groups.items() if not _counts(works)},
+        start=start,
+        stepped=chance.happens(0.5),
+        budgets={fault: chance.pick((1, 2)) for fault in _FAULTS if chance.happens(0.4)},
+        reached=(),
+    )
+
+
+def drawn(name: str) -> Scene | None:
+    """Return the scene with the name of one that was drawn; None if the name is of another kind."""
+    found = _NAME.fullmatch(name)
+    return draw(int(found[1]), int(found[2])) if found else None
+
+
+def _unit(owner: str, number: int) -> Work:
+    return Work(script=(("add", f"{UNIT}{owner} {number}", 1),), progress=(owner, number), repeats=3, looks=True)
+
+
+def _work(chance: SeededRandom, who: str, at: int) -> Work:
+    script = _script(chance, f"{who}{at}", counting=True)
+    return Work(script=script, attempts=chance.pick((1, 2, 3)), looks=True)
+
+
+def _counts(works: dict[str, tuple[Work, ...]]) -> bool:
+    """Check whether a transaction counts a range: then nobody may create records without a look at the guard."""
+    counting = {"scan", "count", "claim"}
+    return any(step[0] in counting for those in works.values() for work in those for step in work.script)
+
+
+def _script(chance: SeededRandom, mark: str, *, counting: bool) -> Script:
+    steps: list[Step] = []
+    for at in range(chance.pick((1, 2, 2, 3, 4))):
+        key, other = chance.shuffled(_KEYS)[:2]
+        start, end = chance.pick(_RANGES)
+        steps.append(
+            chance.pick(
+                (
+                    ("get", key),
+                    ("get_many", key, other),
+                    ("put", key, f"{mark}{at}"),
+                    ("append", key, f"{mark}{at}"),
+                    ("create", key, f"{mark}{at}"),
+                    ("delete", key),
+                    ("remove", key),
+                    ("add", key, chance.pick((1, 2))),
+                    ("swap_off", key, other),
+                    ("unless", key),
+                    *((("scan", start, end, chance.pick((None, 1))), ("count", start, end, key)) if counting else ()),
+                    *((("claim", start, end, key),) if counting else ()),
+                )
+            )
+        )
+    return tuple(steps)
