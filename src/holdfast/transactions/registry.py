@@ -15,7 +15,7 @@ from holdfast.wording import nearest
 __all__ = ["SCHEMES", "open_database", "public_url"]
 
 
-def _open_sqlite(url: str, environment: Environment, create: bool) -> Database:
+def _open_sqlite(url: str, environment: Environment, create: bool, in_groups: bool) -> Database:
     from holdfast.transactions.sqlite.connection import prepare_file
     from holdfast.transactions.sqlite.store import SqliteTransactionStore
 
@@ -32,10 +32,11 @@ def _open_sqlite(url: str, environment: Environment, create: bool) -> Database:
     _refuse_rest(options, ("synchronous",))
     prepare_file(path, create=create)
     # One group at a time: the file has one writer anyway, and a larger group needs fewer flushes.
-    return GroupCommit(SqliteTransactionStore(path, environment, synchronous=synchronous), committers=1, readers=4)
+    store = SqliteTransactionStore(path, environment, synchronous=synchronous)
+    return GroupCommit(store, committers=1, readers=4) if in_groups else store
 
 
-def _open_postgres(url: str, environment: Environment, create: bool) -> Database:
+def _open_postgres(url: str, environment: Environment, create: bool, in_groups: bool) -> Database:
     try:
         from holdfast.transactions.postgres.connection import PostgresAddress, prepare_database
         from holdfast.transactions.postgres.store import PostgresTransactionStore
@@ -44,10 +45,11 @@ def _open_postgres(url: str, environment: Environment, create: bool) -> Database
     address, options = PostgresAddress.parse(url)
     connections = _connections(options)
     prepare_database(address, create=create)
-    return GroupCommit(PostgresTransactionStore(address, environment, connections=connections))
+    store = PostgresTransactionStore(address, environment, connections=connections)
+    return GroupCommit(store) if in_groups else store
 
 
-def _open_mysql(url: str, environment: Environment, create: bool) -> Database:
+def _open_mysql(url: str, environment: Environment, create: bool, in_groups: bool) -> Database:
     try:
         from holdfast.transactions.mysql.options import parse_mysql_url
         from holdfast.transactions.mysql.schema import prepare_database
@@ -56,7 +58,8 @@ def _open_mysql(url: str, environment: Environment, create: bool) -> Database:
         raise UnsupportedError("MySQL and MariaDB need a driver: pip install 'holdfast[mysql]'") from error
     options = parse_mysql_url(url)
     prepare_database(options, create=create)
-    return GroupCommit(MysqlTransactionStore(options, environment))
+    store = MysqlTransactionStore(options, environment)
+    return GroupCommit(store) if in_groups else store
 
 
 def _connections(options: dict[str, str]) -> int:
@@ -74,12 +77,12 @@ def _refuse_rest(options: dict[str, str], known: tuple[str, ...]) -> None:
 _MEMORY: dict[str, MemoryTransactionStore] = {}
 
 
-def _open_memory(url: str, environment: Environment, create: bool) -> Database:
+def _open_memory(url: str, environment: Environment, create: bool, in_groups: bool) -> Database:
     """Return the store of this name in this process, for tests."""
     return _MEMORY.setdefault(urlsplit(url).netloc, MemoryTransactionStore(environment.ids))
 
 
-SCHEMES: dict[str, Callable[[str, Environment, bool], Database]] = {
+SCHEMES: dict[str, Callable[[str, Environment, bool, bool], Database]] = {
     "sqlite": _open_sqlite,
     "postgresql": _open_postgres,
     "postgres": _open_postgres,
@@ -95,7 +98,9 @@ def open_database(url: str, environment: Environment | None = None, *, create: b
     Args:
         url: ``sqlite:///directory/file.db``, ``postgresql://user:password@host:port/database?schema=holdfast``,
             ``mysql://…`` or, within one process, ``memory://name``. Options in the query: ``connections`` (servers),
-            ``synchronous`` (SQLite); PostgreSQL's driver takes its own there too.
+            ``synchronous`` (SQLite), ``group`` (all but memory); PostgreSQL's driver takes its own there too.
+            ``group=off`` sends each commit and each read on its own, instead of together with those of other threads:
+            for measurements, and for processes with one thread.
         create: whether to create the tables if the database has none.
 
     Raises:
@@ -110,7 +115,21 @@ def open_database(url: str, environment: Environment | None = None, *, create: b
             f"a database needs a URL such as sqlite:///directory/file.db: {nearest(scheme, SCHEMES)}",
             given=scheme if separator else "no scheme",
         )
-    return SCHEMES[scheme](url, environment or Environment(), create)
+    url, in_groups = _take_group(url)
+    return SCHEMES[scheme](url, environment or Environment(), create, in_groups)
+
+
+def _take_group(url: str) -> tuple[str, bool]:
+    """Take the option ``group`` out of a URL, and leave the rest as it is: drivers differ in how they decode it."""
+    place, _, query = url.partition("?")
+    options = query.split("&")
+    given = [one.removeprefix("group=") for one in options if one.startswith("group=")]
+    if not given:
+        return url, True
+    if given not in (["on"], ["off"]):
+        raise InvalidRequestError("group is 'on' or 'off': change the URL", given="&".join(given))
+    rest = "&".join(one for one in options if not one.startswith("group="))
+    return f"{place}?{rest}" if rest else place, given == ["on"]
 
 
 def public_url(url: str) -> str:

@@ -1,0 +1,59 @@
+"""Test how URLs choose a database: whether concurrent callers share commits is an option of every URL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import InvalidRequestError
+from holdfast.transactions.base import ABSENT, Commit, Committed
+from holdfast.transactions.group_commit import GroupCommit
+from holdfast.transactions.registry import open_database
+from tests.database_servers import NewUrl
+from tests.databases import needs_mariadb, needs_postgres
+
+
+@pytest.mark.parametrize(("option", "in_groups"), [("", True), ("?group=on", True), ("?group=off", False)])
+def test_callers_share_commits_unless_the_url_says_no(tmp_path: Path, option: str, in_groups: bool) -> None:
+    store = open_database(f"sqlite://{tmp_path}/records.db{option}", create=True)
+    try:
+        assert isinstance(store, GroupCommit) is in_groups
+        assert isinstance(store.commit(Commit(reads={b"a": ABSENT}, puts={b"a": b"1"})), Committed)
+        assert store.get_many([b"a"])[b"a"].value == b"1"
+    finally:
+        store.close()
+
+
+def test_the_other_options_are_kept(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequestError, match="synchronous"):
+        open_database(f"sqlite://{tmp_path}/records.db?group=off&synchronous=never", create=True)
+    with pytest.raises(InvalidRequestError, match="unknown option"):
+        open_database(f"sqlite://{tmp_path}/records.db?groups=off", create=True)
+
+
+@pytest.mark.parametrize("option", ["group=", "group=no", "group=on&group=off"])
+def test_a_wrong_value_is_refused(tmp_path: Path, option: str) -> None:
+    with pytest.raises(InvalidRequestError, match="'on' or 'off'"):
+        open_database(f"sqlite://{tmp_path}/records.db?{option}", create=True)
+    assert not (tmp_path / "records.db").exists()
+
+
+@needs_postgres
+def test_the_option_is_not_the_drivers(new_postgres_url: NewUrl) -> None:
+    store = open_database(f"{new_postgres_url()}?application_name=one%20two&group=off&connections=2", create=True)
+    try:
+        assert not isinstance(store, GroupCommit)
+        assert isinstance(store.commit(Commit(inserts={b"a": b"1"})), Committed)
+    finally:
+        store.close()
+
+
+@needs_mariadb
+def test_servers_of_the_other_kind_have_it_too(new_mysql_url: NewUrl) -> None:
+    store = open_database(f"{new_mysql_url()}?connections=2&group=off", create=True)
+    try:
+        assert not isinstance(store, GroupCommit)
+        assert isinstance(store.commit(Commit(inserts={b"a": b"1"})), Committed)
+    finally:
+        store.close()
