@@ -82,6 +82,10 @@ SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
 -- The first query takes the snapshot.
 START TRANSACTION READ ONLY;
 
+-- name: begin_lasting_snapshot
+-- Takes the snapshot at once, and not with the first query, which may come much later.
+START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY;
+
 -- name: idle_thread
 -- A thread of this user that holds a transaction open, but waits for a client.
 SELECT id FROM information_schema.processlist WHERE id = {thread} AND command = 'Sleep';

@@ -34,8 +34,8 @@ class MysqlSnapshot:
 
     @staticmethod
     def begin(link: Link) -> None:
-        """Begin the transaction."""
-        link.run([_SQL["snapshot_level"], _SQL["begin_snapshot"]])
+        """Begin the transaction, and take its snapshot now: by itself, the server takes it at the first read."""
+        link.run([_SQL["snapshot_level"], _SQL["begin_lasting_snapshot"]])
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
         """See `TransactionStore.get_many`."""

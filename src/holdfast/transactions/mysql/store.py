@@ -22,7 +22,6 @@ from holdfast.transactions.mysql.failures import as_holdfast_error, is_busy, is_
 from holdfast.transactions.mysql.locked import LockedMysql
 from holdfast.transactions.mysql.locking import Group
 from holdfast.transactions.mysql.options import MysqlOptions
-from holdfast.transactions.mysql.pool import ConnectionPool
 from holdfast.transactions.mysql.reading import MysqlSnapshot, read_records, scan_records
 from holdfast.transactions.mysql.sessions import (
     begin_statements,
@@ -31,6 +30,7 @@ from holdfast.transactions.mysql.sessions import (
     sweep_sessions,
     was_committed,
 )
+from holdfast.transactions.pool import Pool
 from holdfast.transactions.versions import VersionSource
 
 __all__ = ["MysqlTransactionStore"]
@@ -51,7 +51,7 @@ class MysqlTransactionStore:
         self._options = options
         self._environment = environment
         self._versions = VersionSource(environment.ids)
-        self._pool = ConnectionPool(self._connect, options.connections, environment.clock)
+        self._pool = Pool(self._connect, options.connections, environment.clock, options.timeout_s)
 
     def _connect(self) -> Link:
         ids = self._environment.ids
@@ -131,7 +131,7 @@ class MysqlTransactionStore:
             self._pool.give(link)
 
     def _begin(self, begin: Callable[[Link], object]) -> Link:
-        link = self._pool.take(self._options.timeout_s)
+        link = self._pool.take()
         try:
             begin(link)
         except BaseException:
@@ -145,7 +145,7 @@ class MysqlTransactionStore:
         """Do work on a connection, as often as it takes: see `_repeat`."""
 
         def attempt() -> T:
-            with self._pool.lease(self._options.timeout_s) as link:
+            with self._pool.lease() as link:
                 return work(link)
 
         return self._repeat(attempt)

@@ -10,7 +10,7 @@ and 13.3.2 (row locks); 42.10 on PL/pgSQL.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -41,6 +41,24 @@ class _Session:
     def __init__(self, connection: Connection, versions: VersionSource) -> None:
         self.connection = connection
         self.versions = versions
+        self.used_s = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return not self.connection.closed
+
+    def reset(self) -> None:
+        """Roll back, or close a connection that is in the middle of a statement."""
+        status = self.connection.info.transaction_status
+        if status in (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR):
+            with suppress(psycopg.Error):
+                self.connection.execute("ROLLBACK")
+                return
+        if status != psycopg.pq.TransactionStatus.IDLE:
+            self.close()
+
+    def close(self) -> None:
+        self.connection.close()
 
 
 class PostgresTransactionStore:
@@ -55,7 +73,7 @@ class PostgresTransactionStore:
     def __init__(self, address: PostgresAddress, environment: Environment, *, connections: int = 8) -> None:
         self._address = address
         self._environment = environment
-        self._pool = Pool(self._connect, lambda session: session.connection.close(), size=connections)
+        self._pool = Pool(self._connect, connections, environment.clock)
 
     def _connect(self) -> _Session:
         return _Session(connect(self._address), VersionSource(self._environment.ids))
@@ -70,7 +88,7 @@ class PostgresTransactionStore:
     @contextmanager
     def snapshot(self) -> Iterator[_PostgresSnapshot]:
         """Read in one transaction under REPEATABLE READ."""
-        with self._pool.connection() as session:
+        with self._pool.lease() as session:
             try:
                 with statement_errors(self._address):
                     session.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -92,7 +110,7 @@ class PostgresTransactionStore:
             raise UnavailableError("the database went away: repeat later", database=self._address.where) from error
 
     def _on_connection(self, query: Callable[[Connection], T]) -> T:
-        with self._pool.connection() as session, statement_errors(self._address):
+        with self._pool.lease() as session, statement_errors(self._address):
             return query(session.connection)
 
     # --- commits ------------------------------------------------------------------------------------------------------
@@ -116,7 +134,7 @@ class PostgresTransactionStore:
         """Commit a group; return None if nothing happened, because of a collision or a broken connection."""
         base: int | None = None
         try:
-            with self._pool.connection() as session:
+            with self._pool.lease() as session:
                 base = session.versions.take(len(commits))
                 arguments = arguments_of(VersionSource.session_of(base), base, commits, steps)
                 with statement_errors(self._address):
@@ -162,7 +180,7 @@ class PostgresTransactionStore:
         Raises:
             DeadlockError: it was in a deadlock with another one, and was rolled back. Start over.
         """
-        with self._pool.connection() as session:
+        with self._pool.lease() as session:
             try:
                 with statement_errors(self._address):
                     session.connection.execute("BEGIN")
@@ -176,7 +194,7 @@ class PostgresTransactionStore:
                 raise UnavailableError("the database went away: repeat later", database=self._address.where) from error
 
     def close(self) -> None:
-        self._pool.clear()
+        self._pool.close()
 
 
 class _LockedPostgres:

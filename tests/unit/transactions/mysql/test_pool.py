@@ -20,7 +20,7 @@ from holdfast.testing.mariadb_server import MariadbServer
 from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.mysql.connection import Link, connect
 from holdfast.transactions.mysql.options import MysqlOptions
-from holdfast.transactions.mysql.pool import ConnectionPool
+from holdfast.transactions.pool import Pool
 from tests.patience import PATIENCE_S
 from tests.unit.transactions.mysql.conftest import Open
 
@@ -46,17 +46,17 @@ def links() -> list[Link]:
 
 
 @pytest.fixture
-def pool(options: MysqlOptions, clock: MovableClock, links: list[Link]) -> Iterator[ConnectionPool]:
+def pool(options: MysqlOptions, clock: MovableClock, links: list[Link]) -> Iterator[Pool[Link]]:
     def open_link() -> Link:
         links.append(connect(options, len(links)))
         return links[-1]
 
-    made = ConnectionPool(open_link, 2, clock)
+    made = Pool(open_link, 2, clock)
     yield made
     made.close()
 
 
-def test_connections_are_used_again_the_last_one_first(pool: ConnectionPool, links: list[Link]) -> None:
+def test_connections_are_used_again_the_last_one_first(pool: Pool[Link], links: list[Link]) -> None:
     with pool.lease(1) as one, pool.lease(1) as other:
         assert one is not other
     for _ in range(3):
@@ -65,7 +65,7 @@ def test_connections_are_used_again_the_last_one_first(pool: ConnectionPool, lin
     assert len(links) == 2
 
 
-def test_nobody_waits_for_ever(pool: ConnectionPool) -> None:
+def test_nobody_waits_for_ever(pool: Pool[Link]) -> None:
     with pool.lease(1), pool.lease(1):
         with pytest.raises(UnavailableError, match="all connections to the database are busy: allow more, or repeat"):
             pool.take(0.05)
@@ -73,7 +73,7 @@ def test_nobody_waits_for_ever(pool: ConnectionPool) -> None:
         pass
 
 
-def test_who_waits_gets_the_next_one(pool: ConnectionPool) -> None:
+def test_who_waits_gets_the_next_one(pool: Pool[Link]) -> None:
     order = threading.Barrier(8)
 
     def use(_: int) -> int:
@@ -85,7 +85,7 @@ def test_who_waits_gets_the_next_one(pool: ConnectionPool) -> None:
         assert sum(threads.map(use, range(8))) == 8
 
 
-def test_an_error_rolls_back_and_a_broken_connection_is_dropped(pool: ConnectionPool, links: list[Link]) -> None:
+def test_an_error_rolls_back_and_a_broken_connection_is_dropped(pool: Pool[Link], links: list[Link]) -> None:
     with suppress(KeyError), pool.lease(1) as link:
         link.run(["START TRANSACTION", "INSERT INTO holdfast_records VALUES ('a', 1, '', 0)"])
         raise KeyError
@@ -99,14 +99,14 @@ def test_an_error_rolls_back_and_a_broken_connection_is_dropped(pool: Connection
 
 
 def test_a_connection_that_cannot_be_opened_leaves_its_place_free(options: MysqlOptions, clock: MovableClock) -> None:
-    pool = ConnectionPool(lambda: connect(dataclasses.replace(options, password="wrong"), 1), 1, clock)
+    pool = Pool(lambda: connect(dataclasses.replace(options, password="wrong"), 1), 1, clock)
     for _ in range(3):
         with pytest.raises(pymysql.OperationalError):
             pool.take(0.05)
     pool.close()
 
 
-def test_idle_connections_are_replaced(pool: ConnectionPool, clock: MovableClock, links: list[Link]) -> None:
+def test_idle_connections_are_replaced(pool: Pool[Link], clock: MovableClock, links: list[Link]) -> None:
     with pool.lease(1), pool.lease(1):
         pass
     clock.forward_s += 31
@@ -115,7 +115,7 @@ def test_idle_connections_are_replaced(pool: ConnectionPool, clock: MovableClock
     assert [one.is_open for one in links] == [False, False, True]
 
 
-def test_a_closed_pool_closes_what_is_given_back(pool: ConnectionPool, links: list[Link]) -> None:
+def test_a_closed_pool_closes_what_is_given_back(pool: Pool[Link], links: list[Link]) -> None:
     with pool.lease(1):
         with pool.lease(1):
             pass
