@@ -282,7 +282,8 @@ def recovery(setting: Setting) -> Callable[[Port], None]:
         except HoldfastError as error:
             _ask(port, "tell", "failed", type(error).__name__)
             return
-        _ask(port, "tell", "recovered", tuple(sorted((str(job.job), job.action.value) for job in report.jobs)))
+        ended = (job for job in report.jobs if not job.is_alive)  # it leaves the others alone
+        _ask(port, "tell", "recovered", tuple(sorted((str(job.job), job.action.value) for job in ended)))
 
     return run
 

@@ -184,7 +184,9 @@ class Judge:
                 return f"{told.who} was told that its job is committed, and no decision commits it"
             if told.detail and newest.seq not in ledger.done:
                 return f"{told.who} was told that nothing is left to do, and decision {newest.seq} is not done"
-        if told.outcome == "aborted" and len(jobs) == 1 and newest is not None and newest.commits:
+        # An actor that runs several jobs may have been told of this commit before; then it is another job that ended.
+        was_told = any(one.who == told.who and one.outcome == "committed" for one in cluster.told)
+        if told.outcome == "aborted" and len(jobs) == 1 and newest is not None and newest.commits and not was_told:
             return f"{told.who} was told that its job is aborted, and decision {newest.seq} commits it"
         return ""
 
