@@ -104,6 +104,8 @@ def test_after_an_error_those_under_way_go_on_and_no_other_starts() -> None:
         "one-task+overwrite+driver-dies",
         "one-task+two-files+threads+driver-dies",
         "one-task+recovery+lost-reply+driver-dies",  # recovery continues after a decision that it cannot finish
+        "one-task+overwrite+crash+recovery+transactions",
+        "one-task+recovery+lost-reply+driver-dies+transactions",
     ],
 )
 def test_forgetting_and_reduction_leave_no_end_out(name: str) -> None:

@@ -17,11 +17,14 @@ from holdfast.commit.two_phase.decision_log import read_entry
 from holdfast.errors import InvalidRequestError
 from tests.checker.committers.mutants import MUTANTS, REDUNDANT, Mutant, world_of
 from tests.checker.committers.planting import planted, swap
+from tests.checker.committers.transaction_mutants import REDUNDANT_IN_TRANSACTIONS, TRANSACTION_MUTANTS
 
 _STATES = 30_000
 """Seconds; every mutant is found long before."""
 
-_ALL = (*MUTANTS, *REDUNDANT)
+_FOUND = (*MUTANTS, *TRANSACTION_MUTANTS)
+_SPARED = (*REDUNDANT, *REDUNDANT_IN_TRANSACTIONS)
+_ALL = (*_FOUND, *_SPARED)
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +43,7 @@ def _scene(mutant: Mutant) -> str:
     return mutant.scene.name
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=_named)
+@pytest.mark.parametrize("mutant", _FOUND, ids=_named)
 def test_it_is_found(mutant: Mutant) -> None:
     """Includes scenario 26 (bare-prefix) and Iceberg issue 4686 (abort-without-looking)."""
     wanted = set(mutant.breaks)
@@ -64,7 +67,7 @@ def _breaks(world: World, found: Counterexample) -> bool:
         return False
 
 
-@pytest.mark.parametrize("mutant", REDUNDANT, ids=_named)
+@pytest.mark.parametrize("mutant", _SPARED, ids=_named)
 def test_a_second_precaution_stands_behind_the_first(mutant: Mutant) -> None:
     assert mutant.reason
     shipped = explore(world_of(mutant), budget=Budget(states=_STATES))
@@ -88,7 +91,7 @@ def test_each_has_a_name_and_a_sentence() -> None:
     names = [mutant.name for mutant in _ALL]
     assert len(set(names)) == len(names)
     assert len(MUTANTS) >= 14
-    assert all(mutant.slip.endswith(".") and mutant.breaks for mutant in MUTANTS)
+    assert all(mutant.slip.endswith(".") and mutant.breaks for mutant in _FOUND)
     scenes = {mutant.scene.name: mutant.scene for mutant in _ALL}
     assert all(scenes[mutant.scene.name] == mutant.scene for mutant in _ALL), "two scenes have one name"
 

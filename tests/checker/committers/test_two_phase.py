@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import pytest
 
 from holdfast.checker.committers.check_run import CheckRun
 from holdfast.checker.committers.names import find_scene
-from holdfast.checker.committers.scenes import COMBINED, LARGE, SCENES, SMALL, STORES
+from holdfast.checker.committers.scenes import COMBINED, LARGE, SCENES, SMALL, STORES, TRANSACTIONAL
 from holdfast.checker.committers.verdict import VERDICT, small_verdict
 from holdfast.checker.committers.worlds import Scene, build_world
 from holdfast.checker.kernel.calls import Fault
@@ -17,6 +18,7 @@ from holdfast.checker.kernel.explore import Budget, explore
 from holdfast.checker.kernel.walk import walk
 from holdfast.commit import COMMITTERS
 
+_TRANSACTIONS = TRANSACTIONAL["transactional-crash"].store
 _QUICK = ("speculation", "asking", "partition", "lost-reply", "failure", "overwrite")
 
 
@@ -30,8 +32,14 @@ def _quiet() -> Iterator[None]:
 
 def _scenes() -> list[object]:
     slow = [pytest.mark.slow]
-    every = {**SCENES, **STORES}
-    return [pytest.param(every[name], id=name, marks=[] if name in (*_QUICK, *STORES) else slow) for name in every]
+    every = {**SCENES, **STORES, **{name: one for name, one in TRANSACTIONAL.items() if "small" not in name}}
+    quick = (*_QUICK, *STORES, *(name for name in TRANSACTIONAL if name != "transactional-crash"))
+    return [pytest.param(scene, id=name, marks=[] if name in quick else slow) for name, scene in every.items()]
+
+
+def _small_worlds() -> list[object]:
+    every = (*SMALL.values(), *(one for name, one in TRANSACTIONAL.items() if name.startswith("transactional-small")))
+    return [pytest.param(one, id=one.name) for one in every]
 
 
 @pytest.mark.parametrize("scene", _scenes())
@@ -64,7 +72,7 @@ def test_no_decision_is_made_in_the_trimmed_past() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scene", [pytest.param(one, id=one.name) for one in SMALL.values()])
+@pytest.mark.parametrize("scene", _small_worlds())
 def test_nothing_is_found_in_the_small_worlds_as_far_as_a_minute_goes(scene: Scene) -> None:
     """`holdfast check two_phase --small` explores them completely."""
     found = explore(build_world(COMMITTERS["two_phase"], scene), budget=Budget(seconds=60))
@@ -73,8 +81,10 @@ def test_nothing_is_found_in_the_small_worlds_as_far_as_a_minute_goes(scene: Sce
 
 
 @pytest.mark.slow
-def test_nothing_is_found_on_random_walks() -> None:
-    found = walk(build_world(COMMITTERS["two_phase"], LARGE), seed=1, budget=Budget(seconds=60))
+@pytest.mark.parametrize("store", [LARGE.store, {**_TRANSACTIONS}, {**_TRANSACTIONS, "rename": True}])
+def test_nothing_is_found_on_random_walks(store: Mapping[str, object]) -> None:
+    scene = replace(LARGE, store=store)
+    found = walk(build_world(COMMITTERS["two_phase"], scene), seed=1, budget=Budget(seconds=60))
     assert found.findings == {}
     assert found.faults.keys() >= {Fault.CRASH, Fault.LOST_REPLY, Fault.FAILURE}
 

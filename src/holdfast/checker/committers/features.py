@@ -20,6 +20,7 @@ from holdfast.checker.kernel.calls import Fault
 from holdfast.commit import SaveMode
 from holdfast.errors import InvalidRequestError
 from holdfast.runtime import SeededRandom
+from holdfast.stores.base import MultipartLimits
 
 __all__ = ["FEATURES", "Feature", "combine", "draw", "features_of"]
 
@@ -172,6 +173,12 @@ _ALL = (
         without=frozenset({"parts"}),
     ),
     Feature(
+        name="transactions",
+        summary="the store makes many changes in one transaction",
+        changes={"store": {"limits": MultipartLimits(min_part_size_bytes=1), "transactions": True}},
+        without=frozenset({"renames"}),
+    ),
+    Feature(
         name="piecemeal",
         summary="listings take several steps, and may show a new object without an older one",
         changes={"piecemeal": True},
@@ -209,6 +216,7 @@ _BESIDE = _any("appends", "overwrites", "overwrites-partitions", "busy")
 _LATER = _any("then-appends", "then-overwrites")
 _DEATH, _RECOVERY = _any("crash", "driver-dies"), _any("recovery", "two-recoveries")
 _IN_THE_WAY = _any("fail", "ignore")
+_AT_ONCE = _any("transactions")  # no decision is ever left unfinished
 
 _RULES = (
     _Rule(goal="committed", unless=_any("old")),
@@ -218,25 +226,26 @@ _RULES = (
     _Rule(goal="refused", given=(_any("old"), _any("fail"))),
     _Rule(goal="skipped", given=(_any("old"), _any("ignore"))),
     _Rule(goal="aborted", given=(_any("cancel", "lost-reply", "failure"),), unless=_any("old")),
-    _Rule(goal="rolled-forward", given=(_DEATH, _RECOVERY)),
+    _Rule(goal="at-once", given=(_AT_ONCE,), unless=_any("old")),
+    _Rule(goal="rolled-forward", given=(_DEATH, _RECOVERY), unless=_AT_ONCE),
     _Rule(goal="rolled-back", given=(_DEATH, _RECOVERY)),
     _Rule(goal="fenced", given=(_any("slow"), _RECOVERY)),
     _Rule(goal="second-job", given=(_BESIDE | _LATER,), unless=_any("chosen", *_IN_THE_WAY)),
     _Rule(goal="overtaken", given=(_BESIDE,), unless=_any("chosen", *_IN_THE_WAY)),
-    _Rule(goal="helped", given=(_BESIDE,), unless=_any("chosen", *_IN_THE_WAY)),
+    _Rule(goal="helped", given=(_BESIDE,), unless=_any("chosen", *_IN_THE_WAY, *_AT_ONCE)),
     _Rule(goal="after-a-death", given=(_DEATH, _BESIDE | _LATER)),
-    _Rule(goal="helped", given=(_DEATH, _LATER)),
+    _Rule(goal="helped", given=(_DEATH, _LATER), unless=_AT_ONCE),
     _Rule(goal="replaced", given=(_any("overwrite", "partitions"),)),
     _Rule(goal="trimmed", given=(_any("short-log"), _BESIDE | _LATER), unless=_any("chosen", *_IN_THE_WAY)),
     _Rule(goal="aborted", given=(_IN_THE_WAY, _BESIDE), unless=_any("old")),
     _Rule(goal="refused", given=(_any("fail"), _BESIDE)),
     _Rule(goal="skipped", given=(_any("ignore"), _BESIDE)),
     _Rule(goal="skipped", given=(_any("replay"),)),
-    _Rule(goal="helped", given=(_any("replay"),)),
+    _Rule(goal="helped", given=(_any("replay"),), unless=_AT_ONCE),
     _Rule(goal="late-attempt", given=(_any("twins"),)),
     _Rule(goal="read-without", given=(_any("reader"),)),
     _Rule(goal="read-with", given=(_any("reader"),)),
-    _Rule(goal="read-between", given=(_any("reader"),)),
+    _Rule(goal="read-between", given=(_any("reader"),), unless=_AT_ONCE),
 )
 
 _KIND_IS_ON = 1 / 2

@@ -128,6 +128,11 @@ def _recovers(action: str) -> _StepGoal:
     return step
 
 
+def _happens_at_once(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    found = _committed(after)
+    return found is not None and _committed(before) is None and found.seq in _newly_done(before, after)
+
+
 def _helps(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
     found = _committed(after)
     return found is not None and found.seq in _newly_done(before, after) and actor in _others(sandbox)
@@ -221,6 +226,10 @@ GOALS: Mapping[str, Goal] = {
     ),
     "cleaned-up": Goal(
         meaning="a job is committed, and nothing hidden of it is left, without recovery", end=_leaves_nothing
+    ),
+    "at-once": Goal(
+        meaning="one step decides the driver's job, makes it visible, and leaves nothing to roll forward",
+        step=_happens_at_once,
     ),
     "rolled-forward": Goal(
         meaning="recovery rolls a decided job forward",

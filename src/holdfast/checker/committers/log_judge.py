@@ -24,7 +24,7 @@ from holdfast.commit.two_phase.snapshot import read_snapshot
 from holdfast.errors import HoldfastError
 from holdfast.stores.memory.store import MemoryImage
 
-__all__ = ["Judge", "submissions_of"]
+__all__ = ["Judge", "submissions_of", "success_seq"]
 
 _SUCCESS = HOME + layout.SUCCESS
 
@@ -121,7 +121,7 @@ class Judge:
             if found is None or found.info.etag != etag:
                 return f"{key}, which belongs to no job, is {'deleted' if found is None else 'changed'}"
         unlike = listing_of(self.old, ledger, submissions).unlike(visible_in(image))
-        return unlike or _unfit_success(_success_seq(image), ledger)
+        return unlike or _unfit_success(success_seq(image), ledger)
 
     def _read(self, ctx: CommitContext, ledger: Ledger, cluster: ClusterState) -> str:
         """Describe how a read through Holdfast contradicts the visible decisions; empty if it does not."""
@@ -156,7 +156,7 @@ class Judge:
     # --- a step -------------------------------------------------------------------------------------------------------
     def success_goes_back(self, before: View, after: View) -> str:
         """Describe how a step deletes _SUCCESS, or makes it report an earlier decision; empty if it does neither."""
-        was, now = (_success_seq(cast("MemoryImage", view.states[DESTINATION])) for view in (before, after))
+        was, now = (success_seq(cast("MemoryImage", view.states[DESTINATION])) for view in (before, after))
         if was is None or (now is not None and now >= was):
             return ""
         return f"_SUCCESS was that of decision {was}, and is " + (
@@ -239,7 +239,7 @@ def _is_looked_at(key: str) -> bool:
     return not key.startswith(HOME + layout.JOBS)
 
 
-def _success_seq(image: MemoryImage) -> int | None:
+def success_seq(image: MemoryImage) -> int | None:
     """Return the number of the decision that _SUCCESS reports; None if there is no _SUCCESS."""
     found = image.objects.get(_SUCCESS)
     return None if found is None else report_seq(json.loads(found.data))

@@ -7,7 +7,15 @@ from typing import TypeVar
 
 from holdfast.checker.committers.features import FEATURES, combine, features_of
 from holdfast.checker.committers.properties import PROPERTIES
-from holdfast.checker.committers.scenes import ALL_ONCE, COMBINED, LARGE, SCENES, SMALL, STORES
+from holdfast.checker.committers.scenes import (
+    ALL_ONCE,
+    COMBINED,
+    LARGE,
+    SCENES,
+    SMALL,
+    STORES,
+    TRANSACTIONAL,
+)
 from holdfast.checker.committers.variants import VARIANTS
 from holdfast.checker.committers.worlds import Scene
 from holdfast.commit import COMMITTERS, Committer
@@ -26,10 +34,14 @@ ALL_SCENES: Mapping[str, Scene] = {
     **COMBINED,
     **STORES,
     **SMALL,
+    **TRANSACTIONAL,
     ALL_ONCE.name: ALL_ONCE,
     LARGE.name: LARGE,
 }
-"""The quick scenes, combinations of features, other stores, the small worlds, and the large one."""
+"""The quick scenes, combinations of features, other stores, the small worlds, and the large one.
+
+The quick scenes and the small worlds come a second time, on a store with transactions.
+"""
 
 
 def find_committer(name: str) -> Committer:

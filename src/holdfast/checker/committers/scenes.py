@@ -11,8 +11,9 @@ from holdfast.checker.committers.features import combine, features_of
 from holdfast.checker.committers.worlds import Scene
 from holdfast.checker.kernel.calls import Fault
 from holdfast.commit import SaveMode
+from holdfast.stores.base import MultipartLimits
 
-__all__ = ["ALL_ONCE", "ANY", "COMBINED", "LARGE", "SCENES", "SMALL", "STORES"]
+__all__ = ["ALL_ONCE", "ANY", "COMBINED", "LARGE", "SCENES", "SMALL", "STORES", "TRANSACTIONAL"]
 
 _COMMITTED, _ENDED = ("committed", "cleaned-up"), ("committed", "cleaned-up", "aborted")
 _RECOVERED = ("rolled-forward", "rolled-back")
@@ -154,6 +155,22 @@ one-task+overwrite+reader
 one-task+appends
 one-task+replay
 overwrite+appends+at-once+driver-dies+recovery
+transactions+overwrite+appends+at-once
+transactions+overwrite+overwrites+at-once
+transactions+partitions+overwrites-partitions+at-once
+transactions+chosen+appends+at-once
+transactions+chosen+overwrite+overwrites+at-once
+transactions+short-log+busy+at-once
+transactions+threads+overwrite+driver-dies+recovery
+transactions+partitions+then-appends+driver-dies
+transactions+replay+at-once+driver-dies
+transactions+overwrite+crash+recovery
+transactions+overwrite+second-driver+driver-dies
+transactions+overwrite+lost-reply
+transactions+overwrite+failure
+transactions+one-task+slow+recovery
+transactions+one-task+overwrite+reader
+transactions+one-task+overwrites
 """
 
 COMBINED: Mapping[str, Scene] = {
@@ -169,6 +186,8 @@ and without forgetting gave the same results. In other combinations, no process 
 SCENES: Mapping[str, Scene] = {scene.name: scene for scene in _ONE_TASK}
 """Small scenes, each about one situation. To explore one of them takes seconds for any committer."""
 
+_TRANSACTIONS: Mapping[str, object] = {"limits": MultipartLimits(min_part_size_bytes=1), "transactions": True}
+
 _STORES = (
     Scene(
         name="renaming-store",
@@ -179,6 +198,18 @@ _STORES = (
         second_driver=True,
         store={"rename": True},
         budgets={Fault.PARTITION: 1, Fault.CRASH: 1},
+    ),
+    Scene(
+        name="namespace-store",
+        reached=(*_ENDED, "rolled-back", "replaced", "at-once"),
+        summary="like overwrite, on a file system in a database, which has transactions too",
+        tasks=1,
+        attempts=1,
+        mode=SaveMode.OVERWRITE,
+        old=("day=0", "day=1"),
+        recovery=1,
+        store={**_TRANSACTIONS, "rename": True},
+        budgets={Fault.CRASH: 1},
     ),
     Scene(
         name="stale-listing",
@@ -247,6 +278,28 @@ _SMALL = (
 
 SMALL: Mapping[str, Scene] = {scene.name: scene for scene in _SMALL}
 """Larger scenes. To explore one of them takes minutes."""
+
+
+def _on_transactions(scene: Scene) -> Scene:
+    """Return the same scene on a store with transactions, where no decision of a commit is left unfinished.
+
+    Nor does the driver put any list before its decision: without other faults, no lost reply makes it abort.
+    """
+    missed = ("rolled-forward", "helped", "read-between", *(("aborted",) if scene.name == "lost-reply" else ()))
+    reached = [goal for goal in scene.reached if goal not in missed]
+    return replace(
+        scene,
+        name=f"transactional-{scene.name}",
+        summary=f"{scene.summary}; the store has transactions",
+        store=_TRANSACTIONS,
+        reached=(*reached, "at-once"),
+    )
+
+
+TRANSACTIONAL: Mapping[str, Scene] = {
+    scene.name: scene for scene in map(_on_transactions, (*SCENES.values(), *SMALL.values()))
+}
+"""The small scenes and the larger ones for `two_phase` on a store with transactions."""
 
 ALL_ONCE = Scene(
     name="small-all",

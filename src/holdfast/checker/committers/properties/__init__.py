@@ -16,6 +16,7 @@ from holdfast.checker.committers.properties.c9_recoverable import recoverable
 from holdfast.checker.committers.properties.c10_repeatable import repeatable
 from holdfast.checker.committers.properties.log_order import log_order
 from holdfast.checker.committers.properties.no_leftovers import no_leftovers
+from holdfast.checker.committers.properties.plain_reads import plain_reads
 from holdfast.checker.committers.properties.replaced_data import replaced_data
 from holdfast.checker.committers.properties.whole_reads import whole_reads
 from holdfast.checker.committers.sandbox import Sandbox
@@ -36,10 +37,11 @@ PROPERTIES: Mapping[str, Callable[[Sandbox], Property]] = {
     "C10": repeatable,
     "no-leftovers": no_leftovers,
     "whole-reads": whole_reads,
+    "plain-reads": plain_reads,
     "replaced-data": replaced_data,
     "log-order": log_order,
 }
 """The functions that create the properties of a world, by the property's name."""
 
-PART_OF: Mapping[str, str] = {"no-leftovers": "C9", "whole-reads": "C4"}
+PART_OF: Mapping[str, str] = {"no-leftovers": "C9", "whole-reads": "C4", "plain-reads": "C4"}
 """For properties without a row in `holdfast.guarantees`: the name of the row that covers the property."""
