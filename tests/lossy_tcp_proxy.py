@@ -64,6 +64,12 @@ class LossyTcpProxy:
         """Interfere with all requests that the function chooses."""
         self._choose = lambda request: fault if chooses(request) else None
 
+    def cut(self) -> None:
+        """Close all connections of this moment, while the server may be busy with their requests."""
+        for one in self._sockets:
+            if one is not self._listener:
+                _close(one)
+
     def __enter__(self) -> LossyTcpProxy:
         self._start(self._accept)
         return self

@@ -2,7 +2,7 @@
 SELECT key, version, value, number FROM records WHERE key = %s;
 
 -- name: get_many
-SELECT key, version, value, number FROM records WHERE key = ANY (%s);
+SELECT key, version, value, number FROM records WHERE key = ANY (%b);
 
 -- name: scan
 SELECT key, version, value, number FROM records WHERE key >= %s AND key < %s ORDER BY key LIMIT %s;
@@ -11,11 +11,11 @@ SELECT key, version, value, number FROM records WHERE key >= %s AND key < %s ORD
 -- One statement, so that the page and its guards come from one snapshot.
 (SELECT 0, key, version, value, number FROM records WHERE key >= %s AND key < %s ORDER BY key LIMIT %s)
 UNION ALL
-SELECT 1, key, version, value, number FROM records WHERE key = ANY (%s);
+SELECT 1, key, version, value, number FROM records WHERE key = ANY (%b);
 
 -- name: commit_group
 SELECT commit_group(
-    %s::int8, %s::int8, %s::int4, %s::bytea[], %s::int4[], %s::int2[], %s::int8[], %s::bytea[], %s::int8[],
+    %s::int8, %s::int8, %s::int4, %b::bytea[], %b::int4[], %b::int2[], %b::int8[], %b::bytea[], %b::int8[],
     %s::int4[], %s::int4[], %s::bytea[], %s::bytea[], %s::int8[], %s::int4[], %s::int4[], %s::int8[]
 );
 
@@ -30,10 +30,10 @@ RETURNING outcome;
 DELETE FROM sessions WHERE used_at < now() - interval '1 day';
 
 -- name: lock_shared
-SELECT key, version, value, number FROM records WHERE key = ANY (%s) ORDER BY key FOR SHARE;
+SELECT key, version, value, number FROM records WHERE key = ANY (%b) ORDER BY key FOR SHARE;
 
 -- name: lock_exclusive
-SELECT key, version, value, number FROM records WHERE key = ANY (%s) ORDER BY key FOR NO KEY UPDATE;
+SELECT key, version, value, number FROM records WHERE key = ANY (%b) ORDER BY key FOR NO KEY UPDATE;
 
 -- name: schema_exists
 SELECT to_regclass('schema_version') IS NOT NULL;

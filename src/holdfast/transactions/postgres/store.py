@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import errors
 
-from holdfast.errors import DeadlockError, OutcomeUnknownError, UnavailableError
+from holdfast.errors import DeadlockError, HoldfastError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Outcome, Record, ScanPage, Step, steps_of
 from holdfast.transactions.pool import Pool
@@ -33,6 +33,8 @@ _SQL = {name: query.encode() for name, query in load_queries(__package__).items(
 _COLLISIONS = (errors.DeadlockDetected, errors.SerializationFailure)
 _COLLISION_ATTEMPTS = 10
 _SETTLE_S = 60.0
+_SWEEP_SHARE = 0.1
+"""How many new connections remove the sessions of dead ones."""
 
 
 class _Session:
@@ -76,7 +78,15 @@ class PostgresTransactionStore:
         self._pool = Pool(self._connect, connections, environment.clock)
 
     def _connect(self) -> _Session:
-        return _Session(connect(self._address), VersionSource(self._environment.ids))
+        session = _Session(connect(self._address), VersionSource(self._environment.ids))
+        if self._environment.chance.happens(_SWEEP_SHARE):
+            try:
+                with statement_errors(self._address):
+                    session.connection.execute(_SQL["forget_sessions"])
+            except HoldfastError:
+                session.close()
+                raise
+        return session
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:

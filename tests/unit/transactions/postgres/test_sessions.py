@@ -1,0 +1,151 @@
+"""A lost reply to a commit in PostgreSQL is settled: the outcome is found, or the commit can never happen anymore."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from holdfast.errors import OutcomeUnknownError
+from holdfast.runtime import Environment
+from holdfast.testing.postgres_server import PostgresServer
+from holdfast.transactions.base import AlreadyDone, Commit, Committed, Conflict, Progress, steps_of
+from holdfast.transactions.postgres import store as store_module
+from holdfast.transactions.postgres.connection import PostgresAddress, connect, prepare_database
+from holdfast.transactions.postgres.store import PostgresTransactionStore
+from holdfast.transactions.versions import VersionSource
+from tests.lossy_tcp_proxy import Fault, LossyTcpProxy
+from tests.patience import PATIENCE_S, wait_until
+
+_MARK = b"the reply to this one is lost"
+
+
+@pytest.fixture
+def address(new_postgres_url: Callable[[], str]) -> PostgresAddress:
+    found, _ = PostgresAddress.parse(new_postgres_url())
+    prepare_database(found, create=True)
+    return found
+
+
+@pytest.fixture
+def proxy(postgres_server: PostgresServer) -> Iterator[LossyTcpProxy]:
+    with LossyTcpProxy(postgres_server.port) as running:
+        yield running
+
+
+@pytest.fixture
+def lossy(proxy: LossyTcpProxy, address: PostgresAddress) -> Iterator[PostgresTransactionStore]:
+    """Open a store whose connections go through the proxy."""
+    info = re.sub(r":\d+/", f":{proxy.port}/", address.info) + "?sslmode=disable"
+    store = PostgresTransactionStore(dataclasses.replace(address, info=info), Environment(), connections=4)
+    assert isinstance(store.commit(Commit(puts={b"first": b""})), Committed)
+    yield store
+    store.close()
+
+
+@pytest.mark.parametrize("fault", [Fault.LOSE_REPLY, Fault.LOSE_REQUEST])
+def test_a_commit_is_neither_lost_nor_doubled(
+    lossy: PostgresTransactionStore, proxy: LossyTcpProxy, fault: Fault
+) -> None:
+    for number in range(1, 6):
+        proxy.interfere_once(lambda request: _MARK in request, fault)
+        outcomes = lossy.commit_group(
+            [
+                Commit(adds={b"n": 1}, inserts={b"row%d" % number: _MARK}),
+                Commit(inserts={b"first": b""}),
+                Commit(puts={b"p": b"%d" % number}, progress=Progress(b"series", number)),
+                Commit(puts={b"q": b""}, progress=Progress(b"other", 0)),
+            ]
+        )
+        assert isinstance(outcomes[0], Committed)
+        assert outcomes[1] == Conflict((b"first",))
+        assert isinstance(outcomes[2], Committed)
+        assert isinstance(outcomes[3], AlreadyDone | Committed)
+    found = lossy.get_many([b"n", b"p"])
+    assert (found[b"n"].number, found[b"p"].value) == (5, b"5")
+    assert proxy.faults == [fault] * 5
+
+
+def test_a_commit_that_is_still_under_way_is_waited_for(
+    lossy: PostgresTransactionStore, proxy: LossyTcpProxy, address: PostgresAddress
+) -> None:
+    """The client loses its connection while the server waits for a lock: the outcome comes later, and is found."""
+    with connect(address) as blocker, ThreadPoolExecutor(1) as threads:
+        blocker.execute("BEGIN")
+        blocker.execute("UPDATE records SET number = 7 WHERE key = %s", (b"first",))
+        commit = threads.submit(lossy.commit, Commit(puts={b"first": _MARK}))
+        wait_until(lambda: _waiting(address) == 1, "the commit waits for the lock")
+        proxy.cut()
+        blocker.execute("COMMIT")
+        assert isinstance(commit.result(PATIENCE_S), Committed)
+    record = lossy.get_many([b"first"])[b"first"]
+    assert (record.value, record.number) == (_MARK, 0)
+
+
+def _waiting(address: PostgresAddress) -> int:
+    with connect(address) as connection:
+        row = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def test_a_commit_that_was_given_up_cannot_happen_later(address: PostgresAddress) -> None:
+    store = PostgresTransactionStore(address, Environment())
+    try:
+        session = store._connect()
+        base = session.versions.take(1)
+        assert store._settle(base, 1, [], OutcomeUnknownError("lost")) is None
+        commits = [Commit(puts={b"a": b""})]
+        arguments = store_module.arguments_of(VersionSource.session_of(base), base, commits, steps_of(commits))
+        with pytest.raises(psycopg.Error, match="given up"):
+            session.connection.execute(store_module._SQL["commit_group"], arguments)
+        session.close()
+        assert store.get_many([b"a"]) == {}
+    finally:
+        store.close()
+
+
+def test_an_outcome_that_nobody_tells_is_unknown(
+    lossy: PostgresTransactionStore, proxy: LossyTcpProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "_SETTLE_S", 0.3)
+    proxy.interfere_once(lambda request: _MARK in request, Fault.LOSE_REPLY)
+    proxy.refuses = True
+    with pytest.raises(OutcomeUnknownError, match="read before repeating"):
+        lossy.commit(Commit(puts={b"a": _MARK}))
+    proxy.refuses = False
+    assert lossy.get_many([b"a"])[b"a"].value == _MARK
+
+
+def test_old_sessions_are_removed(address: PostgresAddress, monkeypatch: pytest.MonkeyPatch) -> None:
+    with connect(address) as connection:
+        connection.execute("INSERT INTO sessions VALUES (1, 1, NULL, now() - interval '2 days'), (2, 1, NULL, now())")
+    monkeypatch.setattr(store_module, "_SWEEP_SHARE", 1.0)
+    store = PostgresTransactionStore(address, Environment())
+    store.get_many([b"a"])
+    store.close()
+    with connect(address) as connection:
+        assert connection.execute("SELECT id FROM sessions").fetchall() == [(2,)]
+
+
+def test_a_fork_has_connections_of_its_own(address: PostgresAddress) -> None:
+    store = PostgresTransactionStore(address, Environment())
+    store.commit(Commit(adds={b"n": 1}))
+    child = os.fork()
+    if not child:
+        try:
+            store.commit(Commit(adds={b"n": 1}))
+            store.close()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    store.commit(Commit(adds={b"n": 1}))
+    assert store.get_many([b"n"])[b"n"].number == 3
+    store.close()
