@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -41,10 +41,13 @@ def committers(url: str | None, why: str | None, reach: Reach, out: Output) -> N
     from holdfast.guarantees import GUARANTEES
 
     chosen = [get_committer(why)] if why else list(COMMITTERS.values())
-    here = _verdicts(chosen, url, reach, out) if url else {}
+    known = _capabilities(url, reach, out) if url else None
+    here = {one.name: verdict(one, known) for one in chosen} if known is not None else {}
+    at_once = {TWO_PHASE.name: _AT_ONCE} if known is not None and known.transactions else {}
     out.document(
         {
             "url": url,
+            "transactions": None if known is None else known.transactions,
             "default": TWO_PHASE.name,
             "committers": [_fields(one, here) for one in chosen],
             "guarantees": [
@@ -61,8 +64,8 @@ def committers(url: str | None, why: str | None, reach: Reach, out: Output) -> N
     )
     names = {one.name: one.name + (" (default)" if one is TWO_PHASE else "") for one in chosen}
     if here:
-        rows = [(names[one.name], here[one.name][0], here[one.name][1] or one.summary) for one in chosen]
-        out.table(["committer", "here", ""], rows)
+        words = {one.name: here[one.name][1] or at_once.get(one.name) or one.summary for one in chosen}
+        out.table(["committer", "here", ""], [(names[one.name], here[one.name][0], words[one.name]) for one in chosen])
     else:
         out.table(
             ["committer", "what it does", "needs"], [(names[one.name], one.summary, _needs(one)) for one in chosen]
@@ -78,15 +81,17 @@ def committers(url: str | None, why: str | None, reach: Reach, out: Output) -> N
 
 
 # --- what a store allows ----------------------------------------------------------------------------------------------
-def _verdicts(chosen: Iterable[Committer], url: str, reach: Reach, out: Output) -> dict[str, tuple[str, str]]:
-    """Return whether each committer runs at `url`, and if not, why.
+_AT_ONCE = "one transaction decides and publishes a job: every reader sees all of it at one instant"
+
+
+def _capabilities(url: str, reach: Reach, out: Output) -> Capabilities:
+    """Return what the store at `url` can do.
 
     List the destination first, so that a mistyped bucket raises an error.
     """
     with reach.open(url) as ctx:
         ctx.store.list_page(ctx.prefix, max_keys=1)
-        known = _probed(ctx, out)
-        return {one.name: verdict(one, known) for one in chosen}
+        return _probed(ctx, out)
 
 
 def _probed(ctx: CommitContext, out: Output) -> Capabilities:

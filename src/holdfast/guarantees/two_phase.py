@@ -17,12 +17,15 @@ ANSWERS: Mapping[str, Answer] = {
     "uncommitted-output-observable": no("it is a pending upload, or in a hidden directory"),
     "committed-output-observable": no("it stays hidden until the decision"),
     "atomic-task-commit": yes("it is one put of a manifest"),
-    "atomic-job-commit": yes("it is one put of a decision", unless=OTHER_READERS),
+    "atomic-job-commit": yes("it is one put of a decision, or one transaction with all files", unless=OTHER_READERS),
     "partitioned-executor": yes("the decision names none of its files"),
     "C1": yes("the messages name and pin the manifests, and every file is confirmed"),
     "C2": yes("only manifests that the messages name are published"),
     "C3": yes("its message names its manifest and pins its bytes"),
-    "C4": yes("one record switches readers over; other tools see one file after the other once it exists"),
+    "C4": yes(
+        "one record switches readers over; other tools see one file after the other once it exists, or all of them at "
+        "the same instant on a store with transactions"
+    ),
     "C5": yes("the abort is in the log, which every driver reads first"),
     "C6": yes("names are used once, and the log fences a slow driver"),
     "C7": yes("cleanup goes by the job in each name and by the job's record"),

@@ -9,6 +9,8 @@ import pytest
 
 from holdfast.commit import COMMITTERS
 from holdfast.guarantees import GUARANTEES
+from holdfast.stores.memory import provider
+from holdfast.stores.memory.store import MemoryStore
 from holdfast.testing.moto import MotoServer
 from holdfast.testing.tls import Authority, TlsFront
 from tests.unit.cli.destinations import on_screen, run
@@ -53,6 +55,7 @@ def test_as_json() -> None:
         "why": "one log, written by put-if-absent",
     }
     assert document["committers"][0]["here"] is None
+    assert document["transactions"] is None
 
 
 def test_one_committer_with_its_reasons() -> None:
@@ -75,6 +78,19 @@ def test_committers_that_a_directory_allows(tmp_path: Path) -> None:
         assert found[name]["here"] == "runs with allowUnsafe"
         assert found[name]["reason"]
     assert "runs" in run("committers", str(tmp_path)).stdout
+
+
+def test_committers_on_a_store_with_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(provider._stores, "database", MemoryStore(rename=True, transactions=True))
+    monkeypatch.setitem(provider._stores, "bucket", MemoryStore())
+    document = json.loads(run("committers", "memory://database/t", "--json").stdout)
+    assert document["transactions"] is True
+    assert {one["name"]: one["here"] for one in document["committers"]}["two_phase"] == "runs"
+    sentence = "every reader sees all of it at one instant"
+    rows = [line for line in run("committers", "memory://database/t").stdout.splitlines() if sentence in line]
+    assert [row.split()[0] for row in rows] == ["two_phase"]
+    assert sentence not in run("committers", "memory://bucket/t").stdout
+    assert json.loads(run("committers", "memory://bucket/t", "--json").stdout)["transactions"] is False
 
 
 def test_committers_that_s3_allows_and_a_missing_bucket(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,7 +228,7 @@ GOALS: Mapping[str, Goal] = {
         meaning="a job is committed, and nothing hidden of it is left, without recovery", end=_leaves_nothing
     ),
     "at-once": Goal(
-        meaning="one step decides the driver's job, makes it visible, and leaves nothing to roll forward",
+        meaning="one step decides the driver's job, and leaves nothing to roll forward",
         step=_happens_at_once,
     ),
     "rolled-forward": Goal(
