@@ -1,0 +1,192 @@
+"""What the transaction of a job contains, and which stores commit jobs by transactions."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, Kind, SaveMode, TaskCommit
+from holdfast.commit.layout import job_record, log_entry, log_mark
+from holdfast.commit.measure import Measure
+from holdfast.commit.two_phase.codec import decode_entry, encode_entry
+from holdfast.commit.two_phase.manifests import Prepared, list_refs, prepare_job
+from holdfast.commit.two_phase.publication import RENAMES, TRANSACTION, UPLOADS, choose_publication, publication_of
+from holdfast.commit.two_phase.records import ListRef, LogEntry, LogState
+from holdfast.commit.two_phase.replacement import ReplacementPlan
+from holdfast.commit.two_phase.transaction import commit_at_once, plan_files
+from holdfast.commit.two_phase.write_ids import WRITE_ID
+from holdfast.errors import CorruptDataError
+from holdfast.runtime import Environment, SystemClock, SystemIds, ThreadRunner
+from holdfast.stores.base import Create, Overwrite, PutMode, Require, RequireEmpty, iter_objects
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.interceptors.recording import Recorder
+from holdfast.stores.memory.store import MemoryStore
+from tests.patience import PATIENCE_S
+from tests.simulation.world import HOME, World, run_job
+
+
+def test_a_store_with_transactions_uses_them() -> None:
+    assert choose_publication(MemoryStore()) is UPLOADS
+    assert choose_publication(MemoryStore(rename=True)) is RENAMES
+    assert choose_publication(MemoryStore(transactions=True)) is TRANSACTION
+    assert choose_publication(MemoryStore(rename=True, transactions=True)) is TRANSACTION
+    assert [one.at_once for one in (UPLOADS, RENAMES, TRANSACTION)] == [False, False, True]
+
+
+def _ready(ctx: CommitContext, mode: SaveMode, *paths: str, **details: object) -> tuple[JobRecord, list[TaskCommit]]:
+    """Run the only task of a job; an empty path stands for a generated name."""
+    job = TWO_PHASE.setup_job(ctx, mode, details)
+    assert job is not None
+    with TWO_PHASE.setup_task(ctx, job, 0) as attempt:
+        for path in paths:
+            sink = attempt.open(path or attempt.file_name(".txt"))
+            sink.write(b"twelve bytes")
+            sink.close()
+        return job, [attempt.commit()]
+
+
+def _prepared(ctx: CommitContext, mode: SaveMode, *paths: str, **details: object) -> tuple[JobRecord, Prepared]:
+    job, commits = _ready(ctx, mode, *paths, **details)
+    return job, prepare_job(ctx, job, commits)
+
+
+@pytest.mark.parametrize(
+    ("mode", "chosen"),
+    [
+        (SaveMode.APPEND, Create()),
+        (SaveMode.FAIL, Create()),
+        (SaveMode.IGNORE, Create()),
+        (SaveMode.OVERWRITE, Overwrite()),
+        (SaveMode.OVERWRITE_PARTITIONS, Overwrite()),
+    ],
+)
+def test_only_a_chosen_name_may_be_taken_and_only_by_an_overwrite(mode: SaveMode, chosen: PutMode) -> None:
+    ctx = World("transaction").context()
+    job, prepared = _prepared(ctx, mode, "", "a/chosen")
+    files = plan_files(ctx, job, prepared)
+    assert [one.mode for one in files.completions] == [Create(), chosen]
+    assert [one.key.startswith(f"{HOME}part-") for one in files.completions] == [True, False]
+    assert [sum(part.size_bytes for part in one.parts) for one in files.completions] == [12, 12]
+    assert [len(one.parts) for one in files.completions] == [3, 3], "parts of four bytes each"
+    assert files.summary.names == [f"/{one.key}" for one in files.completions]
+
+
+def test_the_manifests_are_not_kept_in_memory_twice() -> None:
+    ctx = World("transaction").context()
+    job, prepared = _prepared(ctx, SaveMode.APPEND, "")
+    list_refs(job, prepared, "token")
+    assert prepared.cache.data
+    files = plan_files(ctx, job, prepared)
+    assert (prepared.cache.data, prepared.cache.size_bytes) == ({}, 0)
+    assert prepared.cache.listed is not None, "cleanup asks which attempts have reported"
+    assert files.obsolete == [ctx.key(job_record(job.job)), ctx.key(prepared.refs[0].key)]
+
+
+def _entry(job: JobRecord, seq: int = 1, after: str = "") -> LogEntry:
+    return LogEntry(
+        seq=seq,
+        kind=Kind.COMMIT,
+        record=job,
+        token="mine",
+        decided_at_s=1.0,
+        tasks=1,
+        manifests=ListRef(key=f"_holdfast/jobs/{job.job}/committed-mine.jsonl", sha256="0" * 64, count=1),
+        state=LogState(),
+        after=after,
+    )
+
+
+def test_the_transaction_contains_all_that_readers_and_recovery_look_at() -> None:
+    world, recorded = World("transaction"), Recorder()
+    run_job(world.context(), "old")
+    ctx = world.context(store=InterceptedStore(world.store, recorded))
+    job, prepared = _prepared(ctx, SaveMode.APPEND, "", **{WRITE_ID: "daily"})
+    files = plan_files(ctx, job, prepared)
+    newest = decode_entry("", 1, world.store.get(HOME + log_entry(1)))
+    winner, report = commit_at_once(Measure(ctx), _entry(job, 2, newest.token), files, ReplacementPlan())
+    assert winner is not None and winner.token == "mine" and report.job == job.job
+    [call] = [call for call in recorded.calls if call.operation is Operation.APPLY]
+    paths = [key.removeprefix(HOME) for key in call.keys]
+    assert paths[:2] == [log_entry(2), log_entry(1)], "the entry, and the condition that the one before exists"
+    assert paths[3] == "_SUCCESS"
+    assert paths[4].startswith("_holdfast/writes/")
+    assert paths[5:] == [log_mark(2, "visible"), log_mark(2, "done"), job_record(job.job), prepared.refs[0].key]
+    left = [key for key in (ctx.key(job_record(job.job)), ctx.key(prepared.refs[0].key)) if _exists(world, key)]
+    assert left == []
+
+
+def _exists(world: World, key: str) -> bool:
+    return any(info.key == key for info in iter_objects(world.store, key))
+
+
+def test_the_first_entry_requires_an_empty_log() -> None:
+    conditions = []
+
+    class Noting(MemoryStore):
+        def apply(self, changes):  # type: ignore[no-untyped-def]  # as in the protocol
+            conditions.append([one for one in changes if isinstance(one, Require | RequireEmpty)])
+            super().apply(changes)
+
+    ctx = replace(World("transaction").context(), store=Noting(transactions=True))
+    for _ in range(2):
+        job, commits = _ready(ctx, SaveMode.APPEND, "")
+        TWO_PHASE.commit_job(ctx, job, commits, 1)
+    aborted, _ = _ready(ctx, SaveMode.APPEND, "")
+    TWO_PHASE.abort_job(ctx, aborted)
+    assert conditions == [
+        [RequireEmpty(f"{HOME}_holdfast/log/")],
+        [Require(HOME + log_entry(1))],
+        [Require(HOME + log_entry(2))],
+    ], "an abort requires it too: a late one would free the number after it"
+
+
+def test_the_publication_is_stored_and_an_unknown_one_is_refused() -> None:
+    job, _ = _ready(World("transaction").context(), SaveMode.APPEND, "")
+    assert job.publication == "transaction" and publication_of(job) is TRANSACTION
+    entry = _entry(job)
+    assert decode_entry("log/1", 1, encode_entry(entry)) == entry
+    forged = encode_entry(replace(entry, record=replace(job, publication="transactions")))
+    with pytest.raises(CorruptDataError, match="publication is unknown"):
+        decode_entry("log/1", 1, forged)
+
+
+def test_jobs_in_threads_are_seen_whole_by_a_thread_that_only_lists() -> None:
+    """Real threads: four drivers decide at the same moment, on one destination, while a plain reader lists it."""
+    store = MemoryStore(transactions=True)
+    environment = Environment(clock=SystemClock(), ids=SystemIds(), runner=ThreadRunner(2))
+    ctx = CommitContext(store=store, prefix=HOME, url="memory://t", environment=environment)
+    modes = [SaveMode.APPEND, SaveMode.OVERWRITE, SaveMode.APPEND, SaveMode.OVERWRITE_PARTITIONS] * 2
+    jobs = [_ready(ctx, mode, *[""] * 5) for mode in modes]
+    start, over = threading.Barrier(5), threading.Event()
+    torn: list[Counter[str]] = []
+    problems: list[Exception] = []
+
+    def drive(number: int) -> None:
+        start.wait(PATIENCE_S)
+        try:
+            for job, commits in jobs[number::4]:
+                assert TWO_PHASE.commit_job(ctx, job, commits, 1).finished
+        except Exception as error:  # noqa: BLE001  # the test raises it
+            problems.append(error)
+
+    def read() -> None:
+        start.wait(PATIENCE_S)
+        while not over.is_set():
+            page = store.list_page(f"{HOME}part-")
+            seen = Counter("-".join(info.key.split("-")[2:4]) for info in page.objects)
+            if set(seen.values()) - {5}:
+                torn.append(seen)
+
+    reader = threading.Thread(target=read)
+    drivers = [threading.Thread(target=drive, args=(number,)) for number in range(4)]
+    for thread in (reader, *drivers):
+        thread.start()
+    for thread in drivers:
+        thread.join(PATIENCE_S)
+    over.set()
+    reader.join(PATIENCE_S)
+    assert (problems, torn) == ([], [])
+    assert len(list(iter_objects(store, f"{HOME}_holdfast/log/"))) == 3 * len(modes)
