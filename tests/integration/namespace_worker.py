@@ -2,7 +2,7 @@
 
 Usage: ``python -m tests.integration.namespace_worker URL DIRECTORY SEED STOP-FILE REPORT-FILE``. The worker runs until
 the stop file exists, then writes a report: a JSON object with the number of operations of each outcome, and the files
-that must exist, with their contents. An operation that was acknowledged must be visible at once and for ever; one of
+that must exist, with their contents. An operation that was acknowledged must be visible at once and later; one of
 unknown outcome may be there or not, but not in part. If something else is true, the worker dies with an error.
 """
 
