@@ -73,6 +73,7 @@ _CHECKER = {
     "histories": {"kernel"},
     "narrative": {"kernel"},
     "committers": {"kernel", "simulated_store", "narrative"},
+    "transactions": {"kernel", "histories", "narrative"},
 }
 
 

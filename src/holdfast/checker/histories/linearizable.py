@@ -64,11 +64,14 @@ class Model:
             its answer.
         key_of: returns the key of an operation; operations with different keys are independent, and each key has its
             own model.
+        is_small: whether to list the states to which the operations can lead before the search, which is faster if
+            there are few of them, and necessary to recognize registers.
     """
 
     initial: Hashable
     apply: Callable[[Hashable, Operation], tuple[Hashable, object]]
     key_of: Callable[[Operation], Hashable] = lambda operation: None
+    is_small: bool = True
 
 
 def judge_linearizable(operations: Sequence[Operation], model: Model, *, limit: int = PLACES_LIMIT) -> Verdict:
@@ -109,7 +112,7 @@ class _Part:
         self.operations = operations
         self.model = model
         self._limit = limit
-        states = reachable(model.initial, operations, model.apply)
+        states = reachable(model.initial, operations, model.apply) if model.is_small else None
         self._register = None if states is None else as_register(model.initial, operations, model.apply, states)
         self._states = states or {model.initial}
         self._reads = [

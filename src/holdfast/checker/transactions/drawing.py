@@ -26,10 +26,17 @@ def draw(seed: int, number: int) -> Scene:
     """Return the `number`-th random scene of a seed."""
     chance = SeededRandom(SeededRandom.derive(seed, number))
     names = ("ann", "bob", "eve", "dan")[: chance.pick((2, 3, 3, 4))]
-    works = {who: tuple(_work(chance, who, at) for at in range(chance.pick((1, 1, 2)))) for who in names}
+    counting = chance.happens(0.6)  # then everybody looks at the guard, which those that commit in groups do not
+    works = {
+        who: tuple(_work(chance, f"{who}{at}", counting=counting) for at in range(chance.pick((1, 1, 2))))
+        for who in names
+    }
     groups: dict[str, tuple[Script, ...]] = {}
-    if chance.happens(0.3):
-        groups["group"] = tuple(_script(chance, f"group{at}", counting=False) for at in range(chance.pick((2, 3))))
+    if not counting:
+        adds = (("add", "sum", 1), ("add", "sum", 2), ("bounded", "sum", 1, 2))
+        groups["group"] = tuple(
+            (*_script(chance, f"group{at}", counting=False)[:1], chance.pick(adds)) for at in range(chance.pick((2, 3)))
+        )
     twins = chance.happens(0.3)
     if twins:
         units = tuple(_unit("owner", at) for at in range(1, chance.pick((2, 3, 4))))
@@ -41,7 +48,7 @@ def draw(seed: int, number: int) -> Scene:
         name=f"drawn-{seed}-{number}",
         summary="random transactions",
         works=works,
-        groups={name: scripts for name, scripts in groups.items() if not _counts(works)},
+        groups=groups,
         start=start,
         stepped=chance.happens(0.5),
         budgets={fault: chance.pick((1, 2)) for fault in _FAULTS if chance.happens(0.4)},
@@ -59,15 +66,9 @@ def _unit(owner: str, number: int) -> Work:
     return Work(script=(("add", f"{UNIT}{owner} {number}", 1),), progress=(owner, number), repeats=3, looks=True)
 
 
-def _work(chance: SeededRandom, who: str, at: int) -> Work:
-    script = _script(chance, f"{who}{at}", counting=True)
+def _work(chance: SeededRandom, mark: str, *, counting: bool) -> Work:
+    script = _script(chance, mark, counting=counting)
     return Work(script=script, attempts=chance.pick((1, 2, 3)), looks=True)
-
-
-def _counts(works: dict[str, tuple[Work, ...]]) -> bool:
-    """Check whether a transaction counts a range: then nobody may create records without a look at the guard."""
-    counting = {"scan", "count", "claim"}
-    return any(step[0] in counting for those in works.values() for work in those for step in work.script)
 
 
 def _script(chance: SeededRandom, mark: str, *, counting: bool) -> Script:

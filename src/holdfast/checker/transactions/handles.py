@@ -59,7 +59,7 @@ class SimulatedDatabase:
 
 def versions(port: Port, count: int) -> int:
     """Return the first of several consecutive versions that nobody else has."""
-    first, *_others = [int(port.token(), 16) for _ in range(count)]
+    first, *_others = [int(port.token(), 16) for _ in range(max(count, 1))]
     return first
 
 

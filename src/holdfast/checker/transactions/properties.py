@@ -41,7 +41,7 @@ def _operations(view: View) -> list[Operation]:
 
 # --- T1 ---------------------------------------------------------------------------------------------------------------
 def _serializable(start: Contents) -> Property:
-    model = Model(initial=start, apply=apply)
+    model = Model(initial=start, apply=apply, is_small=False)
     known: dict[Hashable, str | None] = {}
 
     def end(view: View) -> str | None:

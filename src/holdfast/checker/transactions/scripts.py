@@ -126,7 +126,10 @@ class _Player:
 
     def insert(self, name: str, value: str) -> None:
         self._look(name)
-        self.transaction.insert(self.key(name), value.encode())
+        try:
+            self.transaction.insert(self.key(name), value.encode())
+        except InvalidRequestError:
+            return  # the transaction has seen or written the record
         self.played.did("insert", name, value)
 
     def delete(self, name: str) -> None:

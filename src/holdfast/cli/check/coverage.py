@@ -89,7 +89,7 @@ def show_ran(ran: Ran, out: Output, *, lines: bool) -> None:
     others = len({one.module for one in ran.functions} - modules)
     share = f"{there:,} of {total:,} statements ran ({there / max(total, 1):.0%})"
     folders = " and ".join(dict.fromkeys(f"{package.split('.')[1]}/" for package in ran.packages))
-    out.say(f"{folders}: {share} in {counted(len(modules), 'module')}, none in {others:,} others")
+    out.say(f"{folders}: {share} in {counted(len(modules), 'module')}{f', none in {others:,} others' * (others > 0)}")
     if not lines:
         out.say("code that did not run is not checked: --coverage shows its lines")
         return

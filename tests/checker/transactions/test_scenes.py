@@ -1,0 +1,106 @@
+"""The shipped code goes unharmed through all scenes, and reaches their goals; the search leaves nothing out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.kernel.explore import Budget, Exploration, explore
+from holdfast.checker.kernel.world import Property, View
+from holdfast.checker.transactions.database import DATABASE
+from holdfast.checker.transactions.goals import GOALS, GoalTracker
+from holdfast.checker.transactions.names import find_scenes
+from holdfast.checker.transactions.scenes import FAMILIES, KINDS, SCENES, SMALL
+from holdfast.checker.transactions.worlds import Scene, build_world
+from tests.checker.transactions.mutants import MUTANTS
+
+_LONG = ("increments-in-steps", "audit", "audit-in-steps", "twins", "second-attempt", "second-attempt-in-steps")
+"""Scenes of some 10,000 states and more."""
+
+
+def _unharmed(scene: Scene) -> Exploration:
+    tracker = GoalTracker(scene.reached)
+    found = explore(build_world(scene, tracker), budget=Budget(states=100_000))
+    assert found.findings == {}
+    assert found.complete
+    assert tracker.missing == ()
+    assert scene.budgets.keys() == found.faults.keys(), "each fault happens somewhere"
+    return found
+
+
+@pytest.mark.parametrize("family", ["pairs", "pairs-in-steps"])
+@pytest.mark.parametrize("start", ["absent", "present"])
+def test_pairs(family: str, start: str) -> None:
+    scenes = [scene for scene in FAMILIES[family] if f"/{start}:" in scene.name]
+    assert len(scenes) == len(KINDS) * (len(KINDS) + 1) // 2
+    for scene in scenes:
+        _unharmed(scene)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in _LONG else [])
+        for name in SCENES
+        if not name.startswith("pairs")
+    ],
+)
+def test_scenes(name: str) -> None:
+    _unharmed(SCENES[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", sorted({scene.family for scene in SMALL.values()}))
+def test_larger_scenes(family: str) -> None:
+    for scene in FAMILIES[family]:
+        found = explore(build_world(scene))
+        assert found.complete
+        assert found.findings == {}
+
+
+def test_every_scene_has_a_name_a_sentence_and_known_goals() -> None:
+    scenes = [*SCENES.values(), *SMALL.values()]
+    assert len({scene.name for scene in scenes}) == len(scenes)
+    for scene in scenes:
+        assert scene.summary and not scene.summary.endswith(".")
+        assert set(scene.reached) <= set(GOALS)
+        assert find_scenes(scene.name) == (scene,)
+    assert sum(map(len, FAMILIES.values())) == len(scenes)
+
+
+# --- the search -------------------------------------------------------------------------------------------------------
+def _ends(scene: Scene, *, reduce: bool) -> tuple[set[object], set[str]]:
+    """Return what the database is at the ends of all histories, and the properties that break."""
+    seen: set[object] = set()
+
+    def end(view: View) -> None:
+        seen.add(repr(view.states[DATABASE]))
+
+    world = build_world(scene)
+    watched = replace(world, properties=(*world.properties, Property(name="ends", title="", meaning="", end=end)))
+    found = explore(watched, reduce=reduce)
+    assert found.complete
+    return seen, set(found.findings)
+
+
+_REDUCED = (
+    *("write-skew", "two-ranges-in-steps", "mixed-state", "recreated-in-steps", "unmarked", "unmarked-in-steps"),
+    *("empty-directory", "skew-through-absence-in-steps", "pairs-in-steps/present:append+delete", "bounded-group"),
+)
+
+
+@pytest.mark.parametrize("name", _REDUCED)
+def test_equivalent_histories_are_left_out_and_no_others(name: str) -> None:
+    assert _ends(SCENES[name], reduce=True) == _ends(SCENES[name], reduce=False)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_no_mistake_is_left_out_either(mutant: object) -> None:
+    [one] = [each for each in MUTANTS if each is mutant]
+    scene = min((SCENES[name] for name in one.scenes), key=lambda scene: len(scene.works) + 9 * len(scene.budgets))
+    if len(scene.works) + len(scene.groups) > 2 or Fault.CRASH in scene.budgets:
+        return  # every interleaving takes too long
+    with one.planted():
+        assert _ends(scene, reduce=True) == _ends(scene, reduce=False)

@@ -1,0 +1,112 @@
+"""What scripts do on a real store is what they mean."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.checker.histories.history import Operation
+from holdfast.checker.transactions.drawing import draw
+from holdfast.checker.transactions.scripts import (
+    FAILED,
+    Contents,
+    MixedStateError,
+    Played,
+    Script,
+    apply,
+    guard_of,
+    play,
+)
+from holdfast.transactions.base import Commit, Committed, Conflict, Progress
+from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.transaction import Transaction
+
+
+def _store(contents: Contents) -> MemoryTransactionStore:
+    store = MemoryTransactionStore()
+    store.commit(Commit(puts={name.encode(): value.encode() for name, (value, _number) in contents}))
+    store.commit(Commit(adds={name.encode(): number for name, (_value, number) in contents}))
+    return store
+
+
+def _contents(store: MemoryTransactionStore) -> Contents:
+    records = store.scan(b"", b"\xff", 1000).records
+    return tuple((key.decode(), (record.value.decode(), record.number)) for key, record in records)
+
+
+def _meaning(contents: Contents, played: Played) -> tuple[object, object]:
+    return apply(contents, Operation(who="one", name="transaction", args=tuple(played.steps)))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_scripts_mean_what_they_do(seed: int) -> None:
+    for number in range(10):
+        scene = draw(seed, number)
+        contents: Contents = tuple(sorted(scene.start.items()))
+        store = _store(contents)
+        for work in (work for works in scene.works.values() for work in works):
+            transaction, played = Transaction(store), Played()
+            play(transaction, work.script, played, looks=work.looks)
+            took_effect = isinstance(store.commit(transaction.to_commit()), Committed)
+            after, answer = _meaning(contents, played)
+            assert answer == (("saw", tuple(played.saw)) if took_effect else ("refused",))
+            assert after == _contents(store)
+            contents = _contents(store)
+
+
+def _refused(contents: Contents, script: Script) -> None:
+    """Check that a script means that it is refused, and that its commit conflicts."""
+    store = _store(contents)
+    transaction, played = Transaction(store), Played()
+    play(transaction, script, played)
+    assert isinstance(store.commit(transaction.to_commit()), Conflict)
+    assert _meaning(contents, played) == (contents, ("refused",))
+
+
+def test_conditions() -> None:
+    _refused((("x", ("", 0)),), (("insert", "x", ""),))
+    _refused((("x", ("", 3)),), (("add", "y", 1), ("bounded", "x", 2, 4)))
+
+
+def test_series() -> None:
+    steps = (("progress", "owner", 2), ("add", "x", 1))
+    contents: Contents = ()
+    store = _store(contents)
+    for expected in (("saw", ()), ("done",)):
+        outcome = store.commit(Commit(adds={b"x": 1}, progress=Progress(b"owner", 2)))
+        after, answer = apply(contents, Operation(who="one", name="transaction", args=steps))
+        assert (answer, isinstance(outcome, Committed)) == (expected, expected[0] == "saw")
+        assert after == _contents(store)
+        contents = _contents(store)
+
+
+def test_a_failed_function_has_read() -> None:
+    store = _store((("x", ("1", 0)), ("y", ("2", 0))))
+    played = Played()
+    with pytest.raises(MixedStateError):
+        play(Transaction(store), (("put", "z", ""), ("together", "x", "y"), ("put", "w", "")), played)
+    played.steps.append(FAILED)
+    assert _meaning(_contents(store), played) == (_contents(store), ("saw", (("1", 0), ("2", 0))))
+
+
+def test_steps_that_are_not_possible_are_left_out() -> None:
+    store = _store((("x", ("1", 0)),))
+    transaction, played = Transaction(store), Played()
+    play(transaction, (("put", "y", ""), ("add", "y", 1), ("get", "x"), ("insert", "x", "")), played)
+    assert played.steps == [("put", "y", ""), ("get", "x")]
+
+
+def test_unless_ends_a_script() -> None:
+    store = _store((("x", ("1", 0)),))
+    played = Played()
+    play(Transaction(store), (("unless", "y"), ("unless", "x"), ("put", "z", "")), played)
+    assert played.steps == [("get", "y"), ("get", "x")]
+
+
+def test_each_directory_has_its_guard() -> None:
+    assert guard_of("x") == guard_of("w1") == "guard"
+    assert guard_of("left/1") == guard_of("left/") != guard_of("right/1")
+    transaction = Transaction(MemoryTransactionStore())
+    play(transaction, (("claim", "left/", "left0", "right/1"),), Played(), looks=True)
+    commit = transaction.to_commit()
+    assert [one.guard for one in commit.ranges] == [b"guard of left"]
+    assert b"guard of right" in commit.reads
