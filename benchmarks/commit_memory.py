@@ -4,11 +4,12 @@ The store is in the same process. The pending uploads that it drops when they be
 that the commit cannot reuse their memory unnoticed. The figure covers the commit and the store's new objects: it is an
 upper bound.
 
-    python -m benchmarks.commit_memory TASKS FILES_PER_TASK THREADS    prints one line of JSON; Linux only
+    python -m benchmarks.commit_memory TASKS FILES_PER_TASK THREADS STORE    prints one line of JSON; Linux only
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import time
@@ -30,13 +31,17 @@ _SHAPES = (
 )
 
 
+_STORES = ("uploads", "transactions")
+"""A store like S3, and one that publishes all files of a job in one transaction."""
+
+
 def measure_memory(threads: int, say: Say, shapes: Sequence[JobShape] = _SHAPES) -> Result:
     """Measure the memory that the job commit adds to the tasks' messages, which Spark holds anyway."""
     details: dict[str, object] = {}
     worst_mb = 0.0
-    for shape in shapes:
-        found = run_module("benchmarks.commit_memory", shape.tasks, shape.files_per_task, threads)
-        name = f"{shape.tasks} tasks x {shape.files_per_task} files"
+    for shape, store in itertools.product(shapes, _STORES):
+        found = run_module("benchmarks.commit_memory", shape.tasks, shape.files_per_task, threads, store)
+        name = f"{shape.tasks} tasks x {shape.files_per_task} files, {store}"
         say(f"  {name}: {found['growth_mb']:.0f} MB above {found['start_mb']:.0f} MB, {found['commit_s']:.1f} s")
         details[f"{name}, MB above start"] = round(found["growth_mb"], 1)
         details[f"{name}, s"] = round(found["commit_s"], 1)
@@ -53,8 +58,8 @@ def measure_memory(threads: int, say: Say, shapes: Sequence[JobShape] = _SHAPES)
 
 
 # --- in the process ---------------------------------------------------------------------------------------------------
-def _measured(shape: JobShape, threads: int) -> dict[str, float]:
-    store = MemoryStore()
+def _measured(shape: JobShape, threads: int, kind: str) -> dict[str, float]:
+    store = MemoryStore(transactions=kind == "transactions")
     ctx = CommitContext(store=store, prefix="t/", url="bench/t", environment=Environment(runner=SerialRunner()))
     job = prepare_job(ctx, shape, bytes(shape.file_bytes))
     kept = list(store._uploads.values())
@@ -69,6 +74,6 @@ def _measured(shape: JobShape, threads: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    tasks, files_per_task, thread_count = (int(argument) for argument in sys.argv[1:])
-    measured = _measured(JobShape(tasks=tasks, files_per_task=files_per_task, file_bytes=1), thread_count)
+    tasks, files_per_task, thread_count = (int(argument) for argument in sys.argv[1:4])
+    measured = _measured(JobShape(tasks=tasks, files_per_task=files_per_task, file_bytes=1), thread_count, sys.argv[4])
     print(json.dumps(measured))
