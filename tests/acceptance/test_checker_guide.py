@@ -8,6 +8,7 @@ import re
 import pytest
 
 from holdfast.checker.committers.scenes import COMBINED, SCENES
+from holdfast.checker.transactions.scenes import SCENES as TRANSACTION_SCENES
 from tests.acceptance.guides import ROOT, page, python_examples
 from tests.unit.cli.destinations import on_screen
 
@@ -41,3 +42,10 @@ def test_the_table_has_every_scene() -> None:
     row = r"^ ([a-z+-]+) +[\d.,e+]+ +[\d,]+ +(?:[\d,]+ +)?[\d.]+ (?:m?s|min) +\d+ of \d+$"
     shown = re.findall(row, table, re.MULTILINE)
     assert shown == [*SCENES, *COMBINED]
+
+
+def test_the_table_of_transactions_has_every_scene() -> None:
+    table = GUIDE[GUIDE.index("transactions: what their callers run") :]
+    row = r"^ ([a-z-]+) +[\d,]+ +[\d,]+ +[\d,]+ +\d+ of \d+$"
+    shown = re.findall(row, table[: table.index("nothing found in")], re.MULTILINE)
+    assert shown == list(dict.fromkeys(scene.family for scene in TRANSACTION_SCENES.values()))

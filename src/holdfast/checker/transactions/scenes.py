@@ -16,7 +16,7 @@ from holdfast.checker.transactions.properties import UNIT
 from holdfast.checker.transactions.scripts import Content, Script
 from holdfast.checker.transactions.worlds import Scene
 
-__all__ = ["FAMILIES", "KINDS", "SCENES", "SMALL", "pairs", "triples"]
+__all__ = ["FAMILIES", "KINDS", "MANY", "SCENES", "SMALL", "pairs", "triples"]
 
 KINDS: Mapping[str, Script] = {
     "read": (("get", "x"),),
@@ -336,6 +336,14 @@ SMALL: Mapping[str, Scene] = {
     )
 }
 """Larger scenes, which take minutes."""
+
+MANY: Mapping[str, str] = {
+    "pairs": "every pair of kinds of transactions on one record, which is absent or present at the start",
+    "pairs-in-steps": "the same, with each statement inside of a commit as a step",
+    "triples": "every three kinds of transactions on one record",
+    "triples-in-steps": "the same, with each statement inside of a commit as a step",
+}
+"""What happens in the families of many scenes."""
 
 FAMILIES: Mapping[str, tuple[Scene, ...]] = {
     family: tuple(scene for scene in (*SCENES.values(), *SMALL.values()) if scene.family == family)

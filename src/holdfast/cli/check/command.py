@@ -66,7 +66,12 @@ _FILE = click.Path(path_type=Path)
 @click.option("--coverage", is_flag=True, help="Show the lines of the checked code that no history ran.")
 @click.option("--html", metavar="FILE", type=_FILE, help="Write the story as an HTML page to step through.")
 @click.option("--all", "every", is_flag=True, help="Compare every committer with the papers and with its declaration.")
-@click.option("--list", "listed", is_flag=True, help="List the committers, scenes and properties, with their meaning.")
+@click.option(
+    "--list",
+    "listed",
+    is_flag=True,
+    help="List what can be checked, the scenes and the properties.",
+)
 @reports
 def check(out: Output, **given: Any) -> None:
     """Search for histories in which the committer NAME violates a property, and tell the worst one as a story.

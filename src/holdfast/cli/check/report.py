@@ -18,6 +18,8 @@ from holdfast.checker.committers.scenes import ANY, LARGE
 from holdfast.checker.kernel.counterexample import Counterexample, encode
 from holdfast.checker.kernel.state_space import BROKEN_CODE
 from holdfast.checker.narrative.story import Story
+from holdfast.checker.transactions.properties import PROPERTIES, properties_for
+from holdfast.checker.transactions.scenes import FAMILIES, MANY
 from holdfast.cli.check.coverage import Ran, show_ran
 from holdfast.cli.check.files import StoryFiles
 from holdfast.cli.check.options import CheckOptions
@@ -253,15 +255,23 @@ def show_replay(
 
 # --- the list ---------------------------------------------------------------------------------------------------------
 def show_list(out: Output) -> None:
-    """List committers, scenes and properties."""
+    """List committers, scenes and properties, and those of transactions."""
     properties = find_world("two_phase/speculation").properties
+    families = [(name, scenes[0].summary if len(scenes) == 1 else MANY[name]) for name, scenes in FAMILIES.items()]
+    promises = properties_for((), tuple(PROPERTIES))
     out.document(
         {
             "committers": [{"name": one.name, "summary": one.summary} for one in CHECKED.values()],
             "scenes": [{"name": scene.name, "summary": scene.summary} for scene in ALL_SCENES.values()],
             "properties": [{"name": one.name, "title": one.title, "meaning": one.meaning} for one in properties],
+            "transactions": {
+                "scenes": [{"name": name, "summary": summary} for name, summary in families],
+                "properties": [{"name": one.name, "title": one.title, "meaning": one.meaning} for one in promises],
+            },
         }
     )
     out.table(["committer", "what it does"], [(one.name, one.summary) for one in CHECKED.values()])
     out.table(["scene", "what happens"], [(scene.name, scene.summary) for scene in ALL_SCENES.values()])
     out.table(["property", "title", "what must hold"], [(one.name, one.title, one.meaning) for one in properties])
+    out.table(["scene of transactions", "what happens"], families)
+    out.table(["of transactions", "title", "what must hold"], [(one.name, one.title, one.meaning) for one in promises])
