@@ -28,7 +28,16 @@ from holdfast.transactions.base import (
 )
 from holdfast.transactions.memory.store import apply_steps
 
-__all__ = ["SimulatedDatabase", "SteppedDatabase"]
+__all__ = [
+    "SimulatedDatabase",
+    "SteppedDatabase",
+    "count_ranges",
+    "lock_absence",
+    "lock_and_count",
+    "lock_record",
+    "lock_records",
+    "needs_exclusive",
+]
 
 _LOCK_ATTEMPTS = 5
 
@@ -50,14 +59,14 @@ class SimulatedDatabase:
         return self.commit_group([commit])[0]
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
-        call = Call(DATABASE, "commit_group", (tuple(commits), versions(self._port, len(commits))))
+        call = Call(DATABASE, "commit_group", (tuple(commits), _versions(self._port, len(commits))))
         return list(cast("tuple[Outcome, ...]", self._port.call(call)))
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
 
 
-def versions(port: Port, count: int) -> int:
+def _versions(port: Port, count: int) -> int:
     """Return the first of several consecutive versions that nobody else has."""
     first, *_others = [int(port.token(), 16) for _ in range(max(count, 1))]
     return first
@@ -67,7 +76,7 @@ class SteppedDatabase(SimulatedDatabase):
     """A handle on a `Table`, whose commits take a step for each statement."""
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
-        port, base = self._port, versions(self._port, len(commits))
+        port, base = self._port, _versions(self._port, len(commits))
         steps = steps_of(commits)
         seen, counts = lock_and_count(port, commits, steps)
         judgment = judge(commits, steps, seen, counts, base)

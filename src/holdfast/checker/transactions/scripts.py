@@ -29,6 +29,7 @@ __all__ = [
     "Step",
     "apply",
     "guard_of",
+    "look_at_guard",
     "play",
 ]
 
