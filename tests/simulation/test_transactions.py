@@ -33,6 +33,7 @@ from holdfast.errors import (
     AccessDeniedError,
     CorruptDataError,
     DestinationExistsError,
+    FencedError,
     HoldfastError,
     InvalidRequestError,
     NotFoundError,
@@ -204,7 +205,7 @@ def test_a_job_whose_uploads_have_expired_stays_undecided() -> None:
     world.store.abort_upload(upload.key, upload.upload_id)
     with pytest.raises(NotFoundError, match="expired, something aborted them: run the job again") as caught:
         TWO_PHASE.commit_job(world.context(), job, messages, TASKS)
-    assert caught.value.variables["first"] == upload.key
+    assert caught.value.variables["first"] == upload.key.removeprefix(HOME)
     assert world.contents() == expected("old")
     assert not TWO_PHASE.abort_job(world.context(), job).committed
     assert_settled(world, expected("old"))
@@ -275,6 +276,43 @@ def test_a_damaged_plan_never_deletes_the_jobs_own_files(monkeypatch: pytest.Mon
     with pytest.raises(CorruptDataError, match="its own output"):
         TWO_PHASE.commit_job(world.context(), job, messages, TASKS)
     assert world.contents() == expected("old") and read_log(world.context()).head == 1
+
+
+def test_a_stray_file_in_an_empty_log_is_named() -> None:
+    """On other stores it is in nobody's way: here, the first entry requires that the folder is empty."""
+    world = World("transaction")
+    job, messages = ready(world, SaveMode.APPEND)
+    world.store.put(f"{HOME}_holdfast/log/.DS_Store", b"1")
+    with pytest.raises(CorruptDataError, match="move it away"):
+        TWO_PHASE.commit_job(world.context(), job, messages, TASKS)
+    assert "move it away" in recover(world.context(), older_than_s=0).damaged[job.job]
+    world.store.delete(f"{HOME}_holdfast/log/.DS_Store")
+    assert TWO_PHASE.commit_job(world.context(), job, messages, TASKS).finished
+    assert_settled(world, expected("new"))
+
+
+def test_a_bucket_that_disappears_is_no_expired_upload() -> None:
+    world = World("transaction")
+    job, messages = ready(world, SaveMode.APPEND)
+    gone = NotFoundError("no such bucket: check the name", bucket="b")
+    missing = world.context(Fault(FaultMode.FAIL, Operation.APPLY, times=FOR_EVER, error=gone))
+    with pytest.raises(NotFoundError, match="no such bucket"):
+        TWO_PHASE.commit_job(missing, job, messages, TASKS)
+
+
+def test_unfenced_jobs_are_fenced_all_the_same() -> None:
+    """The setting accepts a store without conditional writes; this store has them."""
+    world = World("transaction")
+    ctx = world.context().with_settings(allow_unfenced=True)
+    run_job(ctx, "old")
+    job = start(ctx, SaveMode.OVERWRITE)
+    messages = run_tasks(ctx, job, "new")
+    late = before_the_transaction(world, lambda: recover(ctx)).with_settings(allow_unfenced=True)
+    with pytest.raises(FencedError):
+        TWO_PHASE.commit_job(late, job, messages, TASKS)
+    assert_settled(world, expected("old"))
+    run_job(ctx, "new", SaveMode.OVERWRITE)
+    assert_settled(world, expected("new"))
 
 
 # --- conflicts and lost replies ---------------------------------------------------------------------------------------

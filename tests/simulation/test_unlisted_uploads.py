@@ -23,6 +23,7 @@ from holdfast.testing.minio_like import MinioLike
 from tests.simulation.world import HOME, TASKS, World, expected, run_job, run_task, run_tasks, start
 
 T = TypeVar("T")
+_each = pytest.mark.parametrize("publication", ["upload", "transaction"])
 
 
 class Unlisted(InterceptedStore):
@@ -63,11 +64,11 @@ def test_every_upload_is_announced_where_the_server_does_not_list_them() -> None
     assert start(world.context()).announced is False, "and nowhere else: there a listing does it"
 
 
-def crashes(start_with: Callable[[World], Callable[[CommitContext], object]]) -> Iterator[World]:
+def crashes(publication: str, start_with: Callable[[World], Callable[[CommitContext], object]]) -> Iterator[World]:
     """Yield each world in which a process died at one of its calls, before and after the effect."""
     for after in (False, True):
         for nth in itertools.count(1):
-            world = World("upload")
+            world = World(publication)
             run = start_with(world)
             dying = world.context(store=MinioLike(InterceptedStore(world.store, Faulty(crash_at(nth, after=after)))))
             try:
@@ -78,20 +79,22 @@ def crashes(start_with: Callable[[World], Callable[[CommitContext], object]]) ->
                 break
 
 
-def test_an_attempt_that_dies_at_any_call_leaves_nothing_behind() -> None:
+@_each
+def test_an_attempt_that_dies_at_any_call_leaves_nothing_behind(publication: str) -> None:
     """The keys that it announced are looked up one by one, because its manifest was never written."""
 
     def prepare(world: World) -> Callable[[CommitContext], object]:
         job = start(minio(world))
         return lambda ctx: run_task(ctx, job, 0, "dead")
 
-    for world in crashes(prepare):
+    for world in crashes(publication, prepare):
         settle(world)
         assert world.contents() == []
 
 
 @pytest.mark.parametrize("mode", [SaveMode.APPEND, SaveMode.OVERWRITE])
-def test_a_driver_that_dies_at_any_call_leaves_all_or_nothing(mode: SaveMode) -> None:
+@_each
+def test_a_driver_that_dies_at_any_call_leaves_all_or_nothing(publication: str, mode: SaveMode) -> None:
     def prepare(world: World) -> Callable[[CommitContext], object]:
         run_job(minio(world), "old")
         job = start(minio(world), mode)
@@ -99,14 +102,15 @@ def test_a_driver_that_dies_at_any_call_leaves_all_or_nothing(mode: SaveMode) ->
         return lambda ctx: TWO_PHASE.commit_job(ctx, job, messages, TASKS)
 
     wanted = expected("new") if mode is SaveMode.OVERWRITE else sorted(expected("old") + expected("new"))
-    for world in crashes(prepare):
+    for world in crashes(publication, prepare):
         settle(world)
         assert world.contents() in (expected("old"), wanted)
 
 
-def test_an_aborted_job_aborts_what_it_reported() -> None:
+@_each
+def test_an_aborted_job_aborts_what_it_reported(publication: str) -> None:
     """Defect: `recover` reported that nothing of the job was left while all of its uploads were pending."""
-    world = World("upload")
+    world = World(publication)
     dead = start(minio(world))
     run_tasks(minio(world), dead, "dead")
     assert len(world.pending()) == 4
@@ -114,8 +118,9 @@ def test_an_aborted_job_aborts_what_it_reported() -> None:
     assert world.pending() == [] and world.leftovers() == []
 
 
-def test_a_losing_attempt_is_cleaned_up_with_its_job() -> None:
-    world = World("upload")
+@_each
+def test_a_losing_attempt_is_cleaned_up_with_its_job(publication: str) -> None:
+    world = World(publication)
     ctx = minio(world)
     job = start(ctx)
     run_task(ctx, job, 0, "loser")
@@ -123,7 +128,8 @@ def test_a_losing_attempt_is_cleaned_up_with_its_job() -> None:
     assert world.contents() == expected("winner", 1) and world.pending() == [] and world.leftovers() == []
 
 
-def test_chosen_names_of_a_live_job_are_spared() -> None:
+@_each
+def test_chosen_names_of_a_live_job_are_spared(publication: str) -> None:
     """C7: two jobs have announced one key; the cleanup of the first spares the other's upload."""
 
     def write(ctx: CommitContext, name: bytes) -> tuple[TaskCommit, object]:
@@ -132,7 +138,7 @@ def test_chosen_names_of_a_live_job_are_spared() -> None:
             attempt.open("a").write(name)
             return attempt.commit(), job
 
-    world = World("upload")
+    world = World(publication)
     commit, live = write(minio(world), b"live")
     _commit, dead = write(minio(world), b"dead")
     TWO_PHASE.abort_job(minio(world), dead)  # type: ignore[arg-type]  # the job
@@ -178,8 +184,9 @@ def test_the_command_line_says_what_it_cannot_see() -> None:
     assert recover(minio(world)).notes == [note]
 
 
-def test_cleanup_uses_manifests_where_nothing_is_listed() -> None:
-    world = World("upload")
+@_each
+def test_cleanup_uses_manifests_where_nothing_is_listed(publication: str) -> None:
+    world = World(publication)
     ctx = world.context(store=Unlisted(MinioLike(world.store)))
     job = start(ctx)
     run_tasks(ctx, job, "dead")

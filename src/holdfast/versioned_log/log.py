@@ -84,11 +84,7 @@ class VersionedLog(Generic[E]):
             if info.key.startswith(f"{prefix}."):
                 continue  # .nfs0000…, .DS_Store: operating systems create these; no record starts with a dot
             if kind not in seqs or len(number) != 20 or not (number.isascii() and number.isdigit()):
-                raise CorruptDataError(
-                    "the log contains a file that is not a record: move it away, then run the command again",
-                    url=self.records.url,
-                    key=info.key,
-                )
+                raise self._not_a_record(info.key)
             seqs[kind].add(int(number))
             names.append((int(number), info.key))
         oldest, head = self._bounds(seqs["json"], seqs["done"])
@@ -98,6 +94,13 @@ class VersionedLog(Generic[E]):
             visible=frozenset(seqs["visible"]),
             done=frozenset(seqs["done"]),
             stale=tuple((seq, key) for seq, key in names if seq < oldest),
+        )
+
+    def _not_a_record(self, key: str) -> CorruptDataError:
+        return CorruptDataError(
+            "the log contains a file that is not a record: move it away, then run the command again",
+            url=self.records.url,
+            key=key,
         )
 
     def _bounds(self, entries: set[int], done: set[int]) -> tuple[int, int]:
@@ -180,6 +183,7 @@ class VersionedLog(Generic[E]):
 
         Raises:
             PreconditionError, NotFoundError: the store refused one of `changes`. Nothing happened.
+            CorruptDataError: on a store with transactions, the folder of an empty log contains another file.
             LogRemovedError, LogTrimmedError: either `entry` was created too late and is ignored, or it is valid and has
                 already been trimmed; the log cannot tell which.
         """
@@ -208,8 +212,10 @@ class VersionedLog(Generic[E]):
             before = RequireEmpty(self.records.key(self.folder))
         try:
             found = self.records.create_with(path, data, [before, *changes])
-        except (PreconditionError, NotFoundError):
+        except (PreconditionError, NotFoundError) as error:
             view = self.read()
+            if entry.seq == 1 and view.head == 0 and error.variables.get("key") == before.key:
+                raise self._not_a_record(before.key) from error
             if view.head == entry.seq - 1:
                 raise  # the log is as the writer knows it, so the store refused one of the other changes
             settled = self.find(view, is_same, entry.seq - 1)

@@ -26,7 +26,7 @@ from holdfast.commit.two_phase.replacement import ReplacementPlan, deletions
 from holdfast.commit.two_phase.roll_forward import done_mark
 from holdfast.commit.two_phase.write_ids import write_record
 from holdfast.commit.uploads import parts_of
-from holdfast.errors import DestinationExistsError, NotFoundError, PreconditionError
+from holdfast.errors import DestinationExistsError, HoldfastError, NotFoundError, PreconditionError
 from holdfast.stores.base import Change, Complete, Create, Delete, Overwrite, Put
 
 __all__ = ["JobFiles", "commit_at_once", "plan_files"]
@@ -95,8 +95,8 @@ def commit_at_once(
     try:
         return append_entry(ctx, entry, [*files.completions, *_records(ctx, entry, files, plan, report)]), report
     except PreconditionError as error:
-        path = str(error.variables.get("key", "")).removeprefix(ctx.prefix)
-        if layout.is_hidden(path):
+        path = _refused_file(ctx, error)
+        if not path:
             return None, report
         raise DestinationExistsError(
             "a file with this name already exists: write under another name, or use mode overwrite",
@@ -104,12 +104,22 @@ def commit_at_once(
             path=path,
         ) from error
     except NotFoundError as error:
+        path = _refused_file(ctx, error)
+        if not path:
+            raise  # the bucket is missing
         raise NotFoundError(
             "uploads of the job have expired, something aborted them: run the job again",
             url=ctx.url,
             job=entry.job,
-            first=error.variables.get("key"),
+            first=path,
         ) from error
+
+
+def _refused_file(ctx: CommitContext, error: HoldfastError) -> str:
+    """Return the path of the job's file that made the store refuse the transaction; empty if it was something else."""
+    key = str(error.variables.get("key", ""))
+    path = key.removeprefix(ctx.prefix)
+    return path if key.startswith(ctx.prefix) and not layout.is_hidden(path) else ""
 
 
 def _records(
