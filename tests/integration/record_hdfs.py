@@ -257,7 +257,8 @@ class Hdfs:
 
     def do_checksum(self, fs: Any, path: str) -> str:
         found = fs.getFileChecksum(self._path(path))
-        return f"{found.getAlgorithmName()} {bytes(found.getBytes()).hex()} {found.getLength()}"
+        value = bytes(found.getBytes())[: found.getLength()]
+        return f"{found.getAlgorithmName()} {value.hex()} {found.getLength()}"
 
     def do_recover(self, fs: Any, path: str) -> str:
         target = self._path(path)

@@ -24,7 +24,7 @@ class Changes(Generic[R]):
         values: other records to put, by key; those in `new_values` must not exist.
         deletes: keys of records to delete.
         adds, bounds, ranges: see `Commit`.
-        touched: ids of directories whose entries change: their modification time is written later.
+        touched: keys of the inodes of directories whose entries change: their modification time is written later.
     """
 
     result: R
@@ -36,7 +36,7 @@ class Changes(Generic[R]):
     adds: dict[bytes, int] = field(default_factory=dict)
     bounds: list[Bound] = field(default_factory=list)
     ranges: list[RangeCount] = field(default_factory=list)
-    touched: set[int] = field(default_factory=set)
+    touched: set[bytes] = field(default_factory=set)
 
     @property
     def is_empty(self) -> bool:

@@ -6,10 +6,10 @@ steps of one conflict with those of the other, and are skipped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
-from holdfast.namespace.accounting import usage_keys
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.deleted_tree import DeletedTree
@@ -20,7 +20,7 @@ from holdfast.namespace.keys import (
     garbage_key,
     kind_range,
     lease_key,
-    times_key,
+    records_of,
     usage_key,
 )
 from holdfast.namespace.lease import HARD_LIMIT_MS, Lease
@@ -34,6 +34,9 @@ __all__ = ["Collected", "Collector"]
 _PAGE = 500
 _MOST_EXTENTS = 5000
 """The most extents of deleted files in one step; each is a record to write."""
+
+_MOST_RECLAIMING = 200
+"""The most steps for which an operation waits that needs what deleted trees use."""
 
 
 @dataclass(slots=True)
@@ -74,6 +77,15 @@ class Collector:
                 break
         return done
 
+    def reclaim(self, quotas: Collection[int]) -> bool:
+        """Remove deleted trees that still count for some quotas, by their ids; return whether there were any.
+
+        HDFS counts a deleted tree no longer; here it counts until its collection, for which nobody has to wait. The
+        work is bounded: of very large trees, it removes a part.
+        """
+        work = self._collect_trees(Collected(), frozenset(quotas))
+        return sum(1 for _ in islice(work, _MOST_RECLAIMING)) > 0
+
     def _steps(self, done: Collected) -> Iterator[None]:
         yield from self._collect_trees(done)
         yield from self._recover_leases(done)
@@ -89,23 +101,28 @@ class Collector:
             start = page.records[-1][0] + b"\0"
 
     # --- deleted trees ------------------------------------------------------------------------------------------------
-    def _collect_trees(self, done: Collected) -> Iterator[None]:
+    def _collect_trees(self, done: Collected, quotas: frozenset[int] = frozenset()) -> Iterator[None]:
         """Remove deleted directories, page by page.
 
         A subdirectory becomes a deleted tree of its own, in the transaction that removes its entry: so there is no
         orphan at any moment, and the depth does not matter.
+
+        Args:
+            quotas: remove only what counts for these, unless empty.
         """
         found = True
         while found:
             found = False
             for key, record in self._records(b"r"):
-                while self._collect_page(key, record, done):
-                    found = True
+                tree = DeletedTree.decode(key, record.value)
+                more = not quotas or not quotas.isdisjoint(tree.charged)
+                while more:
+                    more = self._collect_page(key, record, tree, done)
+                    found = found or more
                     yield
 
-    def _collect_page(self, key: bytes, record: Record, done: Collected) -> bool:
+    def _collect_page(self, key: bytes, record: Record, tree: DeletedTree, done: Collected) -> bool:
         """Remove a page of the entries of a deleted directory, or its own record; return whether to call it again."""
-        tree = DeletedTree.decode(key, record.value)
         directory = tree.root
         start, end = children_range(directory.id)
         page = self.store.scan(start, end, _PAGE)
@@ -129,9 +146,7 @@ class Collector:
                 files += 1
                 space += child.space
         if not page.records:
-            changes.deletes |= {key, times_key(directory.id)}
-            if directory.has_quota:
-                changes.deletes.update(usage_keys(directory))
+            changes.deletes |= {key, *records_of(directory.id, directory.quota_id)}
             changes.ranges.append(RangeCount(key, start, end, 0))
         for number in tree.charged:
             changes.adds[usage_key(number, b"n")] = -(files + (0 if page.records else 1))

@@ -7,12 +7,16 @@
     │   ├── AccessDeniedError
     │   │   └── PermissionDeniedError(PermissionError)     the user lacks a permission: ask the owner
     │   ├── InvalidPathError                               not a path of the namespace: fix it
-    │   │   └── PathTooLongError                           a component, the path or its depth is too long: shorten it
+    │   │   └── PathTooLongError                           the path or its depth is too long: shorten it
+    │   │       └── ComponentTooLongError                  a component is too long: shorten it
     │   ├── ParentNotDirectoryError(NotADirectoryError)    a file is where a directory should be: check the path
     │   ├── PathIsDirectoryError(IsADirectoryError)        a directory is where a file should be: check the path
+    │   │   └── DirectoryInTheWayError                     a file should be written there: choose another path
     │   ├── DirectoryNotEmptyError(OSError)                delete recursively, or empty it first
     │   ├── RenameError(OSError)                           this rename is impossible: choose another target
     │   └── QuotaExceededError(OSError)                    free some space, or raise the quota
+    │       ├── NamesQuotaExceededError                    the quota of names
+    │       └── SpaceQuotaExceededError                    the quota of space
     ├── UnsupportedError
     │   └── FeatureUnsupportedError(NotImplementedError)   HDFS has this feature, and the namespace does not
     ├── ConflictError
@@ -20,9 +24,10 @@
     │   └── BeingWrittenError                              another client has the file's lease: wait, or recover it
     ├── UnavailableError
     │   ├── TreeMovingError                                a directory on the path is being counted: repeat later
+    │   ├── UncheckedTreeError                             a tree is deleted: check its permissions, then repeat
     │   └── UncountedTreeError                             a directory moves between quotas: count it, then repeat
     └── FencedError
-        └── LeaseLostError                                 somebody has recovered this writer's lease: start over
+        └── LeaseLostError                                 the file is not this writer's anymore: start over
 
 `java_class` is the class that HDFS raises in the same situation, for servers that speak to Hadoop's clients.
 """
@@ -44,10 +49,13 @@ from holdfast.errors import (
 
 __all__ = [
     "BeingWrittenError",
+    "ComponentTooLongError",
+    "DirectoryInTheWayError",
     "DirectoryNotEmptyError",
     "FeatureUnsupportedError",
     "InvalidPathError",
     "LeaseLostError",
+    "NamesQuotaExceededError",
     "ParentNotDirectoryError",
     "PathExistsError",
     "PathIsDirectoryError",
@@ -56,7 +64,9 @@ __all__ = [
     "PermissionDeniedError",
     "QuotaExceededError",
     "RenameError",
+    "SpaceQuotaExceededError",
     "TreeMovingError",
+    "UncheckedTreeError",
     "UncountedTreeError",
 ]
 
@@ -68,7 +78,13 @@ class InvalidPathError(InvalidRequestError):
 
 
 class PathTooLongError(InvalidPathError):
-    """A component, the whole path or its depth exceeds HDFS's limits. Shorten it."""
+    """The path or its depth exceeds HDFS's limits. Shorten it."""
+
+    java_class = "java.io.IOException"
+
+
+class ComponentTooLongError(PathTooLongError):
+    """A component of the path exceeds HDFS's limit. Shorten it."""
 
     java_class = "org.apache.hadoop.hdfs.protocol.FSLimitException$PathComponentTooLongException"
 
@@ -101,6 +117,12 @@ class PathIsDirectoryError(InvalidRequestError, IsADirectoryError):
     errno = errno.EISDIR
 
 
+class DirectoryInTheWayError(PathIsDirectoryError):
+    """A file should be written where a directory is. Choose another path."""
+
+    java_class = "org.apache.hadoop.fs.FileAlreadyExistsException"
+
+
 class DirectoryNotEmptyError(InvalidRequestError, OSError):
     """The directory contains something. Delete it recursively, or empty it first."""
 
@@ -122,6 +144,18 @@ class QuotaExceededError(InvalidRequestError, OSError):
     errno = errno.EDQUOT
 
 
+class NamesQuotaExceededError(QuotaExceededError):
+    """The operation would exceed a quota of names. Delete something below the directory, or raise its quota."""
+
+    java_class = "org.apache.hadoop.hdfs.protocol.NSQuotaExceededException"
+
+
+class SpaceQuotaExceededError(QuotaExceededError):
+    """The operation would exceed a quota of space. Delete something below the directory, or raise its quota."""
+
+    java_class = "org.apache.hadoop.hdfs.protocol.DSQuotaExceededException"
+
+
 class PermissionDeniedError(AccessDeniedError, PermissionError):
     """The user lacks a permission. Ask the owner of the path, or the superuser."""
 
@@ -141,6 +175,12 @@ class TreeMovingError(UnavailableError):
     java_class: ClassVar[str] = "org.apache.hadoop.ipc.RetriableException"
 
 
+class UncheckedTreeError(UnavailableError):
+    """A tree is deleted, and nobody has checked the permissions in it. Check them, then repeat."""
+
+    java_class: ClassVar[str] = "org.apache.hadoop.ipc.RetriableException"
+
+
 class UncountedTreeError(UnavailableError):
     """A directory moves into another quota, and nobody has counted what is below it. Count it, then repeat."""
 
@@ -148,7 +188,7 @@ class UncountedTreeError(UnavailableError):
 
 
 class LeaseLostError(FencedError):
-    """This writer was silent for too long, and somebody has recovered its lease. Write the file again."""
+    """The file was deleted or replaced, or somebody has recovered the lease of this writer. Write the file again."""
 
     java_class: ClassVar[str] = "org.apache.hadoop.hdfs.server.namenode.LeaseExpiredException"
 

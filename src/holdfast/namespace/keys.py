@@ -5,6 +5,7 @@
 | ``i`` parent id, name | an inode: the primary key of paper 004 (Table 1), so the children of a directory are a range |
 | ``d`` blob | the bytes of a small file |
 | ``t`` directory id | the last modification of a directory's entries, as its number: milliseconds since the epoch |
+| ``w`` directory id | where a directory was last renamed to: the directories on its path |
 | ``p`` token | a pending upload of the object store `object_store` |
 | ``u`` quota id, ``n`` or ``s`` | what a directory with a quota uses, as its number: names, or bytes |
 | ``l`` file id | the lease of a file that is being written |
@@ -36,6 +37,8 @@ __all__ = [
     "lease_key",
     "name_of",
     "parent_of",
+    "place_key",
+    "records_of",
     "times_key",
     "upload_key",
     "usage_key",
@@ -70,7 +73,7 @@ def name_of(key: bytes) -> bytes:
 
 
 def id_of(key: bytes) -> int:
-    """Return the id in the key of a lease, a deleted tree, a time or a usage."""
+    """Return the id in the key of a lease, a deleted tree, a place, a time or a usage."""
     return int(_ID.unpack_from(key, 1)[0])
 
 
@@ -89,6 +92,11 @@ def data_key(blob: str) -> bytes:
     return b"d" + blob.encode()
 
 
+def place_key(directory_id: int) -> bytes:
+    """Return the key of the place of a directory that was renamed."""
+    return b"w" + _pack(directory_id)
+
+
 def times_key(directory_id: int) -> bytes:
     """Return the key of a directory's modification time."""
     return b"t" + _pack(directory_id)
@@ -97,6 +105,12 @@ def times_key(directory_id: int) -> bytes:
 def usage_key(quota_id: int, what: bytes) -> bytes:
     """Return the key of what a directory with a quota uses: ``n`` for names, ``s`` for space."""
     return b"u" + _pack(quota_id) + what
+
+
+def records_of(directory_id: int, quota_id: int) -> list[bytes]:
+    """Return the keys of the records, besides its inode, that a directory may have: they go with it."""
+    keys = [place_key(directory_id), times_key(directory_id)]
+    return [*keys, usage_key(quota_id, b"n"), usage_key(quota_id, b"s")] if quota_id else keys
 
 
 def lease_key(file_id: int) -> bytes:

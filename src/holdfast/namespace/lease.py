@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 
 from holdfast.errors import CorruptDataError
+from holdfast.namespace.trails import Trail, trail_fields, trail_from
 
 __all__ = ["HARD_LIMIT_MS", "SOFT_LIMIT_MS", "Lease"]
 
@@ -26,11 +27,13 @@ class Lease:
         renewed_ms: when the writer was last heard of, milliseconds since the epoch. A wrong clock can only let somebody
             recover the lease too early; the writer then fails, because every write of it validates the lease.
         key: the key of the file's inode.
+        trail: the directories above the file, when the file was opened or last renamed (`trails`).
     """
 
     holder: str
     renewed_ms: int
     key: bytes
+    trail: Trail = ()
 
     def is_silent(self, now_ms: int, limit_ms: int) -> bool:
         """Check whether the writer has not been heard of for that long."""
@@ -38,7 +41,13 @@ class Lease:
 
     def encode(self) -> bytes:
         """Return the value of the lease's record."""
-        return json.dumps({"holder": self.holder, "renewed": self.renewed_ms, "key": self.key.hex()}).encode()
+        fields = {
+            "holder": self.holder,
+            "renewed": self.renewed_ms,
+            "key": self.key.hex(),
+            "trail": trail_fields(self.trail),
+        }
+        return json.dumps(fields, ensure_ascii=False).encode()
 
     @staticmethod
     def decode(key: bytes, value: bytes) -> Lease:
@@ -52,7 +61,7 @@ class Lease:
             holder, renewed_ms, inode = fields["holder"], fields["renewed"], bytes.fromhex(fields["key"])
             if type(holder) is not str or type(renewed_ms) is not int or len(inode) < 9 or not inode.startswith(b"i"):
                 raise ValueError("not a holder, a time and the key of an inode")
-            lease = Lease(holder, renewed_ms, inode)
+            lease = Lease(holder, renewed_ms, inode, trail_from(fields["trail"]))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CorruptDataError(
                 "a record of the namespace is not a lease: run holdfast namespace fsck", key=key

@@ -14,30 +14,31 @@ Worked composition::
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import TypeVar
 
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.blobs import BlobStore
+from holdfast.namespace.checksum import FileChecksum, hdfs_checksum
 from holdfast.namespace.collector import Collected, Collector
 from holdfast.namespace.configuration import Configuration
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import (
-    DirectoryNotEmptyError,
     FeatureUnsupportedError,
     ParentNotDirectoryError,
     PathExistsError,
-    PathIsDirectoryError,
     PathNotFoundError,
     RenameError,
+    UncheckedTreeError,
     UncountedTreeError,
 )
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.id_source import IdSource
 from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Inode
+from holdfast.namespace.leased_file import LeasedFile, publish
 from holdfast.namespace.listing import PAGE_SIZE, Lister, ListPage
 from holdfast.namespace.operation import Mode, Operation, Operations
 from holdfast.namespace.operations.attributes import Look, RemoveXattr, SetAttributes, SetReplication, SetXattr
@@ -46,7 +47,6 @@ from holdfast.namespace.operations.delete import Delete
 from holdfast.namespace.operations.files import Append, Publish, RecoverLease, WriteUnderLease
 from holdfast.namespace.operations.mkdirs import Mkdirs
 from holdfast.namespace.operations.rename import Rename
-from holdfast.namespace.operations.together import Together
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, Caller
 from holdfast.namespace.renewal import LeaseRenewal
@@ -59,6 +59,9 @@ from holdfast.transactions.base import Database
 __all__ = ["Namespace"]
 
 R = TypeVar("R")
+
+_CHECKS = 5
+"""How often a tree is checked before its deletion, if another one has its path afterwards."""
 
 
 class Namespace:
@@ -96,7 +99,10 @@ class Namespace:
         self._hints = Hints()
         self._times = DirectoryTimes(database, environment.clock)
         self._ids = IdSource(database, environment)
-        self._operations = Operations(database, environment, self._hints, self._times, self._ids, mode)
+        self._collector = Collector(database, blobs, environment.clock, configuration.safety_age_s)
+        self._operations = Operations(
+            database, environment, self._hints, self._times, self._ids, mode, self._collector.reclaim
+        )
         self._lister = Lister(database, self._hints, self._times)
         self._trees = TreeCounter(self._operations, self._lister)
 
@@ -197,29 +203,29 @@ class Namespace:
                 case.
 
         Raises:
-            PathExistsError: the path exists; or it exists when the file is closed.
-            PathIsDirectoryError: a directory has the path.
+            PathExistsError, DirectoryInTheWayError: see the message.
+            InvalidRequestError: replication or block size are out of range.
         """
-        target = NsPath.parse(path)
-        if check and not self._operations.is_new(target):
-            found = self.find(path)
-            if found is not None and found.is_directory:
-                raise PathIsDirectoryError("a directory has this path: choose another one", path=path)
-            if found is not None and not overwrite:
-                raise PathExistsError("a file has this path already: overwrite it or choose another", path=path)
-        template = Publish(
-            path=target,
-            file_id=self._ids.take(),
-            mode=mode,
-            overwrite=overwrite,
-            parents=parents,
-            replication=replication or self.configuration.replication,
-            block_size=block_size or self.configuration.block_size,
-        )
+        template = self._publication(path, overwrite, mode, parents, replication, block_size)
+        if check:
+            self._operations.check(template, self.caller)
         return FileWriter(self.blobs, template, inline_bytes=self.configuration.inline_bytes, run=self._publish)
 
     def _publish(self, operation: Publish | WriteUnderLease) -> Inode:
         return self._operations.run(operation, self.caller)
+
+    def _publication(
+        self, path: str, overwrite: bool, mode: int, parents: bool, replication: int | None, block_size: int | None
+    ) -> Publish:
+        return Publish(
+            path=NsPath.parse(path),
+            file_id=self._ids.take(),
+            mode=mode,
+            overwrite=overwrite,
+            parents=parents,
+            replication=self.configuration.replication if replication is None else replication,
+            block_size=self.configuration.block_size if block_size is None else block_size,
+        )
 
     def write_file(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         """Write a whole file in one transaction."""
@@ -233,7 +239,7 @@ class Namespace:
 
         Raises:
             InvalidRequestError: a file is not prepared, two have the same path, or there are too many.
-            PathExistsError, PathIsDirectoryError, LeaseLostError, BeingWrittenError: one of the files is impossible.
+            PathExistsError, DirectoryInTheWayError, LeaseLostError, BeingWrittenError: one of the files is impossible.
         """
         for file in files:
             if not file.is_prepared:
@@ -242,7 +248,7 @@ class Namespace:
             return
         with ExitStack() as stack:
             operations = tuple(stack.enter_context(file.publishing()) for file in files)
-            self._operations.run(Together(operations), self.caller)
+            publish(self._operations, self.caller, operations)
         for file in files:
             file.end()
 
@@ -255,6 +261,15 @@ class Namespace:
         """
         inode, loaded = self._operations.read(OpenForReading(NsPath.parse(path)), self.caller)
         return FileReader(self.database, self.blobs, inode, loaded)
+
+    def checksum(self, path: str) -> FileChecksum:
+        """Return the checksum that HDFS would have for a file; reads the whole file.
+
+        Raises:
+            PathNotFoundError, PathIsDirectoryError: see the message.
+        """
+        file = self.open(path)
+        return hdfs_checksum(file.read, file.size, file.inode.block_size)
 
     # --- files under a lease ------------------------------------------------------------------------------------------
     def create_with_lease(
@@ -269,32 +284,24 @@ class Namespace:
     ) -> FileWriter:
         """Create an empty file at once, and write it under a lease, as HDFS does: two transactions.
 
-        Guarantee: until the file is closed, nobody else can create or append to it, unless the writer is silent for a
-        minute. What `FileWriter.sync` published stays if the writer dies.
+        Guarantee: until the file is closed, nobody else can append to it, unless the writer is silent for a minute; but
+        the file may be renamed, deleted or overwritten. What `FileWriter.sync` published stays if the writer dies.
 
         Raises:
-            PathExistsError, PathIsDirectoryError: see the message.
+            PathExistsError, DirectoryInTheWayError: see the message.
             BeingWrittenError: another client is writing the file.
+            InvalidRequestError: replication or block size are out of range.
         """
-        holder, file_id = self._environment.ids.token(), self._ids.take()
-        operation = Publish(
-            path=NsPath.parse(path),
-            file_id=file_id,
-            mode=mode,
-            overwrite=overwrite,
-            parents=parents,
-            replication=replication or self.configuration.replication,
-            block_size=block_size or self.configuration.block_size,
-            writer=holder,
-        )
+        holder = self._environment.ids.token()
+        operation = replace(self._publication(path, overwrite, mode, parents, replication, block_size), writer=holder)
         self._operations.run(operation, self.caller)
-        return self._writer(operation.path, file_id, holder, size=0)
+        return self._writer(operation.path, operation.file_id, holder, size=0)
 
     def append(self, path: str) -> FileWriter:
         """Open a file to append to it, under a lease; its content stays visible.
 
         Raises:
-            PathNotFoundError, PathIsDirectoryError: see the message.
+            PathNotFoundError, DirectoryInTheWayError: see the message.
             BeingWrittenError: another client is writing the file.
         """
         holder, target = self._environment.ids.token(), NsPath.parse(path)
@@ -307,7 +314,7 @@ class Namespace:
             self.blobs,
             WriteUnderLease(path=path, file_id=file_id, writer=holder),
             inline_bytes=self.configuration.inline_bytes,
-            run=self._publish,
+            run=LeasedFile(self._operations, self.caller, path).publish,
             renew=renewal.renew_if_due,
             size=size,
         )
@@ -317,7 +324,13 @@ class Namespace:
         return self._operations.run(RecoverLease(path=NsPath.parse(path)), self.caller)
 
     def concat(self, target: str, sources: Sequence[str]) -> None:
-        """Append files to another one in the same directory, and remove them. No byte is copied."""
+        """Append files to another one in the same directory, and remove them. No byte is copied.
+
+        Raises:
+            InvalidRequestError: HDFS forbids it: a source is empty, in another directory, or has larger blocks than the
+                target.
+            BeingWrittenError: one of the files is open for writing.
+        """
         parsed = tuple(NsPath.parse(source) for source in sources)
         self._operations.run(Concat(target=NsPath.parse(target), sources=parsed), self.caller)
 
@@ -346,14 +359,14 @@ class Namespace:
         self._rename(Rename(source=NsPath.parse(source), target=NsPath.parse(target), overwrite=overwrite, into=into))
 
     def rename_into(self, source: str, target: str) -> bool:
-        """Rename, or move into `target` if it is a directory: HDFS's old ``rename``; return whether it happened."""
-        operation = Rename(source=NsPath.parse(source), target=NsPath.parse(target), into=True)
+        """Rename, or move into `target` if it is a directory (HDFS's old ``rename``); return whether it is there now.
+
+        Raises:
+            ParentNotDirectoryError: a file is on one of the paths.
+        """
         try:
-            self._rename(operation)
-        except PathExistsError:
-            found = self.find(source)
-            return source == target and found is not None and not found.is_directory
-        except (PathNotFoundError, ParentNotDirectoryError, RenameError, DirectoryNotEmptyError):
+            self._rename(Rename(source=NsPath.parse(source), target=NsPath.parse(target), into=True))
+        except (PathNotFoundError, PathExistsError, RenameError):
             return False
         return True
 
@@ -366,15 +379,22 @@ class Namespace:
                 self._operations.run(replace(operation, usage=usage), self.caller)
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
-        """Delete a file or a directory; return False if nothing has the path.
+        """Delete a file or a directory; return False if nothing has the path, or if it is the root, which stays.
 
         Guarantee: a tree of any size is gone in one step. The space in the store comes back later: see `collect`.
+        Unless the caller is the superuser, the permissions of all directories in the tree are checked before that step,
+        as HDFS does, in one snapshot: this reads the whole tree. What others change after the snapshot is not checked.
 
         Raises:
             DirectoryNotEmptyError: the directory has children, and `recursive` is False.
-            RenameError: the path is the root.
+            UncheckedTreeError: another directory gets the path again and again; nothing happened.
         """
-        return self._operations.run(Delete(path=NsPath.parse(path), recursive=recursive), self.caller)
+        operation = Delete(path=NsPath.parse(path), recursive=recursive)
+        for _ in range(_CHECKS):
+            with suppress(UncheckedTreeError):
+                return self._operations.run(operation, self.caller)
+            operation = replace(operation, checked_id=self._trees.check_removal(operation.path, self.caller))
+        return self._operations.run(operation, self.caller)
 
     def trash_root(self) -> str:
         """Return the directory of the caller's trash."""
@@ -386,7 +406,7 @@ class Namespace:
         self._operations.run(SetAttributes(path=NsPath.parse(path), mode=mode), self.caller)
 
     def set_owner(self, path: str, owner: str | None = None, group: str | None = None) -> None:
-        """Change the owner (only the superuser may) or the group (to one of the owner's)."""
+        """Change the owner (only the superuser may) or the group (to one of the caller's). Neither has to exist."""
         self._operations.run(SetAttributes(path=NsPath.parse(path), owner=owner, group=group), self.caller)
 
     def set_times(self, path: str, mtime_ms: int | None = None, atime_ms: int | None = None) -> None:
@@ -397,7 +417,7 @@ class Namespace:
             self._times.forget(changed.id)
 
     def set_replication(self, path: str, replication: int) -> bool:
-        """Change the replication of a file, which only quotas notice; return False for a directory."""
+        """Change the replication of a file, which only quotas notice; return False if the path is no file."""
         return self._operations.run(SetReplication(path=NsPath.parse(path), replication=replication), self.caller)
 
     def set_quota(self, path: str, *, names: int | None = None, space: int | None = None) -> None:
@@ -459,8 +479,7 @@ class Namespace:
         Args:
             most_steps: stop after so many transactions.
         """
-        collector = Collector(self.database, self.blobs, self._environment.clock, self.configuration.safety_age_s)
-        return collector.run(most_steps=most_steps)
+        return self._collector.run(most_steps=most_steps)
 
     def flush(self) -> None:
         """Write the modification times of directories that are still in memory."""

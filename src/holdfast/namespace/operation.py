@@ -17,16 +17,21 @@ operation at a time, as HDFS's lock of the whole namespace.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeVar
 
 from holdfast.errors import DeadlockError, HoldfastError, TransactionConflictError
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.directory_times import DirectoryTimes
-from holdfast.namespace.errors import QuotaExceededError, TreeMovingError
+from holdfast.namespace.errors import (
+    NamesQuotaExceededError,
+    QuotaExceededError,
+    SpaceQuotaExceededError,
+    TreeMovingError,
+)
 from holdfast.namespace.id_source import IdSource
-from holdfast.namespace.keys import ROOT_KEY
+from holdfast.namespace.keys import ROOT_KEY, id_of
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.view import Chain, Group, Hints, View, guess_view, read_view
@@ -53,6 +58,8 @@ TOTAL_RETRY = 12
 
 _FIRST_WAIT_S = 0.001
 _LONGEST_WAIT_S = 0.25
+_MOVING_TRIES = 80
+"""How often an operation looks whether a directory is still being counted: for ten seconds, on average."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +108,8 @@ class Operations:
     Attributes:
         hints: what this process last saw.
         times: the modification times of directories, which are written later.
+        reclaim: called with the ids of quotas that are exceeded; collects what was deleted and is still counted, and
+            returns whether there was anything.
     """
 
     store: LockingStore
@@ -109,6 +118,7 @@ class Operations:
     times: DirectoryTimes
     ids: IdSource
     mode: Mode = "optimistic"
+    reclaim: Callable[[Collection[int]], bool] = lambda quotas: False
 
     def run(self, operation: Operation[R], caller: Caller) -> R:
         """Run an operation.
@@ -122,25 +132,24 @@ class Operations:
         """
         context = Context(caller, self.now_ms(), self.ids.take)
         keys: tuple[bytes, ...] = ()
+        is_reclaimed = False
         for attempt in range(TOTAL_RETRY):
             if attempt > 1:
                 self._wait(attempt)
             try:
-                outcome, changes = self._try(operation, context, may_guess=attempt == 0)
-            except TreeMovingError:
-                if attempt == TOTAL_RETRY - 1:
-                    raise
-                continue
+                outcome, changes = self._try_unfrozen(operation, context, may_guess=attempt == 0)
             except DeadlockError:
                 continue  # between two pessimistic operations
             if isinstance(outcome, Committed):
                 assert changes is not None
-                changes.remember(self.hints, outcome.version)
-                self.times.touch(changes.touched, context.now_ms)
                 return changes.result
             if isinstance(outcome, Conflict):
+                assert changes is not None
                 keys = outcome.keys
-                _refuse_quota(keys, operation.paths)
+                if {bound.key for bound in changes.bounds}.issuperset(keys):  # a bound is a counter's only condition
+                    if is_reclaimed or not self.reclaim({id_of(key) for key in keys}):
+                        raise _quota_error(keys[0], operation.paths)
+                    is_reclaimed = True
                 self.hints.drop(keys)
         raise TransactionConflictError(
             "too many other operations change the same paths: repeat later", path=str(operation.paths[0]), key=keys[:1]
@@ -152,10 +161,18 @@ class Operations:
         view = read_view(self.store, self.hints, operation)
         return operation.execute(view, context).result
 
-    def is_new(self, path: NsPath) -> bool:
-        """Guess whether nothing has a path, from hints alone; False if they do not reach far enough."""
-        view = guess_view(self.hints, _PathOnly((path,)))
-        return view is not None and view.chains[0].target is None
+    def check(self, operation: Operation[R], caller: Caller) -> None:
+        """Raise what the operation would raise now. If hints say that it is possible, nothing is read.
+
+        Raises:
+            HoldfastError: the operation is impossible.
+        """
+        view = guess_view(self.hints, operation)
+        if view is not None:
+            with suppress(HoldfastError):  # perhaps only the guess is wrong
+                operation.execute(view, Context(caller, self.now_ms(), self.ids.take))
+                return
+        self.read(operation, caller)
 
     def now_ms(self) -> int:
         """Return the time, milliseconds since the epoch."""
@@ -176,7 +193,30 @@ class Operations:
                 # A snapshot proves the result; a guess does not.
                 return (None if view.is_guess else Committed(0)), changes
             _end_expired_marks(view, changes, context.now_ms)
-            return validate_and_update(changes.to_commit(view)), changes
+            outcome = validate_and_update(changes.to_commit(view))
+        if isinstance(outcome, Committed):
+            changes.remember(self.hints, outcome.version)
+            self.times.touch(view, changes.touched, context.now_ms)
+        return outcome, changes
+
+    def _try_unfrozen(
+        self, operation: Operation[R], context: Context, *, may_guess: bool
+    ) -> tuple[Outcome | None, Changes[R] | None]:
+        """Run the phases once; wait while a directory on the path is being counted.
+
+        Raises:
+            TreeMovingError: that takes too long; nothing happened.
+        """
+        for left in reversed(range(_MOVING_TRIES)):
+            try:
+                return self._try(operation, context, may_guess=may_guess)
+            except TreeMovingError:
+                if not left:
+                    raise
+            self.environment.clock.sleep(_LONGEST_WAIT_S * self.environment.chance.fraction())
+            may_guess = False
+            context = replace(context, now_ms=self.now_ms())
+        raise AssertionError("the last try returns or raises")
 
     @contextmanager
     def _read_phase(
@@ -194,19 +234,6 @@ class Operations:
         """Wait a random time, longer after each conflict, so that the others get ahead."""
         longest_s = min(_FIRST_WAIT_S * 2**attempt, _LONGEST_WAIT_S)
         self.environment.clock.sleep(longest_s * self.environment.chance.fraction())
-
-
-@dataclass(frozen=True, slots=True)
-class _PathOnly:
-    """A group of nothing but the inodes on paths."""
-
-    paths: Sequence[NsPath]
-
-    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        return ()
-
-    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
-        return None
 
 
 def _end_expired_marks(view: View, changes: Changes[R], now_ms: int) -> None:
@@ -250,11 +277,10 @@ class _LockingReader:
         return ScanPage(page.records, page.more, found)
 
 
-def _refuse_quota(keys: Sequence[bytes], paths: Sequence[NsPath]) -> None:
-    """Raise the error of an exceeded quota: a bound is the only condition on a usage record."""
-    if keys and all(key[0] == ord("u") for key in keys):
-        what = "names" if keys[0].endswith(b"n") else "space"
-        raise QuotaExceededError(
-            f"the quota of {what} of a directory on the path is exceeded: delete something, or raise the quota",
-            path=str(paths[-1]),
-        )
+def _quota_error(key: bytes, paths: Sequence[NsPath]) -> QuotaExceededError:
+    """Return the error of an exceeded quota, given the key of the counter."""
+    kind, what = (NamesQuotaExceededError, "names") if key.endswith(b"n") else (SpaceQuotaExceededError, "space")
+    return kind(
+        f"the quota of {what} of a directory on the path is exceeded: delete something, or raise the quota",
+        path=str(paths[-1]),
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.namespace.errors import InvalidPathError, PathTooLongError
+from holdfast.namespace.errors import ComponentTooLongError, InvalidPathError, PathTooLongError
 
 __all__ = ["MAX_COMPONENT_BYTES", "MAX_DEPTH", "MAX_PATH_CHARACTERS", "ROOT", "NsPath"]
 
@@ -86,7 +86,7 @@ def _check_name(name: bytes, text: str) -> None:
         word = "a colon" if b":" in name else "a NUL character"
         raise InvalidPathError(f"a path must not contain {word} (HDFS's rule): remove it", path=text)
     if len(name) > MAX_COMPONENT_BYTES:
-        raise PathTooLongError(
+        raise ComponentTooLongError(
             f"a component of a path is limited to {MAX_COMPONENT_BYTES} bytes: shorten it", bytes=len(name)
         )
 

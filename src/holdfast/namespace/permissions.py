@@ -7,17 +7,31 @@ directory lets only the owners of the entry and of the directory, and the superu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from holdfast.namespace.errors import ParentNotDirectoryError, PermissionDeniedError
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Chain
 
-__all__ = ["EXECUTE", "READ", "STICKY", "WRITE", "Caller"]
+__all__ = ["EXECUTE", "READ", "STICKY", "WRITE", "Caller", "Owned"]
 
 READ, WRITE, EXECUTE = 4, 2, 1
 STICKY = 0o1000
 _LETTERS = {READ: "read", WRITE: "write", EXECUTE: "execute"}
+
+
+class Owned(Protocol):
+    """What permissions are decided by: an inode, or the status of one."""
+
+    @property
+    def owner(self) -> str: ...
+
+    @property
+    def group(self) -> str: ...
+
+    @property
+    def mode(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +46,7 @@ class Caller:
     groups: frozenset[str] = frozenset()
     is_superuser: bool = False
 
-    def may(self, inode: Inode, access: int) -> bool:
+    def may(self, inode: Owned, access: int) -> bool:
         """Check whether the caller has these permission bits on an inode."""
         if self.is_superuser:
             return True
@@ -68,14 +82,25 @@ class Caller:
             self._deny(chain.inodes[depth], access, _path(chain, depth))
 
     def check_removal(self, chain: Chain) -> None:
-        """Check that the entry may leave its directory: w on the parent, and the rule of sticky directories."""
-        parent, target = chain.parent, chain.target
-        assert parent is not None and target is not None
-        self.check(chain, len(chain.path.names) - 1, WRITE)
-        if parent.mode & STICKY and not self.is_superuser and self.user not in (parent.owner, target.owner):
-            raise PermissionDeniedError(
-                "the directory is sticky, so only owners may remove its entries", path=str(chain.path), user=self.user
-            )
+        """Check that the entry may leave its directory: w on the parent, and the rule of sticky directories.
+
+        Of an entry or a parent that does not exist, only the rest is checked.
+
+        Raises:
+            PermissionDeniedError: the caller may not remove it.
+        """
+        if chain.parent is not None:
+            self.check(chain, len(chain.path.names) - 1, WRITE)
+            if chain.target is not None and not self.may_remove(chain.parent, chain.target):
+                raise PermissionDeniedError(
+                    "the directory is sticky, so only owners may remove its entries",
+                    path=str(chain.path),
+                    user=self.user,
+                )
+
+    def may_remove(self, parent: Owned, entry: Owned) -> bool:
+        """Check the rule of sticky directories."""
+        return not parent.mode & STICKY or self.is_superuser or self.user in (parent.owner, entry.owner)
 
     def check_owner(self, chain: Chain) -> None:
         """Check that the caller owns the target."""

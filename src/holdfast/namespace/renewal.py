@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.keys import lease_key
 from holdfast.namespace.lease import SOFT_LIMIT_MS, Lease
@@ -42,7 +44,7 @@ class LeaseRenewal:
         lease = None if record is None else Lease.decode(self._key, record.value)
         if record is None or lease is None or lease.holder != self._holder:
             raise LeaseLostError("the lease of the file was recovered: write the file again", holder=self._holder)
-        value = Lease(lease.holder, int(self._clock.now_s() * 1000), lease.key).encode()
+        value = replace(lease, renewed_ms=int(self._clock.now_s() * 1000)).encode()
         outcome = self._store.commit(Commit(reads={self._key: record.version}, puts={self._key: value}))
         if isinstance(outcome, Committed):
             self._hints.put(self._key, Entry(outcome.version, None, value))

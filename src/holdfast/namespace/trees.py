@@ -19,19 +19,21 @@ from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import (
     ParentNotDirectoryError,
     PathNotFoundError,
+    PermissionDeniedError,
     TreeMovingError,
     UncountedTreeError,
 )
-from holdfast.namespace.inode import Inode, decode_inode
-from holdfast.namespace.keys import children_range
+from holdfast.namespace.inode import Inode, decode_inode, encode_inode
+from holdfast.namespace.keys import children_range, name_of
 from holdfast.namespace.listing import PAGE_SIZE, Lister
-from holdfast.namespace.operation import Context, Operations
+from holdfast.namespace.operation import TOTAL_RETRY, Context, Operations
 from holdfast.namespace.operations.base import PathGroup, existing
 from holdfast.namespace.operations.rename import TreeUsage
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.permissions import Caller
+from holdfast.namespace.permissions import EXECUTE, READ, WRITE, Caller
 from holdfast.namespace.status import ContentSummary
-from holdfast.namespace.view import View
+from holdfast.namespace.view import View, read_view
+from holdfast.transactions.base import Commit, Committed, SnapshotReader
 
 __all__ = ["TreeCounter"]
 
@@ -40,7 +42,7 @@ _FREEZE_MS = 10 * 60_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Freeze(PathGroup):
-    """Mark a directory, or remove the mark.
+    """Mark a directory; returns the key of its inode, and the inode.
 
     Group: the inodes on the path, shared; the target, exclusively.
     """
@@ -53,16 +55,11 @@ class _Freeze(PathGroup):
     def paths(self) -> tuple[NsPath]:
         return (self.path,)
 
-    def execute(self, view: View, context: Context) -> Changes[Inode]:
+    def execute(self, view: View, context: Context) -> Changes[tuple[bytes, Inode]]:
         (chain,) = view.chains
-        inode = chain.target
-        if self.until_ms:
-            inode = existing(chain, context)
-        changes: Changes[Inode] = Changes(inode)  # type: ignore[arg-type]  # None only when a mark is removed
-        if inode is not None and self.until_ms:
-            changes.puts[chain.target_key] = replace(inode, moving=self.token, moving_until_ms=self.until_ms)
-        elif inode is not None and inode.moving == self.token:
-            changes.puts[chain.target_key] = replace(inode, moving="", moving_until_ms=0)
+        inode = existing(chain, context)
+        changes = Changes((chain.target_key, inode))
+        changes.puts[chain.target_key] = replace(inode, moving=self.token, moving_until_ms=self.until_ms)
         return changes
 
 
@@ -127,7 +124,7 @@ class TreeCounter:
     lister: Lister
 
     def summary(self, path: NsPath, caller: Caller) -> ContentSummary:
-        """Count a tree, page by page, while others may change it, as HDFS does.
+        """Count a tree as it is at one moment, in one snapshot, while others may change it.
 
         Raises:
             PathNotFoundError, PermissionDeniedError: see the message.
@@ -157,14 +154,18 @@ class TreeCounter:
 
         Raises:
             ParentNotDirectoryError: the path is a file.
-            InvalidRequestError: a limit is not positive.
+            InvalidRequestError: a limit is out of range.
             PathNotFoundError, PermissionDeniedError, TreeMovingError: see the message.
 
         Crash: the directory may stay frozen for ten minutes; its quotas are the old ones or the new ones.
         """
         caller.check_superuser("set quotas")
-        if any(limit is not None and limit <= 0 for limit in (names, space)):
-            raise InvalidRequestError("a quota is positive: change it, or clear it", names=names, space=space)
+        if (names is not None and names <= 0) or (space is not None and space < 0):
+            raise InvalidRequestError(
+                "a quota of names is positive, one of space not negative: change it, or clear it",
+                names=names,
+                space=space,
+            )
         operation = _SetQuota(path=path, names=names, space=space)
         try:
             self.operations.run(operation, caller)
@@ -201,34 +202,94 @@ class TreeCounter:
         """
         token = self.operations.environment.ids.token()
         until_ms = self.operations.now_ms() + _FREEZE_MS
-        root = self.operations.run(_Freeze(path=path, token=token, until_ms=until_ms), caller)
+        key, root = self.operations.run(_Freeze(path=path, token=token, until_ms=until_ms), caller)
         try:
             names, space = self._count(root, path, until_ms)
             yield TreeUsage(names, space, token)
         finally:
-            # Finds no mark if the block moved the tree or set its quota.
-            self.operations.run(_Freeze(path=path, token=token, until_ms=0), caller)
+            self._unfreeze(key, token)
+
+    def _unfreeze(self, key: bytes, token: str) -> None:
+        """Remove a mark, unless the tree was moved or got its quota. A rename of an ancestor does not change its key.
+
+        If others keep changing the inode, the mark stays, and ends by itself.
+        """
+        store = self.operations.store
+        for _ in range(TOTAL_RETRY):
+            record = store.get_many([key]).get(key)
+            inode = None if record is None else decode_inode(key, record.value)
+            if record is None or inode is None or inode.moving != token:
+                return
+            value = encode_inode(replace(inode, moving="", moving_until_ms=0))
+            if isinstance(store.commit(Commit(reads={key: record.version}, puts={key: value})), Committed):
+                return
 
     def _count(self, root: Inode, path: NsPath, until_ms: int) -> tuple[int, int]:
         """Return the names and the space of the tree below an inode, itself included."""
         names, space = 1, root.space
-        waiting = [root.id] if root.is_directory else []
-        while waiting:
-            start, end = children_range(waiting.pop())
-            more = True
-            while more:
-                if self.operations.now_ms() >= until_ms:
-                    raise TreeMovingError("the tree is too large to be counted in time: repeat later", path=str(path))
-                page = self.operations.store.scan(start, end, PAGE_SIZE)
-                for key, record in page.records:
-                    inode = decode_inode(key, record.value)
-                    names += 1
-                    space += inode.space
-                    if inode.is_directory:
-                        waiting.append(inode.id)
-                    start = key + b"\0"
-                more = page.more
+        for page in _pages_below(self.operations.store, path, root):
+            if self.operations.now_ms() >= until_ms:
+                raise TreeMovingError("the tree is too large to be counted in time: repeat later", path=str(path))
+            names += len(page.entries)
+            space += sum(inode.space for _, inode in page.entries)
         return names, space
+
+    def check_removal(self, path: NsPath, caller: Caller) -> int:
+        """Check that a caller may remove everything below a directory, as HDFS does before a recursive deletion.
+
+        Each directory with entries needs all permissions, and sticky ones let only owners remove entries.
+
+        Guarantee: the tree is checked as it was at one moment, in one snapshot. What others change later is not.
+
+        Returns:
+            The inode id of the directory; 0 if there is none.
+
+        Raises:
+            PermissionDeniedError: see the message.
+        """
+        with self.lister.store.snapshot() as reader:
+            (chain,) = read_view(reader, self.operations.hints, _Existing(path)).chains
+            caller.check_traversal(chain)
+            root = chain.target
+            if root is None or not root.is_directory:
+                return 0
+            for page in _pages_below(reader, path, root):
+                for name, inode in page.entries:
+                    if not caller.may(page.directory, READ | WRITE | EXECUTE) or not caller.may_remove(
+                        page.directory, inode
+                    ):
+                        raise PermissionDeniedError(
+                            "permission denied: the user may not remove what is in a directory of the tree",
+                            user=caller.user,
+                            path=str(page.path.child(name)),
+                        )
+        return root.id
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Some entries of a directory in a tree, by name."""
+
+    path: NsPath
+    directory: Inode
+    entries: list[tuple[bytes, Inode]]
+
+
+def _pages_below(reader: SnapshotReader, path: NsPath, root: Inode) -> Iterator[_Page]:
+    """Yield the entries of all directories in a tree. It is followed by ids: paths may change meanwhile."""
+    waiting = [(path, root)] if root.is_directory else []
+    while waiting:
+        at, directory = waiting.pop()
+        start, end = children_range(directory.id)
+        more = True
+        while more:
+            scanned = reader.scan(start, end, PAGE_SIZE)
+            entries = [(name_of(key), decode_inode(key, record.value)) for key, record in scanned.records]
+            yield _Page(at, directory, entries)
+            waiting += [(at.child(name), inode) for name, inode in entries if inode.is_directory]
+            more = scanned.more
+            if more:
+                start = scanned.records[-1][0] + b"\0"
 
 
 @dataclass(frozen=True, slots=True)

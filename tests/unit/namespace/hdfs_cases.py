@@ -40,9 +40,9 @@ _NAMES = {
     "LEVELS999": "/".join(["d"] * 999),
     "LEVELS1000": "/".join(["d"] * 1000),
     "LEVELS1001": "/".join(["d"] * 1001),
-    "CHARACTERS7998": "/".join(["n" * 199] * 40)[:7998],
-    "CHARACTERS7999": "/".join(["n" * 199] * 40)[:7999],
-    "CHARACTERS8000": "/".join(["n" * 199] * 41)[:8000],
+    "CHARACTERS7998": "/".join(["n" * 189] * 43)[:7998],
+    "CHARACTERS7999": "/".join(["n" * 189] * 43)[:7999],
+    "CHARACTERS8000": "/".join(["n" * 189] * 43)[:8000],
 }
 
 

@@ -19,6 +19,7 @@ from holdfast.namespace.operations.base import (
     PathGroup,
     check_chain,
     discard_file,
+    grown,
     make_parents,
 )
 from holdfast.namespace.paths import NsPath
@@ -135,15 +136,15 @@ def _key(path: NsPath) -> str:
 
 
 class _Builder:
-    """Adds files to the changes, and makes each missing directory once."""
+    """Adds files to the changes."""
 
     def __init__(self, changes: Changes[Any], view: View, context: Context) -> None:
         self._changes = changes
         self._view = view
         self._context = context
-        self._made: dict[tuple[bytes, ...], Inode] = {}
 
     def create(self, one: Create, chain: Chain, batch: Batch) -> Inode:
+        chain = grown(chain, self._view, self._changes)
         check_chain(chain, self._context)
         target = chain.target
         if target is not None and target.is_directory:
@@ -176,7 +177,6 @@ class _Builder:
             self._changes.puts[chain.target_key] = inode
             discard_file(self._changes, target, self._context.now_ms)
             charge(self._changes, chain.ancestors, space=inode.space - target.space)
-            self._changes.touched.add(parent.id)
         return inode
 
     def _upload(self, one: Create) -> Upload | None:
@@ -195,23 +195,11 @@ class _Builder:
     def _parent(self, chain: Chain) -> Inode:
         """Return the parent of a target, and make the directories that are missing above it."""
         if chain.parent is not None and chain.parent.is_directory:
-            self._changes.touched.add(chain.parent.id)
+            self._changes.touched.add(chain.keys[-2])
             return chain.parent
-        names = chain.path.names[:-1]
-        if names not in self._made:
-            # Start below the deepest directory that this batch has made already.
-            known = next((depth for depth in range(len(names), 0, -1) if names[:depth] in self._made), 0)
-            if known:
-                chain = Chain(
-                    chain.path,
-                    (*chain.inodes, *(self._made[names[:depth]] for depth in range(len(chain.inodes), known + 1))),
-                    chain.keys,
-                )
-            parents = make_parents(self._changes, chain, self._context, mode=None)
-            charge(self._changes, chain.ancestors, names=parents.made)
-            for depth, inode in enumerate(parents.new, len(names) - parents.made + 1):
-                self._made[names[:depth]] = inode
-        return self._made[names]
+        parents = make_parents(self._changes, chain, self._context, mode=None)
+        charge(self._changes, chain.ancestors, names=parents.made)
+        return parents.inode
 
     def remove(self, one: Remove, chain: Chain) -> None:
         target = chain.target
@@ -219,8 +207,7 @@ class _Builder:
             return
         check_chain(chain, self._context)
         self._context.caller.check_removal(chain)
-        assert chain.parent is not None
-        self._changes.touched.add(chain.parent.id)
+        self._changes.touched.add(chain.keys[-2])
         self._changes.deletes.add(chain.target_key)
         discard_file(self._changes, target, self._context.now_ms)
         charge(self._changes, chain.ancestors, names=-1, space=-target.space)

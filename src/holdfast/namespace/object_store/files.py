@@ -79,15 +79,16 @@ class MoveDirectory:
 
         Raises:
             NotFoundError: the source is not a directory, and has no uploads.
+            PathExistsError: the target exists.
         """
         source, target = view.chains[0].target, view.chains[1].target
         changes: Changes[Inode | None] = Changes(None)
         if (source is not None and not source.is_directory) or (source is None and not self.uploads):
             raise NotFoundError("no such directory: check the key", key=str(self.rename.source)[1:])
+        if target is not None:
+            raise PathExistsError("the target exists: choose another one", path=str(self.rename.target))
         if source is not None:
             changes = self.rename.execute(view, context)
-        elif target is not None:
-            raise PathExistsError("the target exists: choose another one", path=str(self.rename.target))
         for token in self.uploads:
             key = upload_key(token)
             value = view.value(key)

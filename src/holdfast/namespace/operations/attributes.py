@@ -13,9 +13,9 @@ from holdfast.namespace.errors import PermissionDeniedError
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.keys import times_key
 from holdfast.namespace.operation import Context
-from holdfast.namespace.operations.base import PathGroup, existing
+from holdfast.namespace.operations.base import PathGroup, check_chain, check_replication, existing
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.permissions import WRITE
+from holdfast.namespace.permissions import STICKY, WRITE
 from holdfast.namespace.view import Chain, View
 
 __all__ = ["Look", "RemoveXattr", "SetAttributes", "SetReplication", "SetXattr"]
@@ -23,6 +23,7 @@ __all__ = ["Look", "RemoveXattr", "SetAttributes", "SetReplication", "SetXattr"]
 _XATTR_NAMESPACES = ("user.", "trusted.", "system.", "security.", "raw.")
 _MAX_XATTRS = 32
 _MAX_XATTR_BYTES = 16384
+"""HDFS's ``dfs.namenode.fs-limits.max-xattr-size``: of a name without its namespace, and its value."""
 
 
 class _OnePath(PathGroup):
@@ -82,7 +83,7 @@ class SetAttributes(_OnePath):
     Attributes:
         owner: only the superuser may change it.
         group: the owner may change it to one of the owner's groups.
-        mtime_ms, atime_ms: the owner, or who may write the file, may change them.
+        mtime_ms, atime_ms: who may write the file or directory may change them.
     """
 
     path: NsPath
@@ -104,15 +105,15 @@ class SetAttributes(_OnePath):
             caller.check_owner(chain)
         if self.owner not in (None, inode.owner) and not caller.is_superuser:
             raise PermissionDeniedError("only the superuser may change the owner", path=str(self.path))
-        if self.group not in (None, inode.group) and not caller.is_superuser and self.group not in caller.groups:
+        if self.group is not None and not caller.is_superuser and self.group not in caller.groups:
             raise PermissionDeniedError(
                 "the owner may give a file only to one of the owner's groups", path=str(self.path), group=self.group
             )
-        if (self.mtime_ms is not None or self.atime_ms is not None) and not caller.may(inode, WRITE):
-            caller.check_owner(chain)
+        if self.mtime_ms is not None or self.atime_ms is not None:
+            caller.check(chain, len(self.path.names), WRITE)
         changed = replace(
             inode,
-            mode=inode.mode if self.mode is None else _checked_mode(self.mode, inode),
+            mode=inode.mode if self.mode is None else _checked_mode(self.mode),
             owner=inode.owner if self.owner is None else self.owner,
             group=inode.group if self.group is None else self.group,
             mtime_ms=inode.mtime_ms if self.mtime_ms is None else self.mtime_ms,
@@ -126,15 +127,15 @@ class SetAttributes(_OnePath):
         return changes
 
 
-def _checked_mode(mode: int, inode: Inode) -> int:
+def _checked_mode(mode: int) -> int:
     if not 0 <= mode <= 0o1777:
         raise InvalidRequestError("a mode has at most the bits 1777: change it", mode=oct(mode))
-    return mode if inode.is_directory else mode & 0o777
+    return mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetReplication(_OnePath):
-    """Change the replication of a file, which counts in quotas of space; returns whether the path is a file.
+    """Change the replication of a file, which counts in quotas of space; returns False if the path is no file.
 
     Group: the inodes on the path, shared; the target, exclusively.
     """
@@ -146,15 +147,17 @@ class SetReplication(_OnePath):
         """See `Operation`.
 
         Raises:
-            PathNotFoundError, PermissionDeniedError, InvalidRequestError: see the message.
+            PermissionDeniedError, InvalidRequestError: see the message.
         """
         (chain,) = view.chains
-        inode = existing(chain, context)
-        if not 0 < self.replication <= 512:
-            raise InvalidRequestError("a replication is from 1 to 512: change it", replication=self.replication)
-        if inode.is_directory:
+        check_chain(chain, context)
+        check_replication(self.replication)
+        inode = chain.target
+        if inode is None:
             return Changes(False)
         context.caller.check(chain, len(self.path.names), WRITE)
+        if inode.is_directory:
+            return Changes(False)
         changes = Changes(True)
         changed = changes.puts[chain.target_key] = replace(inode, replication=self.replication)
         charge(changes, chain.ancestors, space=changed.space - inode.space)
@@ -186,13 +189,14 @@ class SetXattr(_OnePath):
         """
         (chain,) = view.chains
         inode = existing(chain, context)
-        _check_xattr(chain, self.name, context)
-        exists = self.name in inode.xattrs
+        name = _checked_xattr(chain, self.name, context)
+        exists = name in inode.xattrs
         if (exists and not self.replace) or (not exists and not self.create):
             word = "exists already" if exists else "does not exist"
             raise InvalidRequestError(f"the extended attribute {word}: change the flags", name=self.name)
-        xattrs = {**inode.xattrs, self.name: self.value}
-        if len(xattrs) > _MAX_XATTRS or len(self.name.encode()) + len(self.value) > _MAX_XATTR_BYTES:
+        xattrs = {**inode.xattrs, name: self.value}
+        size = len(name.partition(".")[2].encode()) + len(self.value)
+        if len(xattrs) > _MAX_XATTRS or size > _MAX_XATTR_BYTES:
             raise InvalidRequestError(
                 f"an inode has at most {_MAX_XATTRS} extended attributes of {_MAX_XATTR_BYTES} bytes: remove some",
                 name=self.name,
@@ -220,18 +224,22 @@ class RemoveXattr(_OnePath):
         """
         (chain,) = view.chains
         inode = existing(chain, context)
-        _check_xattr(chain, self.name, context)
-        if self.name not in inode.xattrs:
+        removed = _checked_xattr(chain, self.name, context)
+        if removed not in inode.xattrs:
             raise InvalidRequestError("the inode has no such extended attribute: check the name", name=self.name)
         changes = Changes(None)
         changes.puts[chain.target_key] = replace(
-            inode, xattrs={name: value for name, value in inode.xattrs.items() if name != self.name}
+            inode, xattrs={name: value for name, value in inode.xattrs.items() if name != removed}
         )
         return changes
 
 
-def _check_xattr(chain: Chain, name: str, context: Context) -> None:
-    """Check the name, and that the caller may change the attribute: user.* who may write, trusted.* the superuser."""
+def _checked_xattr(chain: Chain, name: str, context: Context) -> str:
+    """Check that the caller may change an attribute; return its name, with the namespace in lower case.
+
+    Who may write may change ``user.`` attributes, but only the owner of a sticky directory; only the superuser may
+    change ``trusted.`` attributes; the others belong to HDFS itself.
+    """
     prefix = next((one for one in _XATTR_NAMESPACES if name.lower().startswith(one)), None)
     if prefix is None or len(name) == len(prefix):
         raise InvalidRequestError(
@@ -239,6 +247,12 @@ def _check_xattr(chain: Chain, name: str, context: Context) -> None:
             name=name,
         )
     if prefix == "user.":
+        target = chain.target
+        if target is not None and target.is_directory and target.mode & STICKY:
+            context.caller.check_owner(chain)
         context.caller.check(chain, len(chain.path.names), WRITE)
+    elif prefix == "trusted.":
+        context.caller.check_superuser("change trusted.* attributes")
     else:
-        context.caller.check_superuser(f"change {prefix}* attributes")
+        raise PermissionDeniedError("nobody may change this attribute: use a name in user. or trusted.", name=name)
+    return prefix + name[len(prefix) :]

@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from holdfast.errors import InvalidRequestError
 from holdfast.namespace.accounting import charge
 from holdfast.namespace.changes import Changes
+from holdfast.namespace.checksum import CRC_BYTES
 from holdfast.namespace.deleted_tree import DeletedTree
 from holdfast.namespace.errors import (
     ParentNotDirectoryError,
@@ -20,17 +22,23 @@ from holdfast.namespace.keys import data_key, deleted_key, garbage_key, inode_ke
 from holdfast.namespace.operation import Context
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, WRITE
-from holdfast.namespace.view import Chain
+from holdfast.namespace.trails import Trail, trail_of
+from holdfast.namespace.view import Chain, Entry, View, follow
+from holdfast.transactions.base import ABSENT
 
 __all__ = [
     "PathGroup",
+    "check_block_size",
     "check_chain",
+    "check_moving",
+    "check_replication",
     "detach",
     "discard_blobs",
     "discard_file",
     "end_lease",
     "existing",
     "existing_file",
+    "grown",
     "make_parents",
     "new_directory",
     "remove_target",
@@ -64,6 +72,15 @@ def check_chain(chain: Chain, context: Context, own_mark: str = "") -> None:
         TreeMovingError: a tree on the path is being counted.
     """
     context.caller.check_traversal(chain)
+    check_moving(chain, context, own_mark)
+
+
+def check_moving(chain: Chain, context: Context, own_mark: str = "") -> None:
+    """Check that nobody else counts a tree on the path; for `own_mark`, see `check_chain`.
+
+    Raises:
+        TreeMovingError: a tree on the path is being counted.
+    """
     for inode in chain.inodes:
         if inode.moving not in ("", own_mark) and inode.moving_until_ms > context.now_ms:
             raise TreeMovingError("a directory on the path is being counted: repeat later", path=str(chain.path))
@@ -94,17 +111,47 @@ def existing_file(chain: Chain, context: Context) -> Inode:
     return inode
 
 
+def check_replication(replication: int) -> None:
+    """Check a replication by HDFS's limits.
+
+    Raises:
+        InvalidRequestError: it is out of range.
+    """
+    if not 0 < replication <= 512:
+        raise InvalidRequestError("a replication is from 1 to 512: change it", replication=replication)
+
+
+def check_block_size(block_size: int) -> None:
+    """Check a block size: checksums are made of pieces of 512 bytes, which must not cross the ends of blocks.
+
+    Raises:
+        InvalidRequestError: it is not positive, or no multiple of 512.
+    """
+    if block_size <= 0 or block_size % CRC_BYTES:
+        raise InvalidRequestError(
+            f"a block size is a positive multiple of {CRC_BYTES}: change it", block_size=block_size
+        )
+
+
+def grown(chain: Chain, view: View, changes: Changes[R]) -> Chain:
+    """Return a chain with what the same changes have inserted on its path: for several operations in one step."""
+    if chain.keys[-1] not in changes.inserts:
+        return chain
+
+    def look(key: bytes) -> Entry | None:
+        inserted = changes.inserts.get(key)
+        return view.entries.get(key) if inserted is None else Entry(ABSENT, inserted)
+
+    return follow(chain.path, look)
+
+
 @dataclass(frozen=True, slots=True)
 class _NewParents:
-    """The parent of a new entry, and the directories that were made for it, from the top."""
+    """The parent of a new entry, the directories on its path, and how many were made."""
 
     inode: Inode
-    new: tuple[Inode, ...]
-
-    @property
-    def made(self) -> int:
-        """How many directories were made."""
-        return len(self.new)
+    trail: Trail
+    made: int
 
 
 def make_parents(
@@ -129,15 +176,15 @@ def make_parents(
     missing = chain.path.names[depth:-1]
     if missing and not allowed:
         raise PathNotFoundError("the parent directory does not exist: create it first", path=str(chain.path.parent))
-    changes.touched.add(parent.id)
-    bits = (parent.mode if mode is None else mode) | 0o300
-    new = []
+    changes.touched.add(chain.keys[depth])
+    trail = list(trail_of(chain, depth))
+    bits = (parent.mode if mode is None else mode) & 0o777 | 0o300
     for name in missing:
         child = new_directory(parent, context, bits)
         changes.inserts[inode_key(parent.id, name)] = child
-        new.append(child)
+        trail.append((child.id, name))
         parent = child
-    return _NewParents(parent, tuple(new))
+    return _NewParents(parent, tuple(trail), len(missing))
 
 
 def new_directory(parent: Inode, context: Context, mode: int) -> Inode:

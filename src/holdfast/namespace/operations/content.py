@@ -58,9 +58,9 @@ class OpenForReading(PathGroup):
         inode = chain.target
         if inode is None:
             raise PathNotFoundError("the file does not exist: check the path", path=str(self.path))
-        context.caller.check(chain, len(self.path.names), READ)
         if inode.is_directory:
             raise PathIsDirectoryError("the path is a directory: list it instead", path=str(self.path))
+        context.caller.check(chain, len(self.path.names), READ)
         values = {extent.blob: view.value(data_key(extent.blob)) for extent in inode.extents if extent.inline}
         return Changes((inode, {blob: value for blob, value in values.items() if value is not None}))
 
@@ -70,6 +70,8 @@ class Concat(FileGroup):
     """Append files to another one, and remove them: their blobs change the owner, no byte is copied.
 
     Group: the inodes on all paths, shared; target and sources, and the leases of silent writers, exclusively.
+
+    Source: HDFS's ``FSDirConcatOp``, whose restrictions these are; but silent writers lose their leases.
     """
 
     target: NsPath
@@ -84,12 +86,12 @@ class Concat(FileGroup):
         """See `Operation`.
 
         Raises:
-            InvalidRequestError: there are no sources, one occurs twice or is the target, or they are in several
-                directories.
+            InvalidRequestError: there are no sources, one occurs twice, is the target, is empty, is in another
+                directory, or has larger blocks than the target.
             PathNotFoundError, PathIsDirectoryError, BeingWrittenError, PermissionDeniedError: see the message.
         """
-        if not self.sources or len(set(self.paths)) != len(self.paths):
-            raise InvalidRequestError("concat needs sources that differ from each other and from the target")
+        if not self.sources:
+            raise InvalidRequestError("concat needs sources: name at least one")
         target_chain = view.chains[0]
         target = existing_file(target_chain, context)
         refuse_writer(view, target, target_chain, context.now_ms)
@@ -98,24 +100,19 @@ class Concat(FileGroup):
         extents = list(target.extents)
         space = 0
         for chain in view.chains[1:]:
-            source = existing_file(chain, context)
-            if chain.path.parent != self.target.parent:
-                raise InvalidRequestError(
-                    "concat needs sources in the directory of the target: move them", path=str(chain.path)
-                )
-            refuse_writer(view, source, chain, context.now_ms)
-            context.caller.check_removal(chain)
+            source = self._check_source(view, chain, target, context)
             extents += source.extents
             changes.deletes.add(chain.target_key)
             end_lease(changes, source)
             space += source.space
+        if len(set(self.paths)) != len(self.paths):
+            raise InvalidRequestError("concat needs sources that differ from each other: name each once")
         if len(extents) > MAX_EXTENTS:
             raise InvalidRequestError(f"a file has at most {MAX_EXTENTS} extents: copy the files", extents=len(extents))
         changed = replace(target, extents=tuple(extents), mtime_ms=context.now_ms, writer="")
         changes.puts[target_chain.target_key] = changes.result = changed
         end_lease(changes, target)
-        assert target_chain.parent is not None
-        changes.touched.add(target_chain.parent.id)
+        changes.touched.add(target_chain.keys[-2])
         charge(
             changes,
             target_chain.ancestors,
@@ -124,10 +121,29 @@ class Concat(FileGroup):
         )
         return changes
 
+    def _check_source(self, view: View, chain: Chain, target: Inode, context: Context) -> Inode:
+        """Check that a source may be appended to the target, and removed; return its inode."""
+        source = existing_file(chain, context)
+        refuse_writer(view, source, chain, context.now_ms)
+        context.caller.check(chain, len(chain.path.names), READ)
+        context.caller.check_removal(chain)
+        reason = ""
+        if chain.path.parent != self.target.parent:
+            reason = "in the directory of the target: move them"
+        elif source.id == target.id:
+            reason = "that are not the target: leave it out"
+        elif not source.size:
+            reason = "that are not empty: delete the empty ones"
+        elif source.block_size > target.block_size:
+            reason = "whose blocks are not larger than the target's: copy them"
+        if reason:
+            raise InvalidRequestError(f"concat needs sources {reason}", path=str(chain.path))
+        return source
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncate(FileGroup):
-    """Cut a file to a length; returns its inode.
+    """Cut a file to a length; returns its inode. The lease of a writer who has been silent for too long ends.
 
     Group: the inodes on the path, shared; the target, and the lease of a silent writer, exclusively.
     """
@@ -166,7 +182,7 @@ class Truncate(FileGroup):
                 cut.append(extent)
         changed = replace(inode, extents=tuple(kept), mtime_ms=context.now_ms, writer="")
         changes = Changes(changed)
-        if changed.extents != inode.extents:
+        if changed.extents != inode.extents or inode.writer:
             changes.puts[chain.target_key] = changed
             end_lease(changes, inode)
             discard_blobs(changes, replace(inode, extents=tuple(cut)), context.now_ms)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.namespace.accounting import charge, usage_keys
+from holdfast.namespace.accounting import charge
 from holdfast.namespace.changes import Changes
-from holdfast.namespace.errors import DirectoryNotEmptyError, RenameError
-from holdfast.namespace.keys import children_range, times_key
+from holdfast.namespace.errors import DirectoryNotEmptyError, UncheckedTreeError
+from holdfast.namespace.inode import Inode
+from holdfast.namespace.keys import children_range, records_of
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import PathGroup, check_chain, remove_target
 from holdfast.namespace.paths import NsPath
@@ -20,13 +21,18 @@ __all__ = ["Delete"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete(PathGroup):
-    """Delete a file or a directory; returns whether there was one.
+    """Delete a file or a directory; returns whether there was one. The root stays, which is no error in HDFS.
 
     Group: the inodes on the path, shared; the target, exclusively; without `recursive`, the absence of its children.
+
+    Attributes:
+        checked_id: the inode id of the directory below which the caller's permissions were checked; not needed for the
+            superuser.
     """
 
     path: NsPath
     recursive: bool = False
+    checked_id: int = 0
 
     @property
     def paths(self) -> tuple[NsPath]:
@@ -45,29 +51,33 @@ class Delete(PathGroup):
 
         Raises:
             DirectoryNotEmptyError: the directory has children, and `recursive` is False.
-            RenameError: the path is the root.
+            UncheckedTreeError: the permissions in the tree were not checked.
             PermissionDeniedError: see the message.
         """
         (chain,) = view.chains
         check_chain(chain, context)
         target = chain.target
-        if target is None:
+        if self.path.names:
+            context.caller.check_removal(chain)
+        else:
+            context.caller.check_superuser("delete the root")
+        if target is not None and target.is_directory and not self.recursive and view.has_children:
+            raise DirectoryNotEmptyError("the directory is not empty: delete it recursively", path=str(self.path))
+        if target is None or not self.path.names:
             return Changes(False)
-        if not self.path.names:
-            raise RenameError("the root cannot be deleted: delete its entries", path="/")
-        context.caller.check_removal(chain)
+        if target.is_directory and self.recursive and not context.caller.is_superuser:
+            self._require_check(target)
         changes = Changes(True)
-        assert chain.parent is not None
-        changes.touched.add(chain.parent.id)
+        changes.touched.add(chain.keys[-2])
         if target.is_directory and not self.recursive:
-            if view.has_children:
-                raise DirectoryNotEmptyError("the directory is not empty: delete it recursively", path=str(self.path))
-            changes.deletes.add(chain.target_key)
-            changes.deletes.add(times_key(target.id))
-            if target.has_quota:
-                changes.deletes.update(usage_keys(target))
+            changes.deletes |= {chain.target_key, *records_of(target.id, target.quota_id)}
             changes.ranges.append(RangeCount(chain.target_key, *children_range(target.id), 0))
             charge(changes, chain.ancestors, names=-1)
         else:
             remove_target(changes, chain, context)
         return changes
+
+    def _require_check(self, target: Inode) -> None:
+        """Refuse a tree in which nobody has checked the caller's permissions: another one may have the path by now."""
+        if target.id != self.checked_id:
+            raise UncheckedTreeError("the permissions in the tree were not checked: repeat", path=str(self.path))

@@ -10,9 +10,9 @@ from holdfast.namespace.accounting import charge
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import (
     BeingWrittenError,
+    DirectoryInTheWayError,
     LeaseLostError,
     PathExistsError,
-    PathIsDirectoryError,
 )
 from holdfast.namespace.inode import FILE_MODE, Extent, Inode, Kind
 from holdfast.namespace.keys import data_key, inode_key, lease_key
@@ -20,16 +20,29 @@ from holdfast.namespace.lease import SOFT_LIMIT_MS, Lease
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import (
     PathGroup,
+    check_block_size,
     check_chain,
+    check_moving,
+    check_replication,
     discard_file,
+    existing,
     existing_file,
     make_parents,
 )
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import WRITE
+from holdfast.namespace.trails import trail_of
 from holdfast.namespace.view import Chain, View
 
-__all__ = ["MAX_EXTENTS", "Append", "FileGroup", "Publish", "RecoverLease", "WriteUnderLease", "refuse_writer"]
+__all__ = [
+    "MAX_EXTENTS",
+    "Append",
+    "FileGroup",
+    "Publish",
+    "RecoverLease",
+    "WriteUnderLease",
+    "refuse_writer",
+]
 
 MAX_EXTENTS = 10_000
 """HDFS's ``dfs.namenode.fs-limits.max-blocks-per-file``."""
@@ -57,6 +70,11 @@ def refuse_writer(view: View, inode: Inode, chain: Chain, now_ms: int) -> None:
     value = view.value(key)
     if value is not None and not Lease.decode(key, value).is_silent(now_ms, SOFT_LIMIT_MS):
         raise BeingWrittenError("another client is writing the file: wait until it closes it", path=str(chain.path))
+
+
+def _lease_of(chain: Chain, writer: str, now_ms: int) -> Lease:
+    """Return the lease of a writer on the target of a path."""
+    return Lease(writer, now_ms, chain.target_key, trail_of(chain, len(chain.path.names) - 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,16 +115,19 @@ class Publish(FileGroup):
 
         Raises:
             PathExistsError: the path exists, and `overwrite` is False.
-            PathIsDirectoryError: a directory has the path.
-            BeingWrittenError: another client is writing the file.
+            DirectoryInTheWayError: a directory has the path.
+            BeingWrittenError: another client is writing the file, and `overwrite` is False.
+            InvalidRequestError: replication or block size are out of range.
             ParentNotDirectoryError, PathNotFoundError, PermissionDeniedError: see the message.
         """
         (chain,) = view.chains
         check_chain(chain, context)
         if chain.target is not None and chain.target.id == self.file_id:
             return Changes(chain.target)  # an earlier call, whose reply was lost, has published it
+        check_replication(self.replication)
+        check_block_size(self.block_size)
         if not self.path.names:
-            raise PathIsDirectoryError("the root is a directory: choose another path", path="/")
+            raise DirectoryInTheWayError("the root is a directory: choose another path", path="/")
         new = Inode(
             id=self.file_id,
             kind=Kind.FILE,
@@ -127,30 +148,31 @@ class Publish(FileGroup):
             key = inode_key(parent.inode.id, self.path.names[-1])
             new = changes.inserts[key] = replace(new, group=parent.inode.group)
             charge(changes, chain.ancestors, names=parent.made + 1, space=new.space)
+            trail = parent.trail
         else:
             key = chain.target_key
             new = changes.puts[key] = replace(new, group=self._check_replaced(view, chain, context).group)
             discard_file(changes, chain.target, context.now_ms)
             charge(changes, chain.ancestors, space=new.space - chain.target.space)
-            assert chain.parent is not None
-            changes.touched.add(chain.parent.id)
+            changes.touched.add(chain.keys[-2])
+            trail = trail_of(chain, len(self.path.names) - 1)
         if self.writer:
-            changes.new_values[lease_key(new.id)] = Lease(self.writer, context.now_ms, key).encode()
+            changes.new_values[lease_key(new.id)] = Lease(self.writer, context.now_ms, key, trail).encode()
         changes.new_values.update({data_key(blob): data for blob, data in self.data.items()})
         changes.result = new
         return changes
 
     def _check_replaced(self, view: View, chain: Chain, context: Context) -> Inode:
-        """Check that the existing file may be replaced; return its parent."""
+        """Check that the existing file may be replaced, whoever is writing it; return its parent."""
         target, parent = chain.target, chain.parent
         assert target is not None and parent is not None
+        context.caller.check(chain, len(self.path.names) - 1, WRITE)
         if target.is_directory:
-            raise PathIsDirectoryError("a directory has this path: choose another one", path=str(self.path))
+            raise DirectoryInTheWayError("a directory has this path: choose another one", path=str(self.path))
         if not self.overwrite:
             refuse_writer(view, target, chain, context.now_ms)
             raise PathExistsError("a file has this path already: overwrite it or choose another", path=str(self.path))
         context.caller.check(chain, len(self.path.names), WRITE)
-        refuse_writer(view, target, chain, context.now_ms)
         return parent
 
 
@@ -173,15 +195,17 @@ class Append(FileGroup):
         """See `Operation`.
 
         Raises:
-            PathNotFoundError, PathIsDirectoryError, BeingWrittenError, PermissionDeniedError: see the message.
+            PathNotFoundError, DirectoryInTheWayError, BeingWrittenError, PermissionDeniedError: see the message.
         """
         (chain,) = view.chains
-        inode = existing_file(chain, context)
+        inode = existing(chain, context)
+        if inode.is_directory:
+            raise DirectoryInTheWayError("the path is a directory, and a file is needed: check it", path=str(self.path))
         context.caller.check(chain, len(self.path.names), WRITE)
         refuse_writer(view, inode, chain, context.now_ms)
         changes = Changes(inode)
         changes.puts[chain.target_key] = replace(inode, writer=self.writer)
-        changes.values[lease_key(inode.id)] = Lease(self.writer, context.now_ms, chain.target_key).encode()
+        changes.values[lease_key(inode.id)] = _lease_of(chain, self.writer, context.now_ms).encode()
         return changes
 
 
@@ -189,9 +213,13 @@ class Append(FileGroup):
 class WriteUnderLease(FileGroup):
     """Add content to the file of a lease, and close it if wanted; returns its inode.
 
+    The lease is the writer's right: permissions on the path do not matter, as in HDFS. So a writer may go on after its
+    file was moved to where the writer could not have opened it.
+
     Group: the inodes on the path, shared; the target and its lease, exclusively.
 
     Attributes:
+        path: the present one: see `trails`.
         file_id: the id of the file: another file may have its path by now.
         extents, data: what to add: see `Publish`. Extents that the file has already are not added again, so a writer
             may repeat them if it does not know whether they were added.
@@ -214,7 +242,7 @@ class WriteUnderLease(FileGroup):
         """See `Operation`.
 
         Raises:
-            LeaseLostError: the file was deleted, replaced or renamed, or somebody has recovered the lease.
+            LeaseLostError: the file does not have this path anymore, or somebody has recovered the lease.
             InvalidRequestError: the file would have too many extents.
         """
         (chain,) = view.chains
@@ -224,7 +252,7 @@ class WriteUnderLease(FileGroup):
             return Changes(inode)
         if inode is None or inode.id != self.file_id or inode.writer != self.writer:
             raise LeaseLostError("the file is no longer this writer's: write it again", path=str(self.path))
-        check_chain(chain, context)
+        check_moving(chain, context)
         extents = (*inode.extents, *(extent for extent in self.extents if extent.blob not in known))
         if len(extents) > MAX_EXTENTS:
             raise InvalidRequestError(
@@ -236,7 +264,7 @@ class WriteUnderLease(FileGroup):
         if self.closes:
             changes.deletes.add(lease_key(inode.id))
         else:
-            changes.values[lease_key(inode.id)] = Lease(self.writer, context.now_ms, chain.target_key).encode()
+            changes.values[lease_key(inode.id)] = _lease_of(chain, self.writer, context.now_ms).encode()
         changes.new_values.update({data_key(blob): data for blob, data in self.data.items() if blob not in known})
         charge(changes, chain.ancestors, space=written.space - inode.space)
         return changes

@@ -15,7 +15,6 @@ from holdfast.namespace.accounting import charge
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import (
     DirectoryNotEmptyError,
-    ParentNotDirectoryError,
     PathExistsError,
     PathNotFoundError,
     RenameError,
@@ -23,12 +22,13 @@ from holdfast.namespace.errors import (
     UncountedTreeError,
 )
 from holdfast.namespace.inode import Inode
-from holdfast.namespace.keys import children_range, lease_key
+from holdfast.namespace.keys import children_range, lease_key, place_key
 from holdfast.namespace.lease import Lease
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import check_chain, remove_target
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.permissions import EXECUTE, WRITE
+from holdfast.namespace.permissions import WRITE
+from holdfast.namespace.trails import encode_trail, trail_of
 from holdfast.namespace.view import Chain, View
 from holdfast.transactions.base import RangeCount
 
@@ -57,7 +57,7 @@ class Rename:
 
     Attributes:
         overwrite: whether a file, or an empty directory, may be replaced.
-        into: HDFS's old ``rename``: if the target is a directory, move the source into it.
+        into: HDFS's old ``rename``: if the target is a directory, move the source into it; do nothing if it is there.
         usage: of the tree, if it moves between quotas.
     """
 
@@ -96,13 +96,15 @@ class Rename:
             PathNotFoundError: the source, or the parent of the target, does not exist.
             PathExistsError: the target exists, and may not be replaced.
             DirectoryNotEmptyError: the target is a directory with children.
-            RenameError: the source is the root or an ancestor of the target, or one of them is a directory and the
-                other is not.
+            RenameError: the source is the root or an ancestor of the target, the target is the root, or one of them is
+                a directory and the other is not.
             ParentNotDirectoryError, PermissionDeniedError: see the message.
         """
         source, target = view.chains[0], self._destination(view.chains)
         moved = self._check(source, target, view, context)
         changes: Changes[Inode | None] = Changes(moved)
+        if source.path == target.path:
+            return changes
         changes.deletes.add(source.target_key)
         if target.target is not None:
             if target.target.is_directory:
@@ -112,17 +114,21 @@ class Rename:
             changes.puts[target.target_key] = moved
         else:
             changes.inserts[target.target_key] = moved
-        if moved.writer:
+        trail = trail_of(target, len(target.path.names) - 1)
+        if moved.is_directory:
+            changes.values[place_key(moved.id)] = encode_trail((*trail, (moved.id, target.path.names[-1])))
+        elif moved.writer:
             lease = Lease.decode(lease_key(moved.id), view.value(lease_key(moved.id)) or b"")
-            changes.values[lease_key(moved.id)] = replace(lease, key=target.target_key).encode()
-        assert source.parent is not None and target.parent is not None
-        changes.touched |= {source.parent.id, target.parent.id}
+            changes.values[lease_key(moved.id)] = replace(lease, key=target.target_key, trail=trail).encode()
+        changes.touched |= {source.keys[-2], target.keys[-2]}
         self._charge(changes, moved, source, target)
         return changes
 
     def _check(self, source: Chain, target: Chain, view: View, context: Context) -> Inode:
         check_chain(source, context, own_mark="" if self.usage is None else self.usage.token)
         check_chain(target, context)
+        context.caller.check_removal(source)
+        context.caller.check(target, max(0, min(len(target.inodes), len(target.path.names)) - 1), WRITE)
         moved = source.target
         if moved is None:
             raise PathNotFoundError("the source does not exist: check the path", path=str(self.source))
@@ -131,6 +137,8 @@ class Rename:
         if not source.path.names:
             raise RenameError("the root cannot be renamed: rename its entries", target=str(target.path))
         if target.path == source.path:
+            if self.into:
+                return moved
             raise PathExistsError("source and target are the same: choose another target", path=str(self.source))
         if target.path.is_below(source.path) or moved.id in {inode.id for inode in target.ancestors}:
             raise RenameError(
@@ -138,15 +146,10 @@ class Rename:
                 source=str(self.source),
                 target=str(target.path),
             )
-        context.caller.check_removal(source)
-        parent = target.parent
         if not target.path.names:
-            raise PathExistsError("the root exists: choose another target", path="/")
-        if parent is None:
+            raise RenameError("the root cannot be replaced: choose another target", path="/")
+        if target.parent is None:
             raise PathNotFoundError("the parent of the target does not exist: create it", path=str(target.path.parent))
-        if not parent.is_directory:
-            raise ParentNotDirectoryError("the parent of the target is a file: check the path", path=str(target.path))
-        context.caller.check(target, len(target.path.names) - 1, WRITE | EXECUTE)
         if target.target is not None:
             self._check_replaced(source, target, view, context)
         return replace(moved, moving="", moving_until_ms=0) if moved.moving else moved
@@ -154,12 +157,12 @@ class Rename:
     def _check_replaced(self, source: Chain, target: Chain, view: View, context: Context) -> None:
         moved, replaced = source.target, target.target
         assert moved is not None and replaced is not None
-        if not self.overwrite:
-            raise PathExistsError("the target exists: choose another one", path=str(target.path))
         if moved.is_directory != replaced.is_directory:
             raise RenameError(
                 "a file and a directory cannot replace each other: choose another target", path=str(target.path)
             )
+        if not self.overwrite:
+            raise PathExistsError("the target exists: choose another one", path=str(target.path))
         if replaced.id in {inode.id for inode in source.ancestors} or view.has_children:
             raise DirectoryNotEmptyError("the target is a directory that is not empty: empty it", path=str(target.path))
         context.caller.check_removal(target)

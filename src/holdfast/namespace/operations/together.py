@@ -10,10 +10,10 @@ from holdfast.errors import InvalidRequestError
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.operation import Context
+from holdfast.namespace.operations.base import grown
 from holdfast.namespace.operations.files import FileGroup, Publish, WriteUnderLease
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.view import Chain, Entry, View, follow
-from holdfast.transactions.base import ABSENT
+from holdfast.namespace.view import View
 
 __all__ = ["MOST_FILES", "MOST_INLINE_BYTES", "Together"]
 
@@ -65,22 +65,11 @@ class Together(FileGroup):
         """
         changes: Changes[list[Inode]] = Changes([])
         for one, chain in zip(self.operations, view.chains, strict=True):
-            part = one.execute(replace(view, chains=(self._grown(chain, view, changes),)), context)
+            part = one.execute(replace(view, chains=(grown(chain, view, changes),)), context)
             changes.result.append(part.result)
             _merge(changes, part)
         changes.bounds = [bound for bound in dict.fromkeys(changes.bounds) if changes.adds[bound.key] > 0]
         return changes
-
-    def _grown(self, chain: Chain, view: View, changes: Changes[Any]) -> Chain:
-        """Return a chain with what the operations so far have inserted on its path."""
-        if chain.keys[-1] not in changes.inserts:
-            return chain
-
-        def look(key: bytes) -> Entry | None:
-            inserted = changes.inserts.get(key)
-            return view.entries.get(key) if inserted is None else Entry(ABSENT, inserted)
-
-        return follow(chain.path, look)
 
 
 def _merge(changes: Changes[Any], part: Changes[Any]) -> None:

@@ -1,0 +1,76 @@
+"""Publish what writers have written, wherever their files are by now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from holdfast.namespace.errors import LeaseLostError
+from holdfast.namespace.inode import Inode
+from holdfast.namespace.keys import lease_key
+from holdfast.namespace.lease import Lease
+from holdfast.namespace.operation import Operations
+from holdfast.namespace.operations.files import Publish, WriteUnderLease
+from holdfast.namespace.operations.together import Together
+from holdfast.namespace.paths import NsPath
+from holdfast.namespace.permissions import Caller
+from holdfast.namespace.trails import find_path
+from holdfast.transactions.base import TransactionStore
+
+__all__ = ["LeasedFile", "publish"]
+
+_MOVES = 20
+
+
+@dataclass(slots=True)
+class LeasedFile:
+    """A file that one writer has opened.
+
+    Attributes:
+        path: where the file was when it was last written.
+    """
+
+    operations: Operations
+    caller: Caller
+    path: NsPath
+
+    def publish(self, operation: Publish | WriteUnderLease) -> Inode:
+        """Run an operation on the file; return its inode. For the errors, see `publish`."""
+        (inode,), (done,) = publish(self.operations, self.caller, (replace(operation, path=self.path),))
+        self.path = done.path
+        return inode
+
+
+def publish(
+    operations: Operations, caller: Caller, files: tuple[Publish | WriteUnderLease, ...]
+) -> tuple[list[Inode], tuple[Publish | WriteUnderLease, ...]]:
+    """Run operations on different files in one step; return the inodes, and the operations with the present paths.
+
+    Raises:
+        LeaseLostError: a file was deleted or replaced, or somebody has recovered its lease; or it is moved again and
+            again.
+        HoldfastError: one of the operations is impossible.
+    """
+    for left in reversed(range(_MOVES)):
+        try:
+            if len(files) == 1:
+                return [operations.run(files[0], caller)], files
+            return operations.run(Together(files), caller), files
+        except LeaseLostError:
+            moved = tuple(_present(operations.store, one) for one in files)
+            if moved == files or not left:
+                raise
+            files = moved
+    raise AssertionError("the last try returns or raises")
+
+
+def _present(store: TransactionStore, operation: Publish | WriteUnderLease) -> Publish | WriteUnderLease:
+    """Return an operation with the present path of its file; unchanged if this writer has no lease of the file."""
+    if isinstance(operation, Publish):
+        return operation
+    key = lease_key(operation.file_id)
+    record = store.get_many([key]).get(key)
+    lease = None if record is None else Lease.decode(key, record.value)
+    if lease is None or lease.holder != operation.writer:
+        return operation
+    path = find_path(store, lease.key, lease.trail)
+    return operation if path is None else replace(operation, path=path)
