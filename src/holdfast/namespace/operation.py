@@ -31,7 +31,7 @@ from holdfast.namespace.errors import (
     TreeMovingError,
 )
 from holdfast.namespace.id_source import IdSource
-from holdfast.namespace.keys import ROOT_KEY, id_of
+from holdfast.namespace.keys import ROOT_ID, ROOT_KEY, id_of
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.view import Chain, Group, Hints, View, guess_view, read_view
@@ -167,12 +167,13 @@ class Operations:
         Raises:
             HoldfastError: the operation is impossible.
         """
-        view = guess_view(self.hints, operation)
-        if view is not None:
+        context = Context(caller, self.now_ms(), lambda: ROOT_ID)  # nothing of the result is used
+        guess = guess_view(self.hints, operation)
+        if guess is not None:
             with suppress(HoldfastError):  # perhaps only the guess is wrong
-                operation.execute(view, Context(caller, self.now_ms(), self.ids.take))
+                operation.execute(guess, context)
                 return
-        self.read(operation, caller)
+        operation.execute(read_view(self.store, self.hints, operation), context)
 
     def now_ms(self) -> int:
         """Return the time, milliseconds since the epoch."""
