@@ -1,12 +1,11 @@
 """Define the command ``holdfast``: its subcommands, and how all of them handle errors.
 
 A command's module is imported when the command is looked up, and imports only click and modules that load quickly, so
-that ``--help`` is fast and works without PySpark. A command imports everything else when it runs.
+that ``--help`` is fast and works without PySpark (`command_group`). A command imports everything else when it runs.
 """
 
 from __future__ import annotations
 
-import importlib
 import io
 import signal
 import sys
@@ -15,10 +14,10 @@ from typing import Any, NoReturn
 
 import click
 
+from holdfast.cli.command_group import CommandGroup
 from holdfast.cli.failures import INTERRUPTED, TERMINATED, WRONG_USAGE
 from holdfast.cli.output import Documents, OutputError, discard_stdout
 from holdfast.cli.screen import escaped
-from holdfast.wording import nearest
 
 __all__ = ["cli", "main"]
 
@@ -39,24 +38,8 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
 """The commands in order of use, each with its module in `holdfast.cli` and its line in ``holdfast --help``."""
 
 
-class _Commands(click.Group):
-    """A command group that suggests the nearest command for a wrong one, and always exits with a documented code."""
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        found = super().get_command(ctx, cmd_name)
-        if cmd_name in _COMMANDS:
-            module = importlib.import_module(f"holdfast.cli.{_COMMANDS[cmd_name][0]}")
-            found = getattr(module, cmd_name.replace("-", "_"))
-        elif found is None and not cmd_name.startswith("-"):
-            ctx.fail(f"no such command '{cmd_name}': {nearest(cmd_name, _COMMANDS)}")
-        return found
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_module, line) in _COMMANDS.items()])
+class _Commands(CommandGroup):
+    """The commands; however they end, the exit code is a documented one."""
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]  # always exits
         extra.pop("standalone_mode", None)
@@ -69,17 +52,17 @@ class _Commands(click.Group):
             code = _refuse(error, documents)
         except (click.Abort, KeyboardInterrupt):
             click.echo("interrupted", err=True)
-            documents.print({"error": "interrupted", "kind": "Interrupted"})
+            documents.print_error("interrupted", "Interrupted")
             code = INTERRUPTED
         except SystemExit as end:
             if end.code == TERMINATED:
-                documents.print({"error": "terminated", "kind": "Interrupted"})
+                documents.print_error("terminated", "Interrupted")
             raise
         except BrokenPipeError:
             discard_stdout()
             code = 0
         except Exception as error:  # a bug: keep its traceback
-            documents.print({"error": str(error), "kind": type(error).__name__})
+            documents.print_error(str(error), type(error).__name__)
             raise
         sys.exit(code if isinstance(code, int) else 0)
 
@@ -88,7 +71,7 @@ def _refuse(error: click.ClickException, documents: Documents) -> int:
     """Print what is wrong with the arguments or with stdout, also as JSON if wanted; return the exit code."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):  # no arguments: print the help
         click.echo(escaped(error.format_message()), err=True)
-        documents.print({"error": "no command is given", "kind": "InvalidRequestError"})
+        documents.print_error("no command is given", "InvalidRequestError")
         return WRONG_USAGE
     sentence = error.format_message()
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else ""
@@ -99,7 +82,7 @@ def _refuse(error: click.ClickException, documents: Documents) -> int:
         click.echo(f"help: {command} --help", err=True)
     if isinstance(error, OutputError):
         return error.exit_code
-    documents.print({"error": sentence, "kind": "InvalidRequestError"})
+    documents.print_error(sentence, "InvalidRequestError")
     return WRONG_USAGE
 
 
@@ -123,6 +106,7 @@ line."""
 
 @click.group(
     cls=_Commands,
+    table=_COMMANDS,
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=True,

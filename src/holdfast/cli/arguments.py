@@ -1,4 +1,4 @@
-"""Declare the options that commands share, and parse durations, words and ``KEY=VALUE`` pairs."""
+"""Declare the options that commands share, and parse durations, sizes, words and ``KEY=VALUE`` pairs."""
 
 from __future__ import annotations
 
@@ -16,19 +16,38 @@ from holdfast.cli.failures import PROBLEM, as_holdfast_error, exit_code
 from holdfast.cli.output import Documents, Output, discard_stdout
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.given import GivenOption
-from holdfast.stores.provider import CommandFlag, fold_name
-from holdfast.stores.registry import BUILT_IN, parse_store_options, providers_for, secret_names
+from holdfast.stores.provider import CommandFlag, StoreOptions, fold_name
+from holdfast.stores.registry import (
+    BUILT_IN,
+    installed_providers,
+    parse_store_options,
+    providers_for,
+    secret_names,
+)
 from holdfast.wording import nearest
 
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext, CommitSettings, Progress
 
-__all__ = ["Reach", "Word", "age", "on_store", "option_pairs", "parse_pairs", "reports", "save_modes"]
+__all__ = [
+    "Reach",
+    "Word",
+    "age",
+    "byte_count",
+    "on_store",
+    "option_pairs",
+    "parse_pairs",
+    "reports",
+    "reports_errors",
+    "reports_lines",
+    "save_modes",
+]
 
 P = ParamSpec("P")
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgtp])(?:i?b)?|b)?")
 
 
 def age(text: str) -> float:
@@ -37,6 +56,15 @@ def age(text: str) -> float:
     if found is None:
         raise click.BadParameter(f"'{text}' is not an age: write a number and a unit, such as 0s, 15m, 1h or 2d")
     return float(found[1]) * _UNITS_S[found[2]]
+
+
+def byte_count(text: str) -> int:
+    """Parse a size such as 512, 64k, 10M or 1.5G into bytes; k is 1024. `click.option` uses this function as a type."""
+    found = _SIZE.fullmatch(text.strip().lower())
+    if found is None:
+        raise click.BadParameter(f"'{text}' is not a size: write a number and a unit, such as 512, 64k, 10M or 1.5G")
+    number = int(found[1]) if found[1].isdigit() else float(found[1])
+    return int(number * 1024 ** " kmgtp".index(found[2] or " "))
 
 
 class Word(click.Choice[str]):
@@ -150,6 +178,19 @@ class Reach:
         _refuse_secrets(self.given, [url])
         return self.given
 
+    def options_of_any_store(self) -> tuple[StoreOptions, ...]:
+        """Return the options, for a store whose url is not known yet.
+
+        Raises:
+            InvalidRequestError: an option contains a credential of an installed store (which the message does not
+                show), or no installed store has the option.
+        """
+        if not self.given:
+            return ()  # no search for installed stores
+        providers = installed_providers()
+        _refuse_secrets(self.given, [f"{provider.schemes[0]}://" for provider in providers])
+        return parse_store_options(self.given, providers)
+
     def open(
         self,
         url: str,
@@ -195,13 +236,31 @@ def _prepared(flag: CommandFlag) -> Callable[[click.Context, click.Parameter, st
 
 def reports(command: Callable[P, None]) -> Callable[..., None]:
     """Add ``--json`` and ``--debug`` to a command, pass it an `Output` as `out`, and map its errors to exit codes."""
+    decorated: Callable[..., None] = click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON document, for programs."
+    )(_mapped(command))
+    return decorated
 
-    @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, for programs.")
+
+def reports_lines(command: Callable[P, None]) -> Callable[..., None]:
+    """Do what `reports` does, for a command that lists things: with ``--json``, each of them is a line."""
+    decorated: Callable[..., None] = click.option(
+        "--json", "as_json", is_flag=True, help="Print a JSON document on each line, for programs."
+    )(_mapped(command))
+    return decorated
+
+
+def reports_errors(command: Callable[P, None]) -> Callable[..., None]:
+    """Do what `reports` does, without ``--json``: for a command that prints the bytes of a file."""
+    return _mapped(command)
+
+
+def _mapped(command: Callable[P, None]) -> Callable[..., None]:
     @click.option("--debug", is_flag=True, help="Show tracebacks and Spark's log.")
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         documents = click.get_current_context().find_object(Documents) or Documents()
-        documents.wanted = bool(kwargs.pop("as_json"))
+        documents.wanted = bool(kwargs.pop("as_json", False))
         out = Output(json=documents.wanted, debug=bool(kwargs.pop("debug")), documents=documents)
         try:
             command(*args, out=out, **kwargs)  # type: ignore[arg-type]  # every command takes `out`

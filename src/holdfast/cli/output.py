@@ -26,14 +26,21 @@ __all__ = ["Documents", "Output", "OutputError", "discard_stdout", "duration", "
 
 
 def _put(line: str) -> None:
-    """Print a line to stdout.
+    """Print a line to stdout; raises what `_writing_stdout` raises."""
+    with _writing_stdout():
+        click.echo(line)
+
+
+@contextlib.contextmanager
+def _writing_stdout() -> Iterator[None]:
+    """Report a failed write to stdout.
 
     Raises:
         BrokenPipeError: the reader closed the pipe.
         OutputError: stdout cannot be written, e.g. because the disk is full.
     """
     try:
-        click.echo(line)
+        yield
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -51,6 +58,8 @@ class OutputError(click.ClickException):
 class Documents:
     """Makes sure that a run with ``--json`` prints exactly one JSON document on stdout, even after an error.
 
+    Commands that list things print a document for each of them, on a line of its own, instead.
+
     Attributes:
         wanted: whether the user asked for a document.
         printed: whether the document has been printed.
@@ -61,16 +70,33 @@ class Documents:
 
     def print(self, value: Mapping[str, object]) -> None:
         """Print the run's document, if one is wanted and none was printed yet."""
-        if not self.wanted or self.printed:
-            return
-        self.printed = True
-        text = escaped(json.dumps(value, indent=2, ensure_ascii=False, default=str), _escape_in_json)
-        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-        try:
-            text.encode(encoding)
-        except UnicodeEncodeError:
-            text = json.dumps(value, indent=2, default=str)
-        _put(text)
+        if self.wanted and not self.printed:
+            self.printed = True
+            _put(_as_json(value, indent=2))
+
+    def print_error(self, sentence: str, kind: str) -> None:
+        """Print an error as the run's document, or as its last line, if one is wanted and none was printed yet.
+
+        Args:
+            kind: the class of the error.
+        """
+        if self.wanted and not self.printed:
+            self.printed = True
+            self.line({"error": sentence, "kind": kind})
+
+    def line(self, value: Mapping[str, object]) -> None:
+        """Print one of many documents, on a line of its own, if documents are wanted."""
+        if self.wanted:
+            _put(_as_json(value))
+
+
+def _as_json(value: Mapping[str, object], indent: int | None = None) -> str:
+    text = escaped(json.dumps(value, indent=indent, ensure_ascii=False, default=str), _escape_in_json)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=indent, default=str)
+    return text
 
 
 def _escape_in_json(character: str) -> str:
@@ -97,6 +123,26 @@ class Output:
         if self.json:
             self.documents.wanted = True
             self.documents.print(value)
+
+    def line(self, value: Mapping[str, object]) -> None:
+        """Print one of many results as a line of JSON, if the user asked for JSON."""
+        if self.json:
+            self.documents.wanted = True
+            self.documents.line(value)
+
+    def data(self, data: bytes) -> None:
+        """Write the bytes of a file to stdout as they are.
+
+        Raises:
+            BrokenPipeError: the reader closed the pipe.
+            OutputError: stdout cannot be written, e.g. because the disk is full.
+        """
+        if sys.stdout is None:
+            return  # it was closed when this process started
+        with _writing_stdout():
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
 
     def say(self, text: str) -> None:
         """Print a line for a person, with control characters escaped."""
@@ -149,7 +195,9 @@ class Output:
     def error(self, error: HoldfastError) -> None:
         """Print an error as one sentence on stderr; with --json, also print it as a document for programs."""
         self.note(f"error: {error}")
-        self.document({"error": str(error), "kind": type(error).__name__})
+        if self.json:
+            self.documents.wanted = True
+            self.documents.print_error(str(error), type(error).__name__)
 
     @contextlib.contextmanager
     def progress(self) -> Iterator[Progress]:

@@ -15,7 +15,7 @@ import pytest
 
 from holdfast import __version__, errors
 from holdfast.cli.app import cli
-from holdfast.cli.arguments import age
+from holdfast.cli.arguments import age, byte_count
 from holdfast.cli.failures import as_holdfast_error, exit_code
 from holdfast.cli.output import duration, size, when
 from holdfast.errors import HoldfastError
@@ -289,6 +289,23 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
 )
 def test_ages(text: str, seconds: float) -> None:
     assert age(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"),
+    [
+        *(("0", 0), ("512", 512), ("12b", 12), ("64k", 65536), ("1.5KiB", 1536), ("10M", 10 * 1024**2)),
+        *(("2PB", 2 * 1024**5), ("9007199254740993", 9007199254740993)),
+    ],
+)
+def test_sizes(text: str, size_bytes: int) -> None:
+    assert byte_count(text) == size_bytes
+
+
+@pytest.mark.parametrize("text", ["", "M", "-1", "1 x", "1e3", "1,5k"])
+def test_no_sizes(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is not a size: write a number and a unit"):
+        byte_count(text)
 
 
 def test_values_for_a_person() -> None:

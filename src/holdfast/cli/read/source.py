@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.cli.destination_checks import require_anything
+from holdfast.cli.patterns import compile_word, is_pattern
 from holdfast.commit import CommitContext, Snapshot, VisibleFile, read_snapshot
 from holdfast.commit.context import Place
 from holdfast.commit.layout import HOME
@@ -16,8 +17,6 @@ from holdfast.stores.base import iter_objects
 from holdfast.table.foreign import refuse_foreign_read
 
 __all__ = ["Source", "find_source"]
-
-_SPECIAL = re.compile(r"[*?\[{]")
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def find_source(ctx: CommitContext) -> Source:
         else:
             parent, _, name = own.rpartition("/")
             return Source(_at(ctx, parent), replace(snapshot, files=(VisibleFile(name, info.size_bytes, info.etag),)))
-    if _SPECIAL.search(own):
+    if is_pattern(own):
         return _match(ctx, own)
     require_anything(ctx)
     return Source(ctx, snapshot)
@@ -78,8 +77,8 @@ def _at(ctx: CommitContext, prefix: str) -> CommitContext:
 
 def _match(ctx: CommitContext, path: str) -> Source:
     words = path.split("/")
-    fixed = next(index for index, word in enumerate(words) if _SPECIAL.search(word))
-    pattern = [_expression(word) for word in words[fixed:]]
+    fixed = next(index for index, word in enumerate(words) if is_pattern(word))
+    pattern = [compile_word(word) for word in words[fixed:]]
     base = _at(ctx, "/".join(words[:fixed]))
     refuse_foreign_read(base)
     snapshot = read_snapshot(base)
@@ -115,45 +114,3 @@ def _refuse_inner_destinations(base: CommitContext, files: Sequence[VisibleFile]
                 "the pattern reaches into a destination that has its own log: read each destination separately",
                 url=f"{base.url.rstrip('/')}/{root}",
             )
-
-
-def _expression(word: str) -> re.Pattern[str]:
-    """Compile one path segment with ``*``, ``?``, ``[a-c]``, ``[!a]`` and ``{a,b}``, the syntax of Hadoop's globs."""
-    parts: list[str] = []
-    depth = 0
-    index = 0
-    while index < len(word):
-        letter = word[index]
-        index += 1
-        if letter == "*":
-            parts.append(".*")
-        elif letter == "?":
-            parts.append(".")
-        elif letter == "\\" and index < len(word):
-            parts.append(re.escape(word[index]))
-            index += 1
-        elif letter == "[":
-            end = word.find("]", index + 1)
-            if end < 0:
-                raise InvalidRequestError(
-                    "a [ in the pattern is not closed: write [abc], or \\[ for a literal [", name=word
-                )
-            inside = word[index:end].replace("\\", "\\\\").replace("[", "\\[")
-            parts.append(f"[{'^' + inside[1:] if inside[0] in '!^' else inside}]")
-            index = end + 1
-        elif letter == "{":
-            depth += 1
-            parts.append("(?:")
-        elif letter == "}" and depth:
-            depth -= 1
-            parts.append(")")
-        elif letter == "," and depth:
-            parts.append("|")
-        else:
-            parts.append(re.escape(letter))
-    if depth:
-        raise InvalidRequestError("a { in the pattern is not closed: write {a,b}, or \\{ for a literal {", name=word)
-    try:
-        return re.compile("".join(parts), re.DOTALL)
-    except re.error as error:
-        raise InvalidRequestError("a range in the pattern is invalid: write it like [a-z]", name=word) from error
