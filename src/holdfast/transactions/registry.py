@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.runtime import Environment
@@ -110,6 +110,9 @@ def open_database(url: str, environment: Environment | None = None, *, create: b
         AccessDeniedError, UnavailableError: see the message.
     """
     scheme, separator, _ = url.partition("://")
+    if separator and _split(url) is None:
+        # Without the URL: it may contain a password.
+        raise InvalidRequestError("the url of the database is not valid: check the host and its brackets")
     if not separator or scheme not in SCHEMES:
         raise InvalidRequestError(
             f"a database needs a URL such as sqlite:///directory/file.db: {nearest(scheme, SCHEMES)}",
@@ -134,5 +137,12 @@ def _take_group(url: str) -> tuple[str, bool]:
 
 def public_url(url: str) -> str:
     """Return the URL of a database without user, password and options: it may be shown and logged."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    parts = _split(url)
+    return "(not a url)" if parts is None else f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _split(url: str) -> SplitResult | None:
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return None

@@ -51,23 +51,37 @@ def prepare_file(path: str, *, create: bool) -> None:
 
     Raises:
         NotFoundError: there is no such file or it has no tables, and `create` is False.
+        AccessDeniedError, InvalidRequestError: the path cannot be a database file; see the message.
         UnsupportedError: the file's schema is newer than this release.
     """
     if sqlite3.sqlite_version_info < _OLDEST:
         raise UnsupportedError(f"SQLite {sqlite3.sqlite_version} is too old: use 3.35 or newer")
-    file = Path(path)
-    if not file.exists():
-        if not create:
-            raise NotFoundError("the database file does not exist: create it first", path=path)
-        if not file.absolute().parent.is_dir():
-            raise NotFoundError("the directory of the database file does not exist: create it first", path=path)
-        file.touch()
+    try:
+        _require_file(Path(path), create=create)
+    except (OSError, ValueError) as error:  # ValueError: the path contains a NUL character, or a NotFoundError
+        if isinstance(error, HoldfastError):
+            raise
+        raise AccessDeniedError(
+            "the database file cannot be opened: check its path and its rights", path=path
+        ) from error
     with sqlite_errors(path):
         connection = connect(path)
         try:
             _migrate(connection, path, create=create)
         finally:
             connection.close()
+
+
+def _require_file(file: Path, *, create: bool) -> None:
+    if file.is_dir():
+        raise InvalidRequestError("the database is a file, and this is a directory: add a file name", path=str(file))
+    if file.exists():
+        return
+    if not create:
+        raise NotFoundError("the database file does not exist: create it first", path=str(file))
+    if not file.absolute().parent.is_dir():
+        raise NotFoundError("the directory of the database file does not exist: create it first", path=str(file))
+    file.touch()
 
 
 def _migrate(connection: sqlite3.Connection, path: str, *, create: bool) -> None:

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from holdfast.errors import UnavailableError
+from holdfast.errors import AccessDeniedError, UnavailableError
 from holdfast.runtime import Clock
 
 __all__ = ["TicketQueue"]
@@ -42,8 +42,17 @@ class TicketQueue:
 
     @classmethod
     def of(cls, path: str) -> TicketQueue:
-        """Return this process's queue for a file, which is created if it does not exist."""
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        """Return this process's queue for a file, which is created if it does not exist.
+
+        Raises:
+            AccessDeniedError: the file cannot be written. Check its rights, and those of its directory.
+        """
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise AccessDeniedError(
+                "the queue beside the database file cannot be written: check its rights", path=path
+            ) from error
         status = os.fstat(descriptor)
         with cls._queues_lock:
             key = (os.getpid(), status.st_dev, status.st_ino)
