@@ -12,12 +12,25 @@ import json
 import os
 from pathlib import Path
 
-from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
+from holdfast.errors import AccessDeniedError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.wording import nearest
 
-__all__ = ["SCHEME", "catalog_file", "database_of", "known_namespaces", "register_namespace", "split_url"]
+__all__ = [
+    "SCHEME",
+    "VARIABLE_PREFIX",
+    "catalog_file",
+    "check_name_is_free",
+    "database_of",
+    "known_namespaces",
+    "register_namespace",
+    "split_url",
+    "variable_of",
+]
 
 SCHEME = "holdfast"
+
+VARIABLE_PREFIX = "HOLDFAST_NAMESPACE_"
+"""How the environment variables that override the catalog begin; the namespace's name follows."""
 
 
 def split_url(url: str) -> tuple[str, str]:
@@ -62,13 +75,18 @@ def known_namespaces() -> dict[str, str]:
     return found
 
 
+def variable_of(name: str) -> str:
+    """Return the environment variable that overrides the catalog for a namespace."""
+    return VARIABLE_PREFIX + name.upper().replace("-", "_")
+
+
 def database_of(name: str) -> str:
     """Return the URL of a namespace's database.
 
     Raises:
         NotFoundError: neither the environment nor the catalog knows the name.
     """
-    given = os.environ.get(f"HOLDFAST_NAMESPACE_{name.upper().replace('-', '_')}")
+    given = os.environ.get(variable_of(name))
     if given:
         return given
     known = known_namespaces()
@@ -82,27 +100,45 @@ def database_of(name: str) -> str:
     )
 
 
-def register_namespace(name: str, database: str) -> None:
-    """Write a name into the catalog.
+def check_name_is_free(name: str, database: str) -> None:
+    """Refuse a name that the catalog cannot take.
 
     Raises:
         InvalidRequestError: the name stands for another database already.
-
-    Crash: the catalog is the old one or the new one.
+        CorruptDataError: the file is not a catalog.
     """
-    known = known_namespaces()
-    if known.get(name, database) != database:
+    if known_namespaces().get(name, database) != database:
         raise InvalidRequestError(
             "the catalog has another database under this name: choose another name, or edit the catalog",
             name=name,
             catalog=str(catalog_file()),
         )
+
+
+def register_namespace(name: str, database: str) -> None:
+    """Write a name into the catalog.
+
+    Raises:
+        InvalidRequestError: the name stands for another database already.
+        AccessDeniedError: the file cannot be written.
+
+    Crash: the catalog is the old one or the new one.
+    """
+    check_name_is_free(name, database)
+    known = known_namespaces()
     if name in known:
         return
     file = catalog_file()
-    file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_name(f"{file.name}.{os.getpid()}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        json.dump({**known, name: database}, stream, indent=1, sort_keys=True)
-    os.replace(fresh, file)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            json.dump({**known, name: database}, stream, indent=1, sort_keys=True)
+        os.replace(fresh, file)
+    except OSError as error:
+        raise AccessDeniedError(
+            f"the catalog of namespaces cannot be written: name another file in HOLDFAST_NAMESPACES, or set "
+            f"{variable_of(name)} to the url of the database",
+            file=str(file),
+        ) from error

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
-from holdfast.namespace.inode import Inode, Kind, encode_inode
+from holdfast.namespace.inode import Inode, Kind, check_block_size, check_replication, encode_inode
 from holdfast.namespace.keys import CONFIGURATION, NEXT_ID, ROOT_ID, ROOT_KEY
 from holdfast.transactions.base import ABSENT, Commit, Committed, TransactionStore
 
@@ -55,6 +55,10 @@ class Configuration:
             raise InvalidRequestError(
                 f"files in the database have at most {_MOST_INLINE} bytes: change inline_bytes", given=self.inline_bytes
             )
+        check_replication(self.replication)
+        check_block_size(self.block_size)
+        if self.safety_age_s < 0:
+            raise InvalidRequestError("an age is not negative: change safety_age_s", given=self.safety_age_s)
 
 
 def create_namespace(store: TransactionStore, configuration: Configuration, now_ms: int) -> bool:

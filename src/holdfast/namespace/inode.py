@@ -10,12 +10,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.errors import CorruptDataError
+from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.namespace.checksum import CRC_BYTES
 
-__all__ = ["DIRECTORY_MODE", "FILE_MODE", "Extent", "Inode", "Kind", "decode_inode", "encode_inode"]
+__all__ = [
+    "DIRECTORY_MODE",
+    "FILE_MODE",
+    "Extent",
+    "Inode",
+    "Kind",
+    "check_block_size",
+    "check_replication",
+    "decode_inode",
+    "encode_inode",
+]
 
 DIRECTORY_MODE = 0o755
 FILE_MODE = 0o644
+
+_MAX_REPLICATION = 512
+"""HDFS's ``dfs.replication.max``."""
 
 
 class Kind(str, enum.Enum):
@@ -94,6 +108,28 @@ class Inode:
     def has_quota(self) -> bool:
         """Whether it is a directory with a quota, whose usage is counted."""
         return self.names_quota is not None or self.space_quota is not None
+
+
+def check_replication(replication: int) -> None:
+    """Check a replication by HDFS's limits.
+
+    Raises:
+        InvalidRequestError: it is out of range.
+    """
+    if not 0 < replication <= _MAX_REPLICATION:
+        raise InvalidRequestError(f"a replication is from 1 to {_MAX_REPLICATION}: change it", replication=replication)
+
+
+def check_block_size(block_size: int) -> None:
+    """Check a block size: checksums are made of pieces of 512 bytes, which must not cross the ends of blocks.
+
+    Raises:
+        InvalidRequestError: it is not positive, or no multiple of 512.
+    """
+    if block_size <= 0 or block_size % CRC_BYTES:
+        raise InvalidRequestError(
+            f"a block size is a positive multiple of {CRC_BYTES}: change it", block_size=block_size
+        )
 
 
 _encoder = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)

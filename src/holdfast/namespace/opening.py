@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.blobs import BlobStore
-from holdfast.namespace.catalog import database_of, register_namespace, split_url
+from holdfast.namespace.catalog import check_name_is_free, database_of, register_namespace, split_url
 from holdfast.namespace.configuration import Configuration, create_namespace, load_configuration
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.operation import Mode
@@ -20,7 +20,7 @@ from holdfast.stores.provider import StoreOptions
 from holdfast.stores.url import absolute_url, open_destination
 from holdfast.transactions.registry import open_database
 
-__all__ = ["init_namespace", "open_namespace"]
+__all__ = ["init_namespace", "open_namespace", "user_of_process"]
 
 
 def init_namespace(
@@ -38,13 +38,16 @@ def init_namespace(
         register: whether to write the name into this user's catalog.
 
     Raises:
-        InvalidRequestError: the database contains another namespace, or a URL is wrong.
+        InvalidRequestError: the database contains another namespace, or the catalog has the name of another one, or a
+            URL is wrong. Nothing was created.
         NotFoundError, AccessDeniedError, UnavailableError: the database cannot be used; see the message.
 
     Crash: the namespace exists or not; repeat the call.
     """
     environment = environment or Environment()
     configuration = _with_absolute_data(configuration)
+    if register:
+        check_name_is_free(configuration.name, database)
     open_destination(configuration.data, store_options).store.close()  # refuses a wrong URL before anything is created
     store = open_database(database, environment, create=True)
     try:
@@ -97,7 +100,7 @@ def open_namespace(
             )
         destination = open_destination(configuration.data, store_options)
         blobs = BlobStore(destination.store, destination.key(""), environment.ids)
-        user = user or getpass.getuser()
+        user = user or user_of_process()
         return Namespace(
             store,
             blobs,
@@ -110,6 +113,20 @@ def open_namespace(
     except BaseException:
         store.close()
         raise
+
+
+def user_of_process() -> str:
+    """Return the name of the user that this process belongs to.
+
+    Raises:
+        InvalidRequestError: this machine has no name for the user, as in containers with arbitrary user numbers.
+    """
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError) as error:  # KeyError before Python 3.13
+        raise InvalidRequestError(
+            "this machine has no name for the user of this process: name a user", number=os.getuid()
+        ) from error
 
 
 def _groups_of(user: str) -> list[str]:

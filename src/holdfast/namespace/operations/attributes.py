@@ -10,10 +10,10 @@ from holdfast.namespace.accounting import charge
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import PermissionDeniedError
-from holdfast.namespace.inode import Inode
+from holdfast.namespace.inode import Inode, check_replication
 from holdfast.namespace.keys import times_key
 from holdfast.namespace.operation import Context
-from holdfast.namespace.operations.base import PathGroup, check_chain, check_replication, existing
+from holdfast.namespace.operations.base import PathGroup, check_chain, existing
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import STICKY, WRITE
 from holdfast.namespace.view import Chain, View

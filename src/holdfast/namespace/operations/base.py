@@ -6,10 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from holdfast.errors import InvalidRequestError
 from holdfast.namespace.accounting import charge
 from holdfast.namespace.changes import Changes
-from holdfast.namespace.checksum import CRC_BYTES
 from holdfast.namespace.deleted_tree import DeletedTree
 from holdfast.namespace.errors import (
     ParentNotDirectoryError,
@@ -28,10 +26,8 @@ from holdfast.transactions.base import ABSENT
 
 __all__ = [
     "PathGroup",
-    "check_block_size",
     "check_chain",
     "check_moving",
-    "check_replication",
     "detach",
     "discard_blobs",
     "discard_file",
@@ -109,28 +105,6 @@ def existing_file(chain: Chain, context: Context) -> Inode:
     if inode.is_directory:
         raise PathIsDirectoryError("the path is a directory, and a file is needed: check it", path=str(chain.path))
     return inode
-
-
-def check_replication(replication: int) -> None:
-    """Check a replication by HDFS's limits.
-
-    Raises:
-        InvalidRequestError: it is out of range.
-    """
-    if not 0 < replication <= 512:
-        raise InvalidRequestError("a replication is from 1 to 512: change it", replication=replication)
-
-
-def check_block_size(block_size: int) -> None:
-    """Check a block size: checksums are made of pieces of 512 bytes, which must not cross the ends of blocks.
-
-    Raises:
-        InvalidRequestError: it is not positive, or no multiple of 512.
-    """
-    if block_size <= 0 or block_size % CRC_BYTES:
-        raise InvalidRequestError(
-            f"a block size is a positive multiple of {CRC_BYTES}: change it", block_size=block_size
-        )
 
 
 def grown(chain: Chain, view: View, changes: Changes[R]) -> Chain:

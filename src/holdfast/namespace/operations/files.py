@@ -14,16 +14,14 @@ from holdfast.namespace.errors import (
     LeaseLostError,
     PathExistsError,
 )
-from holdfast.namespace.inode import FILE_MODE, Extent, Inode, Kind
+from holdfast.namespace.inode import FILE_MODE, Extent, Inode, Kind, check_block_size, check_replication
 from holdfast.namespace.keys import data_key, inode_key, lease_key
 from holdfast.namespace.lease import SOFT_LIMIT_MS, Lease
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import (
     PathGroup,
-    check_block_size,
     check_chain,
     check_moving,
-    check_replication,
     discard_file,
     existing,
     existing_file,
