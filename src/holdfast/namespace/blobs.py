@@ -7,6 +7,7 @@ has a lease. Names are never used twice.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import CorruptDataError, NotFoundError
@@ -20,6 +21,9 @@ BLOBS = "blobs/"
 """Where the blobs are in the object store."""
 
 _PART_BYTES = 8 * 1024 * 1024
+_MOST_DELETED = 1000
+_PARTS_OF_A_SIZE = 1000
+"""After so many parts, the size doubles: 10,000 parts, the most that S3 allows, are 8 TB instead of 80 GB."""
 
 
 _NAME = re.compile(r"[0-9a-f]{2}/([1-9a-f][0-9a-f]{0,15})-[0-9a-f]{22}")
@@ -70,9 +74,10 @@ class BlobStore:
             raise CorruptDataError("a blob of the file is too short: run holdfast namespace fsck", blob=blob)
         return data
 
-    def delete(self, blob: str) -> None:
-        """Delete a blob; ignore one that does not exist."""
-        self.store.delete(self.key(blob))
+    def delete_many(self, blobs: Sequence[str]) -> None:
+        """Delete blobs, 1000 in a request; ignore those that do not exist."""
+        for start in range(0, len(blobs), _MOST_DELETED):
+            self.store.delete_many([self.key(blob) for blob in blobs[start : start + _MOST_DELETED]])
 
 
 class BlobWriter:
@@ -98,9 +103,15 @@ class BlobWriter:
             self._file.write(data)
             return
         self._buffer += data
-        while len(self._buffer) >= _PART_BYTES and self._blobs.store.capabilities.multipart is not None:
-            self._upload(bytes(self._buffer[:_PART_BYTES]))
-            del self._buffer[:_PART_BYTES]
+        while len(self._buffer) >= self._part_bytes and self._blobs.store.capabilities.multipart is not None:
+            end = self._part_bytes
+            self._upload(bytes(self._buffer[:end]))
+            del self._buffer[:end]
+
+    @property
+    def _part_bytes(self) -> int:
+        """The size of the next part."""
+        return _PART_BYTES << len(self._parts) // _PARTS_OF_A_SIZE
 
     def _upload(self, data: bytes) -> None:
         store = multipart(self._blobs.store)

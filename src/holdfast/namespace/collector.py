@@ -6,7 +6,7 @@ steps of one conflict with those of the other, and are skipped.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -29,7 +29,7 @@ from holdfast.namespace.view import Entry, View
 from holdfast.runtime import Clock
 from holdfast.transactions.base import Committed, RangeCount, Record, TransactionStore
 
-__all__ = ["Collected", "Collector"]
+__all__ = ["AfterStep", "Collected", "Collector"]
 
 _PAGE = 500
 _MOST_EXTENTS = 5000
@@ -56,6 +56,10 @@ class Collected:
     leases: int = 0
 
 
+AfterStep = Callable[[Collected], bool]
+"""Called after each transaction of a collection with what has been done so far; returns whether to go on."""
+
+
 @dataclass(frozen=True, slots=True)
 class Collector:
     """Does the background work of a namespace, in steps of bounded size.
@@ -69,11 +73,11 @@ class Collector:
     clock: Clock
     safety_age_s: int
 
-    def run(self, *, most_steps: int = 1_000_000) -> Collected:
-        """Work until nothing is left to do, or for so many steps."""
+    def run(self, *, most_steps: int = 1_000_000, after_step: AfterStep = lambda done: True) -> Collected:
+        """Work until nothing is left to do, or for so many steps, or until `after_step` returns False."""
         done = Collected()
         for number, _ in enumerate(self._steps(done), 1):
-            if number >= most_steps:
+            if number >= most_steps or not after_step(done):
                 break
         return done
 
@@ -189,16 +193,15 @@ class Collector:
 
     # --- blobs --------------------------------------------------------------------------------------------------------
     def _delete_garbage(self, done: Collected) -> Iterator[None]:
-        """Delete blobs that have been garbage for the safety age: first the blob, then the note."""
+        """Delete blobs that have been garbage for the safety age: first the blobs, then their notes."""
         start, _ = kind_range(b"g")
         end = garbage_key(int((self.clock.now_s() - self.safety_age_s) * 1000), "")
         while True:
             page = self.store.scan(start, end, _PAGE)
             changes: Changes[None] = Changes(None)
-            for key, _ in page.records:
-                self.blobs.delete(key[9:].decode())
-                changes.deletes.add(key)
+            changes.deletes.update(key for key, _ in page.records)
             if changes.deletes:
+                self.blobs.delete_many([key[9:].decode() for key, _ in page.records])
                 self.store.commit(changes.to_commit(View((), {})))
                 done.blobs += len(changes.deletes)
             yield

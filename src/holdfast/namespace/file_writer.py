@@ -181,9 +181,8 @@ class FileWriter:
             if self._blob is not None:
                 self._blob.discard()
         with suppress(HoldfastError):
-            for extent in self._extents:
-                if not extent.inline and not self._may_be_published:
-                    self._blobs.delete(extent.blob)
+            if not self._may_be_published:
+                self._blobs.delete_many([extent.blob for extent in self._extents if not extent.inline])
         if isinstance(self._template, WriteUnderLease):
             with suppress(HoldfastError):  # after a minute the lease ends by itself
                 self._run(self._template)

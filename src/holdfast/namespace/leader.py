@@ -12,7 +12,29 @@ from holdfast.namespace.keys import LEADER
 from holdfast.runtime import Clock
 from holdfast.transactions.base import ABSENT, Commit, Committed, TransactionStore
 
-__all__ = ["Election"]
+__all__ = ["Election", "Leader", "current_leader"]
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """The process that leads.
+
+    Attributes:
+        holder: its token.
+        until_s: when its term ends, seconds since the epoch.
+    """
+
+    holder: str
+    until_s: float
+
+
+def current_leader(store: TransactionStore, clock: Clock) -> Leader | None:
+    """Return the leader; None if no process leads now."""
+    record = store.get_many([LEADER]).get(LEADER)
+    if record is None:
+        return None
+    leader = Leader(*_decode(record.value))
+    return leader if leader.until_s > clock.now_s() else None
 
 
 @dataclass(frozen=True, slots=True)

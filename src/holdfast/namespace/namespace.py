@@ -22,7 +22,7 @@ from typing import TypeVar
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.checksum import FileChecksum, hdfs_checksum
-from holdfast.namespace.collector import Collected, Collector
+from holdfast.namespace.collector import AfterStep, Collected, Collector
 from holdfast.namespace.configuration import Configuration
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import (
@@ -50,8 +50,8 @@ from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, Caller
 from holdfast.namespace.renewal import LeaseRenewal
-from holdfast.namespace.status import ContentSummary, FileStatus, status_of
-from holdfast.namespace.trees import TreeCounter
+from holdfast.namespace.status import ContentSummary, FileStatus, QuotaUsage, status_of
+from holdfast.namespace.trees import ReadQuota, TreeCounter
 from holdfast.namespace.view import Hints
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Database
@@ -169,6 +169,14 @@ class Namespace:
             PathNotFoundError: nothing has the path.
         """
         return self._trees.summary(NsPath.parse(path), self.caller)
+
+    def quota_usage(self, path: str) -> QuotaUsage:
+        """Return the quotas of a path and what counts against them, without counting anything.
+
+        Raises:
+            PathNotFoundError: nothing has the path.
+        """
+        return self._operations.read(ReadQuota(NsPath.parse(path)), self.caller)
 
     def check_access(self, path: str, access: int) -> None:
         """Check permission bits (4 read, 2 write, 1 execute) of the caller.
@@ -473,13 +481,14 @@ class Namespace:
         return self._operations.now_ms()
 
     # --- the namespace itself -----------------------------------------------------------------------------------------
-    def collect(self, *, most_steps: int = 1_000_000) -> Collected:
+    def collect(self, *, most_steps: int = 1_000_000, after_step: AfterStep = lambda done: True) -> Collected:
         """Remove deleted trees, close the files of dead writers, and delete old garbage. Safe at any time.
 
         Args:
             most_steps: stop after so many transactions.
+            after_step: called after each transaction; the collection stops when it returns False.
         """
-        return self._collector.run(most_steps=most_steps)
+        return self._collector.run(most_steps=most_steps, after_step=after_step)
 
     def flush(self) -> None:
         """Write the modification times of directories that are still in memory."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.paths import NsPath
 
-__all__ = ["ContentSummary", "FileStatus", "status_of"]
+__all__ = ["ContentSummary", "FileStatus", "QuotaUsage", "status_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +67,22 @@ class ContentSummary:
     space: int
     names_quota: int | None = None
     space_quota: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaUsage:
+    """The quotas of a file or a directory and what counts against them, as HDFS's ``QuotaUsage`` has it.
+
+    Attributes:
+        names_quota, space_quota: None for no limit.
+        names, space: what is used, with the directory itself and with replication; 0 if there is no quota at all.
+            Deleted trees count until they are collected.
+    """
+
+    names_quota: int | None
+    space_quota: int | None
+    names: int
+    space: int
 
 
 def status_of(path: NsPath, inode: Inode, entries_ms: int = 0) -> FileStatus:

@@ -9,7 +9,7 @@ that its mark is still there. So a slow client, or a wrong clock, makes the coun
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -31,11 +31,11 @@ from holdfast.namespace.operations.base import PathGroup, existing
 from holdfast.namespace.operations.rename import TreeUsage
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, WRITE, Caller
-from holdfast.namespace.status import ContentSummary
-from holdfast.namespace.view import View, read_view
+from holdfast.namespace.status import ContentSummary, QuotaUsage
+from holdfast.namespace.view import Chain, View, read_view
 from holdfast.transactions.base import Commit, Committed, SnapshotReader
 
-__all__ = ["TreeCounter"]
+__all__ = ["ReadQuota", "TreeCounter"]
 
 _FREEZE_MS = 10 * 60_000
 
@@ -290,6 +290,38 @@ def _pages_below(reader: SnapshotReader, path: NsPath, root: Inode) -> Iterator[
             more = scanned.more
             if more:
                 start = scanned.records[-1][0] + b"\0"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadQuota(PathGroup):
+    """Read the quotas of a path, and the counters of what is used.
+
+    Group: the inodes on the path and the counters, as one snapshot; nothing is locked.
+    """
+
+    path: NsPath
+
+    @property
+    def paths(self) -> tuple[NsPath]:
+        """The path."""
+        return (self.path,)
+
+    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+        """Return the counters of a directory with a quota."""
+        target = chains[0].target
+        return usage_keys(target) if target is not None and target.has_quota else ()
+
+    def execute(self, view: View, context: Context) -> Changes[QuotaUsage]:
+        """See `Operation`.
+
+        Raises:
+            PathNotFoundError, PermissionDeniedError: see the message.
+        """
+        inode = _Existing(self.path).execute(view, context).result
+        used = [view.entries[key].number if key in view.entries else 0 for key in self.also(view.chains)] or [0, 0]
+        return Changes(
+            QuotaUsage(names_quota=inode.names_quota, space_quota=inode.space_quota, names=used[0], space=used[1])
+        )
 
 
 @dataclass(frozen=True, slots=True)
