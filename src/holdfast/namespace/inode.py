@@ -124,9 +124,9 @@ def check_block_size(block_size: int) -> None:
     """Check a block size: checksums are made of pieces of 512 bytes, which must not cross the ends of blocks.
 
     Raises:
-        InvalidRequestError: it is not positive, or no multiple of 512.
+        InvalidRequestError: it is out of range, or no multiple of 512.
     """
-    if block_size <= 0 or block_size % CRC_BYTES:
+    if not 0 < block_size <= _MOST or block_size % CRC_BYTES:
         raise InvalidRequestError(
             f"a block size is a positive multiple of {CRC_BYTES}: change it", block_size=block_size
         )

@@ -48,7 +48,7 @@ from holdfast.namespace.operations.files import Append, Publish, RecoverLease, W
 from holdfast.namespace.operations.mkdirs import Mkdirs
 from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.permissions import READ, Caller
+from holdfast.namespace.permissions import READ, Caller, check_name
 from holdfast.namespace.renewal import LeaseRenewal
 from holdfast.namespace.status import ContentSummary, FileStatus, QuotaUsage, status_of
 from holdfast.namespace.trees import ReadQuota, TreeCounter
@@ -88,6 +88,7 @@ class Namespace:
         groups: Sequence[str] = (),
         mode: Mode = "optimistic",
     ) -> None:
+        check_name(user, "a user")
         self.configuration = configuration
         self.database = database
         self.blobs = blobs

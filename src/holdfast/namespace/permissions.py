@@ -7,31 +7,32 @@ directory lets only the owners of the entry and of the directory, and the superu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
+from holdfast.errors import InvalidRequestError
 from holdfast.namespace.errors import ParentNotDirectoryError, PermissionDeniedError
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Chain
 
-__all__ = ["EXECUTE", "READ", "STICKY", "WRITE", "Caller", "Owned"]
+__all__ = ["EXECUTE", "READ", "STICKY", "WRITE", "Caller", "check_name"]
 
 READ, WRITE, EXECUTE = 4, 2, 1
 STICKY = 0o1000
 _LETTERS = {READ: "read", WRITE: "write", EXECUTE: "execute"}
 
 
-class Owned(Protocol):
-    """What permissions are decided by: an inode, or the status of one."""
+def check_name(name: str, what: str) -> None:
+    """Refuse a name of a user, a group or an attribute that a record could not hold.
 
-    @property
-    def owner(self) -> str: ...
-
-    @property
-    def group(self) -> str: ...
-
-    @property
-    def mode(self) -> int: ...
+    Raises:
+        InvalidRequestError: it is empty, or is not valid Unicode.
+    """
+    try:
+        is_empty = not name.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequestError(f"the name of {what} must be valid Unicode: change it", name=name) from error
+    if is_empty:
+        raise InvalidRequestError(f"the name of {what} is empty: give one")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Caller:
     groups: frozenset[str] = frozenset()
     is_superuser: bool = False
 
-    def may(self, inode: Owned, access: int) -> bool:
+    def may(self, inode: Inode, access: int) -> bool:
         """Check whether the caller has these permission bits on an inode."""
         if self.is_superuser:
             return True
@@ -98,7 +99,7 @@ class Caller:
                     user=self.user,
                 )
 
-    def may_remove(self, parent: Owned, entry: Owned) -> bool:
+    def may_remove(self, parent: Inode, entry: Inode) -> bool:
         """Check the rule of sticky directories."""
         return not parent.mode & STICKY or self.is_superuser or self.user in (parent.owner, entry.owner)
 

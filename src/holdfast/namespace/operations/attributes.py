@@ -15,10 +15,13 @@ from holdfast.namespace.keys import times_key
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import PathGroup, check_chain, existing
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.permissions import STICKY, WRITE
+from holdfast.namespace.permissions import STICKY, WRITE, check_name
 from holdfast.namespace.view import Chain, View
 
 __all__ = ["Look", "RemoveXattr", "SetAttributes", "SetReplication", "SetXattr"]
+
+_MOST_MS = 2**53
+"""The latest time: what every JSON parser reads exactly."""
 
 _XATTR_NAMESPACES = ("user.", "trusted.", "system.", "security.", "raw.")
 _MAX_XATTRS = 32
@@ -100,6 +103,7 @@ class SetAttributes(_OnePath):
             PathNotFoundError, PermissionDeniedError, InvalidRequestError: see the message.
         """
         (chain,) = view.chains
+        self._check()
         inode, caller = existing(chain, context), context.caller
         if self.mode is not None or self.owner is not None or self.group is not None:
             caller.check_owner(chain)
@@ -125,6 +129,16 @@ class SetAttributes(_OnePath):
         if self.mtime_ms is not None and inode.is_directory:
             changes.deletes.add(times_key(inode.id))
         return changes
+
+    def _check(self) -> None:
+        """Refuse what a record could not hold."""
+        for what, name in (("an owner", self.owner), ("a group", self.group)):
+            if name is not None:
+                check_name(name, what)
+        if any(time is not None and not 0 <= time <= _MOST_MS for time in (self.mtime_ms, self.atime_ms)):
+            raise InvalidRequestError(
+                "a time is from 1970 on, in milliseconds: change it", mtime_ms=self.mtime_ms, atime_ms=self.atime_ms
+            )
 
 
 def _checked_mode(mode: int) -> int:
@@ -240,6 +254,7 @@ def _checked_xattr(chain: Chain, name: str, context: Context) -> str:
     Who may write may change ``user.`` attributes, but only the owner of a sticky directory; only the superuser may
     change ``trusted.`` attributes; the others belong to HDFS itself.
     """
+    check_name(name, "an extended attribute")
     prefix = next((one for one in _XATTR_NAMESPACES if name.lower().startswith(one)), None)
     if prefix is None or len(name) == len(prefix):
         raise InvalidRequestError(
