@@ -36,8 +36,8 @@ _ALLOWED = {
     "checker": _BELOW_COMMIT | {"commit", "guarantees", "transactions", "namespace"},
     "testing": _BELOW_COMMIT,
     "demo": _BELOW_DEMO,
-    "cli": _BELOW_DEMO
-    | {"demo", "checker", "guarantees", "transactions", "namespace"},  # `holdfast demo` and `holdfast check` start them
+    # `holdfast demo` and `holdfast check` start them; `holdfast fs` works with namespaces and writes to stores.
+    "cli": _BELOW_DEMO | {"demo", "checker", "guarantees", "namespace", "transactions", "fs"},
     "pyspark_holdfast": {"spark"},
     "holdfast": {"errors", "spark"},  # spark is imported on first use: test_light_import.py
 }
