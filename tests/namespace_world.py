@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from holdfast.namespace import Configuration, Namespace
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import create_namespace
+from holdfast.namespace.operation import Mode
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import ObjectStore
@@ -38,6 +39,8 @@ class World:
         inline_bytes: files up to this size are records of the database.
     """
 
+    superuser: str = SUPERUSER
+    permissions: bool = True
     inline_bytes: int = 4
     safety_age_s: int = 3600
     clock: StillClock = field(default_factory=lambda: StillClock(1_800_000_000.0))
@@ -51,7 +54,8 @@ class World:
         self.configuration = Configuration(
             name="world",
             data="memory://world",
-            superuser=SUPERUSER,
+            superuser=self.superuser,
+            permissions=self.permissions,
             inline_bytes=self.inline_bytes,
             safety_age_s=self.safety_age_s,
         )
@@ -66,6 +70,7 @@ class World:
         *,
         database: Database | None = None,
         blobs: BlobStore | None = None,
+        mode: Mode = "optimistic",
     ) -> Namespace:
         """Open the namespace."""
         return Namespace(
@@ -75,6 +80,7 @@ class World:
             self.environment,
             user=user,
             groups=groups,
+            mode=mode,
         )
 
     def records(self, kind: bytes) -> dict[bytes, Record]:

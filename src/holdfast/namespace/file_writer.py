@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
 
-from holdfast.errors import ConflictError, HoldfastError, InvalidRequestError
+from holdfast.errors import ConflictError, HoldfastError, InvalidRequestError, OutcomeUnknownError
 from holdfast.namespace.blobs import BlobStore, BlobWriter
 from holdfast.namespace.errors import FeatureUnsupportedError
 from holdfast.namespace.inode import Extent, Inode
@@ -54,7 +54,9 @@ class FileWriter:
         self._blob: BlobWriter | None = None
         self._extents: tuple[Extent, ...] = ()  # durable, and not known to be published
         self._data: dict[str, bytes] = {}  # the small ones of them
-        self._may_be_published = False
+        self._may_be_published = False  # so blobs stay, even if an error promises that nothing happened
+        self._is_unknown = False  # whether it was published
+        self._is_broken = False
         self._is_open = True
         self.is_prepared = False
         self.written_bytes = 0
@@ -73,7 +75,8 @@ class FileWriter:
         """Append bytes; return their number.
 
         Raises:
-            InvalidRequestError: the file is closed or prepared.
+            InvalidRequestError: the file is closed or prepared, or bytes of an earlier call are lost.
+            HoldfastError: the object store failed. The file cannot be completed: `discard` it, and write it again.
         """
         self._check_open()
         self._renew()  # before the bytes are taken: whoever repeats a call that failed must not write them twice
@@ -81,7 +84,9 @@ class FileWriter:
         if self._blob is None and len(self._small) + len(view) <= self._inline_bytes:
             self._small += view
         else:
+            self._is_broken = True  # unless the blob takes all bytes: else nobody knows which ones it has
             self._open_blob().write(view)
+            self._is_broken = False
         self.written_bytes += len(view)
         return len(view)
 
@@ -100,17 +105,22 @@ class FileWriter:
         with self.publishing() as operation:
             assert isinstance(operation, WriteUnderLease)
             self._run(replace(operation, closes=False))
-        self._may_be_published = False
+        self._may_be_published = self._is_unknown = False
         self._extents, self._data = (), {}
 
     def close(self) -> Inode | None:
         """Publish the rest and end the file; return its inode, or None if it was closed before.
 
-        If it fails, it may be called again, even if it is unknown what happened: content is published once. Else
-        `discard` the file.
+        If it fails, it may be called again, or `discard`. Content is published once: if an earlier call may have
+        published the file, a later one only looks for it.
+
+        Raises:
+            InvalidRequestError: bytes of an earlier call are lost.
+            OutcomeUnknownError: it is unknown whether the file was published.
         """
         if not self._is_open:
             return None
+        self._check_whole()
         self._seal()
         with self.publishing() as operation:
             inode = self._run(operation)
@@ -133,11 +143,16 @@ class FileWriter:
     @contextmanager
     def publishing(self) -> Iterator[Publish | WriteUnderLease]:
         """Yield the operation that publishes what is durable and ends the file; the block runs it."""
-        before, self._may_be_published = self._may_be_published, True
+        before = self._may_be_published, self._is_unknown
+        self._may_be_published = self._is_unknown = True
+        operation = replace(self._template, extents=self._extents, data=self._data)
         try:
-            yield replace(self._template, extents=self._extents, data=self._data)
+            yield replace(operation, is_repeated=before[1]) if isinstance(operation, Publish) else operation
         except (InvalidRequestError, ConflictError):
-            self._may_be_published = before  # this operation was refused
+            self._may_be_published, self._is_unknown = before  # this operation was refused
+            raise
+        except HoldfastError as error:
+            self._is_unknown = before[1] or isinstance(error, OutcomeUnknownError)
             raise
 
     def end(self) -> None:
@@ -153,6 +168,11 @@ class FileWriter:
     def _check_open(self) -> None:
         if not self._is_open or self.is_prepared:
             raise InvalidRequestError("the file is closed: open it again to write to it", path=self.path)
+        self._check_whole()
+
+    def _check_whole(self) -> None:
+        if self._is_broken:
+            raise InvalidRequestError("an earlier write failed, and its bytes are lost: write the file again")
 
     def _open_blob(self) -> BlobWriter:
         """Return the blob for large content, and move what was small so far into it."""

@@ -26,7 +26,7 @@ class LeasedFile:
     """A file that one writer has opened.
 
     Attributes:
-        path: where the file was when it was last written.
+        path: where the file was last found, even if the operation on it failed: its reply may have been lost.
     """
 
     operations: Operations
@@ -35,15 +35,19 @@ class LeasedFile:
 
     def publish(self, operation: Publish | WriteUnderLease) -> Inode:
         """Run an operation on the file; return its inode. For the errors, see `publish`."""
-        (inode,), (done,) = publish(self.operations, self.caller, (replace(operation, path=self.path),))
-        self.path = done.path
+        files = [replace(operation, path=self.path)]
+        try:
+            (inode,) = publish(self.operations, self.caller, files)
+        finally:
+            self.path = files[0].path
         return inode
 
 
-def publish(
-    operations: Operations, caller: Caller, files: tuple[Publish | WriteUnderLease, ...]
-) -> tuple[list[Inode], tuple[Publish | WriteUnderLease, ...]]:
-    """Run operations on different files in one step; return the inodes, and the operations with the present paths.
+def publish(operations: Operations, caller: Caller, files: list[Publish | WriteUnderLease]) -> list[Inode]:
+    """Run operations on different files in one step; return the inodes.
+
+    Args:
+        files: the operations; they get the present paths of their files.
 
     Raises:
         LeaseLostError: a file was deleted or replaced, or somebody has recovered its lease; or it is moved again and
@@ -53,13 +57,13 @@ def publish(
     for left in reversed(range(_MOVES)):
         try:
             if len(files) == 1:
-                return [operations.run(files[0], caller)], files
-            return operations.run(Together(files), caller), files
+                return [operations.run(files[0], caller)]
+            return operations.run(Together(tuple(files)), caller)
         except LeaseLostError:
-            moved = tuple(_present(operations.store, one) for one in files)
+            moved = [_present(operations.store, one) for one in files]
             if moved == files or not left:
                 raise
-            files = moved
+            files[:] = moved
     raise AssertionError("the last try returns or raises")
 
 

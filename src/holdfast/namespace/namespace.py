@@ -256,7 +256,7 @@ class Namespace:
         if not files:
             return
         with ExitStack() as stack:
-            operations = tuple(stack.enter_context(file.publishing()) for file in files)
+            operations = [stack.enter_context(file.publishing()) for file in files]
             publish(self._operations, self.caller, operations)
         for file in files:
             file.end()

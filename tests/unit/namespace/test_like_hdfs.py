@@ -11,8 +11,8 @@ from holdfast.errors import InvalidRequestError
 from holdfast.namespace import FileStatus, Namespace
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.operation import Mode
-from tests.unit.namespace.hdfs_cases import FILES, GROUPS, NOT_OPEN, Case, Step, read_cases
-from tests.unit.namespace.worlds import World
+from tests.namespace_world import World
+from tests.unit.namespace.hdfs_cases import FILES, GROUPS, NOT_OPEN, SUPERUSER, Case, Step, read_cases
 
 CASES = {f"{file.stem}: {case.title}": case for file in FILES for case in read_cases(file)}
 
@@ -23,8 +23,8 @@ _ILLEGAL = {"HadoopIllegalArgumentException", "IllegalArgumentException", "IOExc
 class Client:
     """Runs the calls of the cases on a namespace."""
 
-    def __init__(self, world: World) -> None:
-        self._namespaces = {user: world.client(user, groups) for user, groups in GROUPS.items()}
+    def __init__(self, world: World, mode: Mode) -> None:
+        self._namespaces = {user: world.client(user, groups, mode=mode) for user, groups in GROUPS.items()}
         self._handles: dict[str, FileWriter] = {}
 
     def answer(self, step: Step) -> str:
@@ -177,8 +177,8 @@ def _told(status: FileStatus) -> str:
     return told if status.is_directory else f"{told} {status.size} bytes x{status.replication}"
 
 
-def _run(case: Case, world: World) -> None:
-    client = Client(world)
+def _run(case: Case, *, inline_bytes: int = 65536, mode: Mode = "optimistic") -> None:
+    client = Client(World(inline_bytes=inline_bytes, superuser=SUPERUSER), mode)
     wrong = []
     for step in case.steps:
         answer = client.answer(step)
@@ -190,13 +190,13 @@ def _run(case: Case, world: World) -> None:
 @pytest.mark.parametrize("title", CASES)
 def test_small_files(title: str) -> None:
     """Contents are records of the database."""
-    _run(CASES[title], World())
+    _run(CASES[title])
 
 
 @pytest.mark.parametrize("title", CASES)
 def test_large_files(title: str) -> None:
     """Contents are blobs, written in parts."""
-    _run(CASES[title], World().configured(inline_bytes=0))
+    _run(CASES[title], inline_bytes=0)
 
 
 @pytest.mark.parametrize("mode", ["pessimistic", "global"])
@@ -204,4 +204,4 @@ def test_large_files(title: str) -> None:
 def test_modes(file: Path, mode: Mode) -> None:
     """All modes answer the same."""
     for case in read_cases(file):
-        _run(case, World(mode=mode))
+        _run(case, mode=mode)

@@ -8,11 +8,11 @@ from holdfast.errors import CorruptDataError
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.keys import place_key
 from holdfast.namespace.trails import decode_trail, encode_trail
-from tests.unit.namespace.worlds import World, all_records
+from tests.namespace_world import World
 
 
 def _places(world: World) -> list[bytes]:
-    return [key for key in all_records(world.database) if key.startswith(b"w")]
+    return list(world.records(b"w"))
 
 
 def test_a_writer_follows_its_file_through_many_renames() -> None:

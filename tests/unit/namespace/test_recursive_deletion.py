@@ -11,7 +11,7 @@ from holdfast.namespace import Namespace
 from holdfast.namespace.errors import PermissionDeniedError, UncheckedTreeError
 from holdfast.transactions.base import Record, ScanPage, SnapshotReader
 from holdfast.transactions.memory.store import MemoryTransactionStore
-from tests.unit.namespace.worlds import World
+from tests.namespace_world import World
 
 
 class Counting(MemoryTransactionStore):
@@ -63,7 +63,7 @@ def test_the_superuser_deletes_without_a_look_at_the_tree() -> None:
 
 def test_nothing_is_read_when_permissions_are_off() -> None:
     database = Counting()
-    world = World(database=database).configured(permissions=False)
+    world = World(database=database, permissions=False)
     alice = world.client("alice")
     alice.write_file("/t/a/b/c/f", b"x")
     assert alice.delete("/t/a", recursive=True)

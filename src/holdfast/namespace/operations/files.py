@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import InvalidRequestError, OutcomeUnknownError
 from holdfast.namespace.accounting import charge
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import (
@@ -89,6 +89,8 @@ class Publish(FileGroup):
         parents: whether to make missing parents.
         writer: if not empty, the file is created for this writer, who gets a lease and completes it later.
         xattrs: extended attributes of the new file.
+        is_repeated: whether an earlier call may have published the file: then it is only looked for, because meanwhile
+            it may have been renamed or deleted, and its blobs must not belong to two files.
     """
 
     path: NsPath
@@ -102,6 +104,7 @@ class Publish(FileGroup):
     block_size: int = 128 * 1024 * 1024
     writer: str = ""
     xattrs: Mapping[str, bytes] = field(default_factory=dict)
+    is_repeated: bool = False
 
     @property
     def paths(self) -> tuple[NsPath]:
@@ -112,6 +115,7 @@ class Publish(FileGroup):
         """See `Operation`.
 
         Raises:
+            OutcomeUnknownError: the call is repeated, and the path has no such file.
             PathExistsError: the path exists, and `overwrite` is False.
             DirectoryInTheWayError: a directory has the path.
             BeingWrittenError: another client is writing the file, and `overwrite` is False.
@@ -122,6 +126,10 @@ class Publish(FileGroup):
         check_chain(chain, context)
         if chain.target is not None and chain.target.id == self.file_id:
             return Changes(chain.target)  # an earlier call, whose reply was lost, has published it
+        if self.is_repeated:
+            raise OutcomeUnknownError(
+                "it is unknown whether the file was published: look for it, or write it again", path=str(self.path)
+            )
         check_replication(self.replication)
         check_block_size(self.block_size)
         if not self.path.names:
