@@ -195,6 +195,7 @@ class _Builder:
     def _parent(self, chain: Chain) -> Inode:
         """Return the parent of a target, and make the directories that are missing above it."""
         if chain.parent is not None and chain.parent.is_directory:
+            self._context.caller.check(chain, len(chain.path.names) - 1, WRITE)
             self._changes.touched.add(chain.keys[-2])
             return chain.parent
         parents = make_parents(self._changes, chain, self._context, mode=None)
