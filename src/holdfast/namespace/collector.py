@@ -15,6 +15,7 @@ from holdfast.namespace.changes import Changes
 from holdfast.namespace.deleted_tree import DeletedTree
 from holdfast.namespace.inode import decode_inode
 from holdfast.namespace.keys import (
+    blob_of,
     children_range,
     deleted_key,
     garbage_key,
@@ -29,7 +30,7 @@ from holdfast.namespace.view import Entry, View
 from holdfast.runtime import Clock
 from holdfast.transactions.base import Committed, RangeCount, Record, TransactionStore
 
-__all__ = ["AfterStep", "Collected", "Collector"]
+__all__ = ["AfterStep", "Collected", "Collector", "end_silent_lease"]
 
 _PAGE = 500
 _MOST_EXTENTS = 5000
@@ -173,23 +174,9 @@ class Collector:
         """Close the files of writers that have been silent beyond the hard limit; what they synced stays."""
         now_ms = int(self.clock.now_s() * 1000)
         for key, record in self._records(b"l"):
-            lease = Lease.decode(key, record.value)
-            if not lease.is_silent(now_ms, HARD_LIMIT_MS):
-                continue
-            found = self.store.get_many([lease.key]).get(lease.key)
-            changes: Changes[None] = Changes(None)
-            changes.deletes.add(key)
-            view = View((), {key: Entry(record.version, None)})
-            if found is None:
-                view.absent.add(lease.key)
-            else:
-                inode = decode_inode(lease.key, found.value)
-                view.entries[lease.key] = Entry(found.version, inode)
-                if inode.writer == lease.holder and lease_key(inode.id) == key:
-                    changes.puts[lease.key] = replace(inode, writer="")
-            if isinstance(self.store.commit(changes.to_commit(view)), Committed):
-                done.leases += 1
-            yield
+            if Lease.decode(key, record.value).is_silent(now_ms, HARD_LIMIT_MS):
+                done.leases += end_silent_lease(self.store, key, record)
+                yield
 
     # --- blobs --------------------------------------------------------------------------------------------------------
     def _delete_garbage(self, done: Collected) -> Iterator[None]:
@@ -201,10 +188,31 @@ class Collector:
             changes: Changes[None] = Changes(None)
             changes.deletes.update(key for key, _ in page.records)
             if changes.deletes:
-                self.blobs.delete_many([key[9:].decode() for key, _ in page.records])
+                self.blobs.delete_many([blob_of(key) for key in changes.deletes])
                 self.store.commit(changes.to_commit(View((), {})))
                 done.blobs += len(changes.deletes)
             yield
             if not page.more:
                 return
             start = page.records[-1][0] + b"\0"
+
+
+def end_silent_lease(store: TransactionStore, key: bytes, record: Record) -> bool:
+    """End a lease, and close its file; return False if the writer, or somebody else, was first.
+
+    Args:
+        key, record: the lease as it was when the writer was found to be silent.
+    """
+    lease = Lease.decode(key, record.value)
+    found = store.get_many([lease.key]).get(lease.key)
+    changes: Changes[None] = Changes(None)
+    changes.deletes.add(key)
+    view = View((), {key: Entry(record.version, None)})
+    if found is None:
+        view.absent.add(lease.key)
+    else:
+        inode = decode_inode(lease.key, found.value)
+        view.entries[lease.key] = Entry(found.version, inode)
+        if inode.writer == lease.holder and lease_key(inode.id) == key:
+            changes.puts[lease.key] = replace(inode, writer="")
+    return isinstance(store.commit(changes.to_commit(view)), Committed)

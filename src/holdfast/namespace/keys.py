@@ -11,7 +11,7 @@
 | ``l`` file id | the lease of a file that is being written |
 | ``r`` inode id | the root of a tree that was deleted and waits for its collection |
 | ``g`` time, blob | a blob that no file refers to anymore, since that time |
-| ``x`` name | one of a kind: the configuration, the next inode id, the leader |
+| ``x`` name | one of a kind: the configuration, the next inode id, the leader, who repairs or sweeps |
 
 Ids are 8 bytes, most significant first, so keys sort by id.
 """
@@ -20,13 +20,17 @@ from __future__ import annotations
 
 from struct import Struct
 
+from holdfast.errors import CorruptDataError
+
 __all__ = [
     "CONFIGURATION",
     "LEADER",
+    "MAINTENANCE",
     "NEXT_ID",
     "NO_PARENT",
     "ROOT_ID",
     "ROOT_KEY",
+    "blob_of",
     "children_range",
     "data_key",
     "deleted_key",
@@ -52,6 +56,7 @@ ROOT_ID = 1
 CONFIGURATION = b"xconfiguration"
 NEXT_ID = b"xnext-id"
 LEADER = b"xleader"
+MAINTENANCE = b"xmaintenance"
 
 
 def inode_key(parent_id: int, name: bytes) -> bytes:
@@ -95,6 +100,18 @@ def data_key(blob: str) -> bytes:
 def place_key(directory_id: int) -> bytes:
     """Return the key of the place of a directory that was renamed."""
     return b"w" + _pack(directory_id)
+
+
+def blob_of(key: bytes) -> str:
+    """Return the name of the blob in the key of a small file's bytes, or of a garbage note.
+
+    Raises:
+        CorruptDataError: it is not a name. Run fsck.
+    """
+    try:
+        return (key[9:] if key[:1] == b"g" else key[1:]).decode()
+    except UnicodeDecodeError as error:
+        raise CorruptDataError("a record names no blob: run holdfast namespace fsck", key=key) from error
 
 
 def times_key(directory_id: int) -> bytes:

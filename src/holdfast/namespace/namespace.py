@@ -36,6 +36,7 @@ from holdfast.namespace.errors import (
 )
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import FileWriter
+from holdfast.namespace.fsck import Progress, RepairReport, Report, Subject, check, repair, silent
 from holdfast.namespace.id_source import IdSource
 from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Inode
 from holdfast.namespace.leased_file import LeasedFile, publish
@@ -51,6 +52,7 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, Caller, check_name
 from holdfast.namespace.renewal import LeaseRenewal
 from holdfast.namespace.status import ContentSummary, FileStatus, QuotaUsage, status_of
+from holdfast.namespace.sweep import Swept, sweep
 from holdfast.namespace.trees import ReadQuota, TreeCounter
 from holdfast.namespace.view import Hints
 from holdfast.runtime import Environment
@@ -490,6 +492,32 @@ class Namespace:
             after_step: called after each transaction; the collection stops when it returns False.
         """
         return self._collector.run(most_steps=most_steps, after_step=after_step)
+
+    def sweep(self, progress: Progress = silent) -> Swept:
+        """Find blobs that no file refers to, and give them to the next `collect`. Safe at any time; reads all inodes.
+
+        Raises:
+            ConflictError: another process sweeps or repairs: wait.
+            CorruptDataError: an inode cannot be read; nothing happened. Repair the namespace.
+        """
+        return sweep(self._subject, progress)
+
+    def check(self, progress: Progress = silent) -> Report:
+        """Prove that the namespace is whole, or tell what is wrong; changes nothing. Safe at any time; reads it all."""
+        return check(self._subject, progress)
+
+    def repair(self, progress: Progress = silent) -> RepairReport:
+        """Repair what `check` finds. Only the superuser may. Safe at any time; never deletes the content of a file.
+
+        Raises:
+            ConflictError: another process sweeps or repairs: wait.
+        """
+        self.caller.check_superuser("repair the namespace")
+        return repair(self._subject, self.configuration, progress)
+
+    @property
+    def _subject(self) -> Subject:
+        return Subject(self.database, self.blobs, self._environment, self.configuration.safety_age_s)
 
     def flush(self) -> None:
         """Write the modification times of directories that are still in memory."""

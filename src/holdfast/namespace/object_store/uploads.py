@@ -63,7 +63,7 @@ class Upload:
                     for number, (blob, length, inline) in fields["parts"].items()
                 },
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise CorruptDataError(
                 "a record of the namespace is not a pending upload: run holdfast namespace fsck", key=key
             ) from error

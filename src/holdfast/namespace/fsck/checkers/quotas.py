@@ -1,0 +1,48 @@
+"""Check the counters of quotas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.namespace.fsck.facts import Facts
+from holdfast.namespace.fsck.findings import Checker, FindingKind, Severity, Suspect
+from holdfast.namespace.keys import id_of, usage_key
+
+__all__ = ["STRAY_USAGE", "WRONG_USAGE"]
+
+
+def _wrong(facts: Facts) -> Iterator[Suspect]:
+    for key, quota in facts.quotas.items():
+        if quota.quota_id not in facts.used:
+            continue  # not in the tree
+        noted = tuple(facts.usage.get(usage_key(quota.quota_id, what), 0) for what in (b"n", b"s"))
+        used = facts.used[quota.quota_id]
+        if noted != used:
+            yield Suspect(key=key, detail=f"names {noted[0]}, counted {used[0]}; space {noted[1]}, counted {used[1]}")
+
+
+def _stray(facts: Facts) -> Iterator[Suspect]:
+    known = {quota.quota_id for quota in facts.quotas.values()}
+    for key in facts.usage:
+        if id_of(key) not in known:
+            yield Suspect(key=key)
+
+
+WRONG_USAGE = Checker(
+    FindingKind(
+        "wrong-usage",
+        Severity.DAMAGE,
+        "the usage of a quota is wrong",
+        "repair: it is counted again while nobody can change the directory",
+    ),
+    _wrong,
+)
+STRAY_USAGE = Checker(
+    FindingKind(
+        "stray-usage",
+        Severity.LEFTOVER,
+        "the usage of a quota that does not exist",
+        "run holdfast namespace gc --sweep, or repair: it is deleted",
+    ),
+    _stray,
+)

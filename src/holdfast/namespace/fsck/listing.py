@@ -1,0 +1,51 @@
+"""List the blobs in the object store."""
+
+from __future__ import annotations
+
+from holdfast.namespace.blobs import BlobStore
+from holdfast.namespace.fsck.blob_table import YOUNG, BlobTable
+from holdfast.namespace.fsck.progress import Progress
+from holdfast.stores.base import iter_objects
+
+__all__ = ["CLOSING_S", "list_blobs", "store_time_s"]
+
+CLOSING_S = 600
+"""How old an unowned blob must be in any case before anything is done with it: so long may a writer need from its last
+byte to the transaction that publishes the file."""
+
+_PAGE = 1000
+
+
+def store_time_s(blobs: BlobStore) -> float:
+    """Return the time of the store's clock, seconds since the epoch: it dates the objects, and may differ from ours.
+
+    Writes and deletes an empty object beside the blobs. Returns 0 if the store does not date its objects.
+    """
+    key = f"{blobs.root}clock-{blobs.ids.token()}"
+    blobs.store.put(key, b"")
+    try:
+        return blobs.store.head(key).modified_at_s
+    finally:
+        blobs.store.delete(key)
+
+
+def list_blobs(
+    blobs: BlobStore, store_now_s: float, age_s: float, progress: Progress, *, with_young: bool = True
+) -> BlobTable:
+    """Return the blobs in the store; those without a date are young.
+
+    Args:
+        store_now_s: the time of the store's clock.
+        age_s: younger blobs are marked as such.
+        with_young: False leaves them out.
+    """
+    table = BlobTable()
+    prefix = blobs.key("")
+    for number, info in enumerate(iter_objects(blobs.store, prefix), 1):
+        is_young = not info.modified_at_s or info.modified_at_s > store_now_s - age_s
+        if with_young or not is_young:
+            table.add(info.key[len(prefix) :], info.size_bytes, YOUNG if is_young else 0)
+        if number % _PAGE == 0:
+            progress("objects", number, 0)
+    table.sort()
+    return table

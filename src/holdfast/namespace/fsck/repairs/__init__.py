@@ -1,0 +1,1 @@
+"""How each kind of finding is repaired: one function each."""

@@ -1,0 +1,63 @@
+"""Repair single records: keep the bytes of damaged ones, delete those of what does not exist."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from holdfast.namespace.changes import Changes
+from holdfast.namespace.fsck.findings import Finding
+from holdfast.namespace.fsck.repairs.tree import make_root
+from holdfast.namespace.fsck.repairs.workbench import Workbench
+from holdfast.namespace.fsck.survey import is_readable
+from holdfast.namespace.inode import Extent
+from holdfast.namespace.keys import ROOT_KEY, data_key
+from holdfast.namespace.paths import NsPath
+from holdfast.namespace.view import Entry
+
+__all__ = ["count_again", "delete_record", "keep_damaged_record", "remove_mark"]
+
+
+def keep_damaged_record(bench: Workbench, finding: Finding) -> bool:
+    """Move the bytes of a damaged record into a file; its key is an attribute of the file."""
+    (key,) = finding.keys
+    if key == ROOT_KEY:
+        return make_root(bench, finding)
+    record = bench.records([key]).get(key)
+    if record is None or is_readable(key, record):
+        return False
+    changes: Changes[None] = Changes(None)
+    changes.deletes.add(key)
+    extents: tuple[Extent, ...] = ()
+    if record.value:
+        blob = bench.subject.blobs.new_name(bench.new_id())
+        changes.new_values[data_key(blob)] = record.value
+        extents = (Extent(blob, len(record.value), inline=True),)
+    file = bench.new_file(extents, {"user.key": key, "user.number": str(record.number).encode()})
+    name = f"record-{chr(key[0])}-{key[1:].hex()}"
+    return bench.shelve(name, file, changes, {key: Entry(record.version, None)})
+
+
+def delete_record(bench: Workbench, finding: Finding) -> bool:
+    """Delete the record of something that does not exist, and whose id is never used again."""
+    (key,) = finding.keys
+    if key not in bench.records([key]):
+        return False
+    changes: Changes[None] = Changes(None)
+    changes.deletes.add(key)
+    return bench.commit(changes, {})
+
+
+def remove_mark(bench: Workbench, finding: Finding) -> bool:
+    """Remove a mark that has expired."""
+    seen = bench.inode(finding.keys[0])
+    if seen is None or not seen.inode.moving or seen.inode.moving_until_ms > bench.now_ms():
+        return False
+    changes: Changes[None] = Changes(None)
+    changes.puts[seen.key] = replace(seen.inode, moving="", moving_until_ms=0)
+    return bench.commit(changes, {seen.key: seen.entry})
+
+
+def count_again(bench: Workbench, finding: Finding) -> bool:
+    """Count what a directory with a quota uses, while nobody can change it."""
+    bench.trees.recount(NsPath.parse(finding.path), bench.caller)
+    return True

@@ -1,0 +1,109 @@
+"""Let one process at a time repair or sweep a namespace.
+
+A sweep proves that a blob belongs to nobody; a repair gives such blobs to files. Together they could lose data, so each
+of them holds the lock, and changes the lock's record in every one of its transactions: whoever has lost the lock, even
+without noticing, can change nothing anymore. The end of the lock is a time, but safety does not depend on clocks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from holdfast.errors import ConflictError, FencedError
+from holdfast.namespace.changes import Changes
+from holdfast.namespace.keys import MAINTENANCE
+from holdfast.namespace.view import Entry, View
+from holdfast.runtime import Environment
+from holdfast.transactions.base import ABSENT, Commit, Committed, Database
+
+__all__ = ["MaintenanceLock"]
+
+_TERM_S = 600.0
+
+
+class MaintenanceLock:
+    """The right to repair or to sweep. Use `hold`."""
+
+    def __init__(self, database: Database, environment: Environment, token: str, version: int) -> None:
+        self._database = database
+        self._clock = environment.clock
+        self._token = token
+        self._version = version
+        self._written_s = self._clock.elapsed_s()
+
+    @staticmethod
+    @contextmanager
+    def hold(database: Database, environment: Environment, work: str) -> Iterator[MaintenanceLock]:
+        """Take the lock for a block.
+
+        Args:
+            work: what it is for, to tell others.
+
+        Raises:
+            ConflictError: another process has the lock. Wait until it is done.
+
+        Crash: the lock ends ten minutes after its last use.
+        """
+        record = database.get_many([MAINTENANCE]).get(MAINTENANCE)
+        now_s = environment.clock.now_s()
+        if record is not None:
+            other, until_s = _decode(record.value)
+            if until_s > now_s:
+                raise ConflictError(f"another process is at work, a {other}: wait until it is done")
+        token = f"{work} {environment.ids.token()}"
+        value = _encode(token, now_s)
+        version = ABSENT if record is None else record.version
+        outcome = database.commit(Commit(reads={MAINTENANCE: version}, puts={MAINTENANCE: value}))
+        if not isinstance(outcome, Committed):
+            raise ConflictError("another process has just begun to repair or to sweep: wait until it is done")
+        lock = MaintenanceLock(database, environment, token, outcome.version)
+        try:
+            yield lock
+        finally:
+            lock._release()
+
+    def commit(self, changes: Changes[None], view: View) -> bool:
+        """Commit changes if the lock is still held; return whether they took effect. Renews the lock.
+
+        Raises:
+            FencedError: the lock is lost; nothing happened.
+        """
+        view.entries[MAINTENANCE] = Entry(self._version, None)
+        changes.values[MAINTENANCE] = _encode(self._token, self._clock.now_s())
+        outcome = self._database.commit(changes.to_commit(view))
+        if isinstance(outcome, Committed):
+            self._version = outcome.version
+            self._written_s = self._clock.elapsed_s()
+            return True
+        record = self._database.get_many([MAINTENANCE]).get(MAINTENANCE)
+        if record is None or record.version != self._version:
+            raise FencedError("another process has taken over the repairs and sweeps: start over")
+        return False
+
+    def renew_if_due(self) -> None:
+        """Renew the lock if a part of its term is over.
+
+        Raises:
+            FencedError: the lock is lost.
+        """
+        if self._clock.elapsed_s() - self._written_s > _TERM_S / 4:
+            self.commit(Changes(None), View((), {}))
+
+    def _release(self) -> None:
+        # A conflict means that somebody else has the lock.
+        self._database.commit(Commit(reads={MAINTENANCE: self._version}, deletes=[MAINTENANCE]))
+
+
+def _encode(token: str, now_s: float) -> bytes:
+    return json.dumps({"holder": token, "until": now_s + _TERM_S}).encode()
+
+
+def _decode(value: bytes) -> tuple[str, float]:
+    """Return what the holder does, and the end of the lock; a damaged record is a lock that has ended."""
+    try:
+        fields = json.loads(value)
+        return str(fields["holder"]).partition(" ")[0], float(fields["until"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return "", 0.0

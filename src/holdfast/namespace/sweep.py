@@ -1,0 +1,106 @@
+"""Delete what no file refers to, and nothing ever will.
+
+A writer that dies leaves blobs that were durable already; no record names them, so no collector finds them. A sweep
+lists all blobs, then takes one snapshot of the database, and deletes a blob of the listing only if
+
+- no inode of the snapshot refers to it, in the tree or in a deleted tree, nor a pending upload, and no garbage note
+  names it;
+- it is older than the safety age, by the store's own clock: files are published after their blobs;
+- no lease of its file exists: the writer could still publish it.
+
+The order matters. A blob of the listing that is in use at the snapshot is named by it, and one that is not in use can
+be published only by its own writer. With several snapshots instead of one, a file could be renamed from what is not
+read yet to what was read already, and its blobs would look unowned.
+
+Nothing is deleted directly: the sweep notes the blobs as garbage, in transactions that no repair can overtake
+(`maintenance`), and the collector deletes what is noted.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from holdfast.errors import CorruptDataError
+from holdfast.namespace.changes import Changes
+from holdfast.namespace.fsck.check import Subject
+from holdfast.namespace.fsck.checkers.blobs import unowned
+from holdfast.namespace.fsck.checkers.quotas import STRAY_USAGE
+from holdfast.namespace.fsck.checkers.times import STRAY_PLACES, STRAY_TIMES
+from holdfast.namespace.fsck.listing import CLOSING_S, list_blobs, store_time_s
+from holdfast.namespace.fsck.progress import Progress, silent
+from holdfast.namespace.fsck.survey import take_facts
+from holdfast.namespace.keys import garbage_key
+from holdfast.namespace.maintenance import MaintenanceLock
+from holdfast.namespace.view import View
+
+__all__ = ["Swept", "sweep"]
+
+T = TypeVar("T")
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep has found and given to the collector.
+
+    Attributes:
+        blobs, blob_bytes: objects that nothing refers to.
+        records: times, places and counters of directories that do not exist; they are deleted.
+    """
+
+    blobs: int = 0
+    blob_bytes: int = 0
+    records: int = 0
+
+
+def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = CLOSING_S) -> Swept:
+    """Note unowned blobs as garbage, for the next collection, and delete stray records. Safe at any time.
+
+    Raises:
+        ConflictError: another process sweeps or repairs: wait.
+        CorruptDataError: an inode cannot be read, so it is unknown what it refers to; nothing happened. Run fsck.
+        FencedError: another process has taken over.
+
+    Crash: some of the blobs are noted; the next sweep finds the others.
+    """
+    with MaintenanceLock.hold(subject.database, subject.environment, "sweep") as lock:
+
+        def report(stage: str, done: int, total: int) -> None:
+            lock.renew_if_due()
+            progress(stage, done, total)
+
+        age_s = max(subject.safety_age_s, closing_s)
+        store_now_s = store_time_s(subject.blobs)
+        objects = list_blobs(subject.blobs, store_now_s, age_s, report, with_young=False)
+        now_ms = int(subject.environment.clock.now_s() * 1000)
+        with subject.database.snapshot() as reader:
+            facts = take_facts(reader, objects, now_ms, report, without=[b"d"])
+        if facts.damaged.total:
+            raise CorruptDataError(
+                "records cannot be read, so it is unknown which blobs are in use: run holdfast namespace fsck --repair",
+                records=facts.damaged.total,
+            )
+        since_ms = max(now_ms - subject.safety_age_s * 1000 - 1, 0)  # their safety age is over
+        blobs = blob_bytes = 0
+        for rows in _batched(unowned(facts), _PAGE):
+            lock.commit(Changes(None, values={garbage_key(since_ms, row.name): b"" for row in rows}), View((), {}))
+            blobs += len(rows)
+            blob_bytes += sum(row.size for row in rows)
+            progress("unowned blobs", blobs, 0)
+        records = 0
+        strays = itertools.chain(STRAY_TIMES.find(facts), STRAY_PLACES.find(facts), STRAY_USAGE.find(facts))
+        for keys in _batched((suspect.key for suspect in strays), _PAGE):
+            lock.commit(Changes(None, deletes=set(keys)), View((), {}))
+            records += len(keys)
+        return Swept(blobs, blob_bytes, records)
+
+
+def _batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Split items into lists of at most `size`."""
+    iterator = iter(items)
+    while batch := list(itertools.islice(iterator, size)):
+        yield batch

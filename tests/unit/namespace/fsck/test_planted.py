@@ -1,0 +1,92 @@
+"""Every kind of corruption is found as what it is, repaired, and gone; a healthy namespace is found healthy."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from holdfast.namespace.fsck import Severity
+from holdfast.namespace.fsck.checkers import CHECKERS
+from holdfast.namespace.fsck.repairs.registry import REPAIRS
+from tests.unit.namespace.fsck.plants import LARGE, PLANTS, Plant, Site, healthy_site
+
+_each = pytest.mark.parametrize("plant", PLANTS.values(), ids=PLANTS)
+
+
+@_each
+def test_it_is_found_as_what_it_is(plant: Plant) -> None:
+    site = healthy_site()
+    plant.plant(site)
+    report = site.namespace.check()
+    assert {kind.name: total for kind, total in report.totals.items()} == plant.kinds
+    assert len(report.findings) == sum(plant.kinds.values())
+    if plant.path:
+        assert plant.path in {finding.path for finding in report.findings}
+    is_damage = any(kind.severity is Severity.DAMAGE for kind in report.totals)
+    assert report.is_healthy is not is_damage
+    json.dumps(report.to_json())
+    assert site.namespace.check() == report, "a check changes nothing"
+
+
+@_each
+def test_it_is_repaired(plant: Plant) -> None:
+    site = healthy_site()
+    contents = _contents(site)
+    plant.plant(site)
+    report = site.namespace.repair()
+    left = {kind.name: total for kind, total in report.report.totals.items()}
+    assert left == (plant.kinds if plant.stays else {}), report
+    assert [str(failure.reason) for failure in report.failed] == []
+    assert {finding.kind.name for finding in report.repaired} >= (set() if plant.stays else set(plant.kinds))
+    json.dumps(report.to_json())
+    again = site.namespace.repair()
+    assert again.repaired == []
+    assert {kind.name: total for kind, total in again.report.totals.items()} == left
+    if not plant.stays:
+        assert _all_bytes(site) >= contents, "the content of a file is lost"
+    site.namespace.collect()
+    assert site.namespace.check().totals.keys() == again.report.totals.keys()
+
+
+def _contents(site: Site) -> set[bytes]:
+    return {site.namespace.open(path).read() for path in ("/a/b/small", "/a/b/large", "/top", "/open", "/quota/file")}
+
+
+def _all_bytes(site: Site) -> set[bytes]:
+    return {site.namespace.open(entry.path).read() for entry in site.namespace.walk("/") if not entry.is_directory}
+
+
+def test_every_kind_is_planted() -> None:
+    planted = {name for plant in PLANTS.values() for name in plant.kinds}
+    assert planted == {checker.kind.name for checker in CHECKERS}
+
+
+def test_every_kind_is_repaired_or_says_that_it_is_not() -> None:
+    assert set(REPAIRS) == {checker.kind for checker in CHECKERS if checker.kind.repairable}
+    assert len({checker.kind.name for checker in CHECKERS}) == len(CHECKERS)
+
+
+def test_all_of_them_at_once() -> None:
+    """The repairs of several corruptions do not disturb each other."""
+    site = healthy_site()
+    names = [
+        "bad-name",
+        "duplicate-directory",
+        "cycle",
+        "low-next-id",
+        "unowned-small",
+        "writer-without-lease",
+        "lease-without-file",
+        "stray-time",
+        "stray-usage",
+        "wrong-names",
+        "damaged-lease",
+        "damaged-root",
+    ]
+    for name in names:
+        PLANTS[name].plant(site)
+    report = site.namespace.repair()
+    assert report.report.totals == {}
+    assert report.failed == []
+    assert LARGE in _all_bytes(site)
