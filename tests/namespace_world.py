@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from holdfast.namespace import Configuration, Namespace
@@ -99,10 +99,12 @@ class HookedDatabase:
 
     Attributes:
         before: called with the name of the call and its first argument. What it does itself calls no hook.
+        has_snapshots: False lets snapshots show the present state, to show that a test notices.
     """
 
     inner: Database
     before: Callable[[str, object], None]
+    has_snapshots: bool = True
     _is_inside: bool = False
 
     def _hook(self, call: str, argument: object = None) -> None:
@@ -130,12 +132,30 @@ class HookedDatabase:
         self._hook("commit_group", commits)
         return self.inner.commit_group(commits)
 
-    def snapshot(self) -> AbstractContextManager[SnapshotReader]:
+    @contextmanager
+    def snapshot(self) -> Iterator[SnapshotReader]:
         self._hook("snapshot")
-        return self.inner.snapshot()
+        with self.inner.snapshot() as reader:
+            yield _HookedReader(reader if self.has_snapshots else self.inner, self)
 
     def locked(self) -> AbstractContextManager[LockedTransaction]:
         return self.inner.locked()
 
     def close(self) -> None:
         self.inner.close()
+
+
+@dataclass
+class _HookedReader:
+    """A snapshot whose reads call the hook as well."""
+
+    inner: SnapshotReader
+    database: HookedDatabase
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        self.database._hook("snapshot.get_many", keys)
+        return self.inner.get_many(keys)
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        self.database._hook("snapshot.scan", start)
+        return self.inner.scan(start, end, limit, guards)

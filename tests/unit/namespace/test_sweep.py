@@ -1,0 +1,229 @@
+"""A sweep deletes what belongs to nobody, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import ConflictError, CorruptDataError, FencedError
+from holdfast.namespace import Namespace
+from holdfast.namespace.fsck import survey
+from holdfast.namespace.fsck.listing import CLOSING_S
+from holdfast.namespace.keys import MAINTENANCE, inode_key, times_key, usage_key
+from holdfast.namespace.lease import HARD_LIMIT_MS
+from holdfast.namespace.maintenance import MaintenanceLock
+from holdfast.runtime.simulated import CountingIds, StillClock
+from holdfast.stores.base import iter_objects
+from holdfast.stores.memory.store import MemoryStore
+from holdfast.transactions.base import Commit
+from tests.namespace_world import HookedDatabase, World
+
+_LARGE = b"0123456789"
+
+
+def _unowned(world: World, file_id: int = 77) -> str:
+    """Write a blob as a writer does that dies before it publishes it; return its key."""
+    name = world.blobs.new_name(file_id)
+    world.store.put(world.blobs.key(name), _LARGE)
+    return world.blobs.key(name)
+
+
+def _objects(world: World) -> set[str]:
+    return {info.key for info in iter_objects(world.store, "")}
+
+
+def _sweep(namespace: Namespace) -> None:
+    namespace.sweep()
+    namespace.collect()
+
+
+def test_an_old_unowned_blob_is_deleted() -> None:
+    world = World()
+    namespace = world.client()
+    key = _unowned(world)
+    namespace.write_file("/kept", _LARGE)
+    world.clock.at_s += 3601
+    swept = namespace.sweep()
+    assert (swept.blobs, swept.blob_bytes, swept.records) == (1, len(_LARGE), 0)
+    assert key in _objects(world), "the collector deletes it"
+    namespace.collect()
+    assert key not in _objects(world)
+    assert namespace.open("/kept").read() == _LARGE
+    assert namespace.check().totals == {}
+
+
+@pytest.mark.parametrize(("safety_age_s", "age_s", "is_deleted"), [
+    (3600, 3599, False),
+    (3600, 3601, True),
+    (0, CLOSING_S - 1, False),
+    (0, CLOSING_S + 1, True),
+])  # fmt: skip
+def test_a_young_blob_is_kept(safety_age_s: int, age_s: int, is_deleted: bool) -> None:
+    world = World(safety_age_s=safety_age_s)
+    key = _unowned(world)
+    world.clock.at_s += age_s
+    _sweep(world.client())
+    assert (key not in _objects(world)) is is_deleted
+
+
+@pytest.mark.parametrize("skew_s", [-7200.0, 7200.0])
+def test_the_clock_of_the_store_counts(skew_s: float) -> None:
+    """The store dates its objects by its own clock, two hours ahead of ours or behind."""
+    ids, clock = CountingIds(), StillClock(1_800_000_000.0 + skew_s)
+    world = World(ids=ids, store=MemoryStore(clock=clock, ids=ids))
+    key = _unowned(world)
+    _sweep(world.client())
+    assert key in _objects(world)
+    clock.at_s += 3601
+    _sweep(world.client())
+    assert key not in _objects(world)
+
+
+def test_a_store_without_dates_keeps_all() -> None:
+    ids = CountingIds()
+    world = World(ids=ids, store=MemoryStore(clock=StillClock(0.0), ids=ids))
+    key = _unowned(world)
+    world.clock.at_s += 10**6
+    _sweep(world.client())
+    assert key in _objects(world)
+
+
+def test_a_lease_protects_the_blobs_of_its_file_until_somebody_ends_it() -> None:
+    world = World()
+    namespace = world.client()
+    writer = namespace.create_with_lease("/a")
+    key = _unowned(world, namespace.status("/a").id)
+    world.clock.at_s += 3601 + HARD_LIMIT_MS / 1000
+    namespace.sweep()
+    assert namespace.check().counts.in_progress == 1
+    namespace.collect()
+    assert key in _objects(world), "the lease existed at the time of the sweep"
+    assert world.records(b"l") == {}, "the collector has closed the file"
+    _sweep(namespace)
+    assert key not in _objects(world)
+    writer.discard()
+
+
+def test_blobs_of_deleted_trees_and_garbage_are_left_to_the_collector() -> None:
+    world = World()
+    namespace = world.client()
+    namespace.write_file("/d/a", _LARGE)
+    namespace.write_file("/b", _LARGE)
+    namespace.write_file("/c", _LARGE)
+    world.clock.at_s += 3601
+    namespace.delete("/d", recursive=True)
+    namespace.delete("/b")
+    assert namespace.sweep().blobs == 0
+    namespace.collect()
+    assert len(_objects(world)) == 3, "garbage is young"
+    assert namespace.sweep().blobs == 0
+    world.clock.at_s += 3601
+    namespace.collect()
+    assert len(_objects(world)) == 1
+
+
+def test_foreign_objects_are_left_alone() -> None:
+    world = World()
+    keys = {world.blobs.key(name) for name in ("notes.txt", "ab/photo", "ab/12-34")}
+    for key in keys:
+        world.store.put(key, _LARGE)
+    world.clock.at_s += 10**6
+    _sweep(world.client())
+    assert _objects(world) == keys
+
+
+def test_stray_records_are_deleted() -> None:
+    world = World()
+    namespace = world.client()
+    namespace.mkdirs("/d/e")
+    namespace.set_quota("/d", names=10)
+    namespace.flush()
+    before = world.records(b"t") | world.records(b"u")
+    world.database.commit(Commit(adds={times_key(500): 7, usage_key(501, b"n"): 1, usage_key(501, b"s"): 1}))
+    assert namespace.sweep().records == 3
+    assert world.records(b"t") | world.records(b"u") == before
+
+
+def test_nothing_is_swept_while_a_record_is_damaged() -> None:
+    """It may be the inode that refers to the blob."""
+    world = World()
+    namespace = world.client()
+    key = _unowned(world)
+    world.database.commit(Commit(puts={inode_key(1, b"damaged"): b"?"}))
+    world.clock.at_s += 3601
+    with pytest.raises(CorruptDataError):
+        namespace.sweep()
+    assert key in _objects(world)
+    assert world.records(b"g") == {}
+    assert MAINTENANCE not in world.records(b"x"), "the lock is released"
+
+
+def test_one_process_at_a_time() -> None:
+    world = World()
+    namespace = world.client()
+    with MaintenanceLock.hold(world.database, world.environment, "repair"):
+        for work in (namespace.sweep, namespace.repair):
+            with pytest.raises(ConflictError, match="a repair"):
+                work()
+    assert namespace.sweep().blobs == 0
+
+
+def test_a_dead_process_does_not_block_the_others_forever() -> None:
+    world = World()
+    held = MaintenanceLock.hold(world.database, world.environment, "sweep")
+    held.__enter__()
+    world.clock.at_s += 601
+    assert world.client().sweep().blobs == 0
+
+
+def test_a_sweep_that_has_lost_its_lock_changes_nothing() -> None:
+    """A repair has taken over, and has given the blob to a file."""
+    world = World()
+    key = _unowned(world)
+    world.clock.at_s += 3601
+    namespace = world.client()
+
+    def take_over(call: str, argument: object) -> None:
+        if isinstance(argument, Commit) and any(one[:1] == b"g" for one in argument.puts):
+            world.clock.at_s += 601
+            assert [finding.kind.name for finding in namespace.repair().repaired] == ["unowned-blob"]
+
+    with pytest.raises(FencedError):
+        world.client(database=HookedDatabase(world.database, take_over)).sweep()
+    world.clock.at_s += 3601
+    namespace.collect()
+    assert key in _objects(world)
+    (entry,) = [entry for entry in namespace.walk("/lost+found") if not entry.is_directory]
+    assert namespace.open(entry.path).read() == _LARGE
+
+
+def test_long_work_renews_its_lock() -> None:
+    world = World()
+    with MaintenanceLock.hold(world.database, world.environment, "sweep") as lock:
+        for _ in range(3):
+            world.clock.at_s += 500
+            lock.renew_if_due()
+        with pytest.raises(ConflictError):
+            world.client().sweep()
+
+
+@pytest.mark.parametrize("has_snapshots", [True, False])
+def test_a_file_that_is_renamed_during_the_pass_keeps_its_blob(
+    has_snapshots: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file moves from a directory that was not read yet to one that was. Without a snapshot, it would be lost."""
+    monkeypatch.setattr(survey, "_PAGE", 1)
+    world = World()
+    namespace = world.client()
+    namespace.write_file("/first/x", b"")
+    namespace.write_file("/last/file", _LARGE)
+    world.clock.at_s += 3601
+    after_first = inode_key(namespace.status("/first").id, b"x")
+
+    def rename(call: str, argument: object) -> None:
+        if call == "snapshot.scan" and isinstance(argument, bytes) and argument > after_first:
+            if namespace.exists("/last/file"):
+                namespace.rename("/last/file", "/first/file")
+
+    database = HookedDatabase(world.database, rename, has_snapshots=has_snapshots)
+    assert world.client(database=database).sweep().blobs == (0 if has_snapshots else 1)
+    assert namespace.open("/first/file").read() == _LARGE
