@@ -29,9 +29,10 @@ class TextFile(io.TextIOWrapper):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        binary: Any = self.buffer
         mark = _BYTE_ORDER_MARKS.get(codecs.lookup(self.encoding).name)
-        if mark is not None and self.writable() and not self.seekable():
-            self.buffer.write(mark)  # `io.TextIOWrapper` writes it only to files that can seek
+        if mark is not None and self.writable() and not self.seekable() and binary.tell() == 0:
+            binary.write(mark)  # `io.TextIOWrapper` writes it only to files that can seek
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is not None and isinstance(self.buffer, Discardable):

@@ -69,3 +69,11 @@ def test_the_bytes_are_those_of_a_local_file(tmp_path: Path, encoding: str) -> N
         written.write(text[:2])
         written.write(text[2:])
     assert file.data == (tmp_path / "local").read_bytes()
+
+
+def test_text_that_is_appended_gets_no_second_mark() -> None:
+    file = Stream()
+    file.write("one".encode("utf-16"))
+    with TextFile(file, encoding="utf-16") as written:
+        written.write("two")
+    assert file.data.decode("utf-16") == "onetwo"
