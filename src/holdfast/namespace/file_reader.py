@@ -8,6 +8,8 @@ from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.inode import Extent, Inode
 from holdfast.namespace.keys import data_key
+from holdfast.namespace.paths import NsPath
+from holdfast.namespace.status import FileStatus, status_of
 from holdfast.transactions.base import TransactionStore
 
 __all__ = ["FileReader"]
@@ -29,6 +31,14 @@ class FileReader:
         self._loaded = loaded
         self.inode = inode
         self.size = inode.size
+
+    def status(self, path: str) -> FileStatus:
+        """Describe the file as it was when it was opened.
+
+        Args:
+            path: the path under which it was opened.
+        """
+        return status_of(NsPath.parse(path), self.inode)
 
     def read(self, start: int = 0, length: int | None = None) -> bytes:
         """Return `length` bytes from `start`, or fewer if the file ends earlier.

@@ -58,13 +58,23 @@ class FileWriter:
         self._is_unknown = False  # whether it was published
         self._is_broken = False
         self._is_open = True
-        self.is_prepared = False
+        self._is_prepared = False
         self.written_bytes = 0
 
     @property
     def path(self) -> str:
         """The path of the file."""
         return str(self._template.path)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether everything that was written so far can go into the database."""
+        return self._blob is None
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the content is durable and waits to be published."""
+        return self._is_prepared and self._is_open
 
     @property
     def position(self) -> int:
@@ -137,7 +147,7 @@ class FileWriter:
         if not inline and self._small:
             self._open_blob()
         self._seal()
-        self.is_prepared = True
+        self._is_prepared = True
         return sum(map(len, self._data.values()))
 
     @contextmanager
@@ -166,7 +176,7 @@ class FileWriter:
             self._give_up()
 
     def _check_open(self) -> None:
-        if not self._is_open or self.is_prepared:
+        if not self._is_open or self._is_prepared:
             raise InvalidRequestError("the file is closed: open it again to write to it", path=self.path)
         self._check_whole()
 

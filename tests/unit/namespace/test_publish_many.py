@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -101,10 +101,10 @@ def test_replaced_and_appended_files_appear_together(namespace: Namespace) -> No
     ],
 )
 def test_if_one_file_is_impossible_none_appears(
-    namespace: Namespace, made_meanwhile: object, error: type[Exception]
+    namespace: Namespace, made_meanwhile: Callable[[Namespace], object], error: type[Exception]
 ) -> None:
     files = [_prepared(namespace, path, LARGE) for path in ("/a", "/dir/b", "/dir/c")]
-    made_meanwhile(namespace)  # type: ignore[operator]  # a lambda of the list above
+    made_meanwhile(namespace)
     before = _paths(namespace)
     with pytest.raises(error):
         namespace.publish_many(files)
@@ -183,7 +183,10 @@ def test_a_prepared_file_can_be_published_alone(namespace: Namespace) -> None:
 
 @pytest.mark.parametrize("data", [b"12345", LARGE])
 def test_a_prepared_file_can_be_discarded(namespace: Namespace, data: bytes) -> None:
-    _prepared(namespace, "/a", data).discard()
+    file = _prepared(namespace, "/a", data)
+    file.discard()
+    with pytest.raises(InvalidRequestError, match="not prepared"):
+        namespace.publish_many([file])
     assert _paths(namespace) == [] and _blobs(namespace) == 0
 
 
