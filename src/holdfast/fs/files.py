@@ -1,4 +1,4 @@
-"""Provide the file objects of the magic filesystem."""
+"""Provide the file objects of the magic filesystem, and what the filesystems share: text and compression."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import io
 from collections.abc import Callable
 from typing import Any
 
+from fsspec.compression import compr
+from fsspec.core import get_compression
 from fsspec.spec import AbstractBufferedFile
 
 from holdfast.commit.context import CommitContext
@@ -20,7 +22,7 @@ from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.runtime import BackgroundExecutor
 from holdfast.stores.base import multipart
 
-__all__ = ["CompressedFile", "PlainSink", "ReadingFile", "WritingFile", "WritingText"]
+__all__ = ["CompressedFile", "NewFile", "PlainSink", "ReadingFile", "WritingFile", "WritingText", "open_layers"]
 
 
 class PlainSink:
@@ -76,7 +78,7 @@ class PlainSink:
         )
 
 
-class _NewFile(SequentialFile):
+class NewFile(SequentialFile):
     """A file that takes effect only when `close` returns without an error.
 
     Leaving a ``with`` block with an error discards the file, and so does dropping the last reference to an open file.
@@ -97,7 +99,7 @@ class _NewFile(SequentialFile):
             self.discard()
 
 
-class WritingFile(_NewFile, io.RawIOBase):
+class WritingFile(NewFile, io.RawIOBase):
     """A file that is written sequentially.
 
     Guarantee: the file takes effect only when `close` returns without an error. Leaving a ``with`` block with an error
@@ -159,14 +161,14 @@ class WritingFile(_NewFile, io.RawIOBase):
         super().close()
 
 
-class CompressedFile(_NewFile, io.BufferedIOBase):
-    """A file that is compressed while it is written. It gives the same guarantee as the `WritingFile` below it.
+class CompressedFile(NewFile, io.BufferedIOBase):
+    """A file that is compressed while it is written. It gives the same guarantee as the file below it.
 
     Args:
         packer: a file object that compresses data and writes it to `file`.
     """
 
-    def __init__(self, packer: Any, file: WritingFile) -> None:
+    def __init__(self, packer: Any, file: NewFile) -> None:
         super().__init__()
         self._packer = packer
         self._file = file
@@ -203,10 +205,10 @@ class CompressedFile(_NewFile, io.BufferedIOBase):
 
 
 class WritingText(TextFile):
-    """Text written to a `WritingFile` or a `CompressedFile`; dropping its last reference discards the file."""
+    """Text written to a `NewFile`; dropping its last reference discards the file."""
 
     def __del__(self) -> None:
-        if not self.closed and isinstance(self.buffer, _NewFile):
+        if not self.closed and isinstance(self.buffer, NewFile):
             self.buffer.discard()
 
 
@@ -215,3 +217,19 @@ class ReadingFile(AbstractBufferedFile):  # type: ignore[misc]  # fsspec ships n
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         return bytes(self.fs.cat_file(self.path, start, end))
+
+
+def open_layers(open_binary: Callable[..., Any], path: str, mode: str, options: dict[str, Any]) -> Any:
+    """Open a file, binary or text, compressed or not, so that no layer publishes a file whose block failed.
+
+    Args:
+        open_binary: fsspec's own `open`, which knows nothing about discarding.
+        options: what the caller gave besides the mode; ``compression`` is a name that fsspec knows, or ``infer``.
+    """
+    text = {name: options.pop(name) for name in ("encoding", "errors", "newline") if name in options}
+    compression = get_compression(path, options.pop("compression", None))
+    file = open_binary(path, mode if "b" in mode else mode.replace("t", "") + "b", **options)
+    if compression is not None:
+        packer = compr[compression](file, mode="w" if isinstance(file, NewFile) else "r")
+        file = CompressedFile(packer, file) if isinstance(file, NewFile) else packer
+    return file if "b" in mode else WritingText(file, **text)

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
-from fsspec.compression import compr
-from fsspec.core import get_compression
 from fsspec.spec import AbstractFileSystem
 from fsspec.utils import stringify_path
 
@@ -29,47 +27,13 @@ from holdfast.commit.measure import Measure
 from holdfast.commit.pending_sets.completion import abort_all
 from holdfast.commit.sinks import PartBudget
 from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
-from holdfast.fs.files import CompressedFile, PlainSink, ReadingFile, WritingFile, WritingText
+from holdfast.fs.files import PlainSink, ReadingFile, WritingFile, open_layers
 from holdfast.fs.paths import PROTOCOL, Location, canonical, locate, split_magic
+from holdfast.fs.store_options import OF_FSSPEC, parse_keywords
 from holdfast.stores.base import ObjectInfo, ObjectStore, batched_keys, iter_objects
-from holdfast.stores.provider import StoreOptions
-from holdfast.stores.registry import BUILT_IN, installed_providers, parse_store_options
 from holdfast.stores.url import open_destination
-from holdfast.wording import nearest
 
 __all__ = ["MagicFileSystem"]
-
-_OF_FSSPEC = ("asynchronous", "loop", "batch_size", "use_listings_cache", "listings_expiry_time", "max_paths")
-
-
-def _parse_store_options(given: Mapping[str, Any]) -> tuple[tuple[StoreOptions, ...], frozenset[str]]:
-    """Parse the keywords into options for each type of store; also return the keywords whose values are secret."""
-    providers = BUILT_IN
-    if not given.keys() <= {spec.keyword for provider in providers for spec in provider.specs}:
-        providers = installed_providers()
-    specs = {spec.keyword: spec for provider in providers for spec in provider.specs}
-    for name in given:
-        if name not in specs:
-            raise InvalidRequestError(f"unknown option: {nearest(name, (*specs, 'part_size_bytes'))}", option=name)
-    texts = {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in given.items()
-        if value is not None
-    }
-    return parse_store_options(texts, providers), frozenset(name for name, spec in specs.items() if spec.secret)
-
-
-def _compressed(path: str, compression: str | None, file: ReadingFile | WritingFile) -> Any:
-    """Return `file`, or a file that compresses into it or decompresses it.
-
-    Args:
-        compression: name of a compression that fsspec knows, or ``infer`` to derive it from the extension of `path`.
-    """
-    name = get_compression(path, compression)
-    if name is None:
-        return file
-    packer = compr[name](file, mode=file.mode[0] if isinstance(file, ReadingFile) else "w")
-    return CompressedFile(packer, file) if isinstance(file, WritingFile) else packer
 
 
 class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships no types
@@ -99,12 +63,12 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
     root_marker = ""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{name: options[name] for name in _OF_FSSPEC if name in options})
+        super().__init__(**{name: options[name] for name in OF_FSSPEC if name in options})
         default = CommitSettings()
         part_size_bytes = options.get("part_size_bytes") or default.part_size_bytes
         self._settings = replace(default, part_size_bytes=part_size_bytes)
-        of_stores = {name: value for name, value in options.items() if name not in (*_OF_FSSPEC, "part_size_bytes")}
-        self._store_options, self._secrets = _parse_store_options(of_stores)
+        of_stores = {name: value for name, value in options.items() if name not in (*OF_FSSPEC, "part_size_bytes")}
+        self._store_options, self._secrets = parse_keywords(of_stores, ("part_size_bytes",))
         self._contexts: dict[str, CommitContext] = {}
         self._bound = ""
 
@@ -247,10 +211,7 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
 
     def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
         """Open a file in mode ``r`` or ``w``, binary or text; see fsspec for the options."""
-        if "b" in mode:
-            return _compressed(path, options.pop("compression", None), super().open(path, mode, **options))
-        text = {name: options.pop(name) for name in ("encoding", "errors", "newline") if name in options}
-        return WritingText(self.open(path, mode.replace("t", "") + "b", **options), **text)
+        return open_layers(super().open, path, mode, options)
 
     def _open(
         self,

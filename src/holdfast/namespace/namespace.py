@@ -376,7 +376,7 @@ class Namespace:
             ParentNotDirectoryError: a file is on one of the paths.
         """
         try:
-            self._rename(Rename(source=NsPath.parse(source), target=NsPath.parse(target), into=True))
+            self._rename(Rename(source=NsPath.parse(source), target=NsPath.parse(target), into=True, may_stay=True))
         except (PathNotFoundError, PathExistsError, RenameError):
             return False
         return True

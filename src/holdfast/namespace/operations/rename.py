@@ -57,7 +57,8 @@ class Rename:
 
     Attributes:
         overwrite: whether a file, or an empty directory, may be replaced.
-        into: HDFS's old ``rename``: if the target is a directory, move the source into it; do nothing if it is there.
+        into: HDFS's old ``rename``: if the target is a directory, move the source into it.
+        may_stay: HDFS's old ``rename``: do nothing if the source is at the target already, instead of refusing it.
         usage: of the tree, if it moves between quotas.
     """
 
@@ -65,6 +66,7 @@ class Rename:
     target: NsPath
     overwrite: bool = False
     into: bool = False
+    may_stay: bool = False
     usage: TreeUsage | None = None
 
     @property
@@ -137,7 +139,7 @@ class Rename:
         if not source.path.names:
             raise RenameError("the root cannot be renamed: rename its entries", target=str(target.path))
         if target.path == source.path:
-            if self.into:
+            if self.may_stay:
                 return moved
             raise PathExistsError("source and target are the same: choose another target", path=str(self.source))
         if target.path.is_below(source.path) or moved.id in {inode.id for inode in target.ancestors}:

@@ -1,0 +1,115 @@
+"""Provide the file objects of a namespace."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from fsspec.spec import AbstractBufferedFile
+
+from holdfast.fs.files import NewFile
+from holdfast.namespace import Namespace
+from holdfast.namespace.errors import PathExistsError, PathNotFoundError
+from holdfast.namespace.file_reader import FileReader
+from holdfast.namespace.file_writer import FileWriter
+
+__all__ = ["ReadingNamespaceFile", "WritingNamespaceFile", "open_append"]
+
+_APPEND_ATTEMPTS = 10
+
+
+class ReadingNamespaceFile(AbstractBufferedFile):  # type: ignore[misc]  # fsspec ships no types
+    """A file as it was when it was opened, read in ranges with fsspec's caches. A pickled one is opened anew."""
+
+    def __init__(self, fs: Any, path: str, reader: FileReader, details: dict[str, Any], **options: Any) -> None:
+        self._reader = reader
+        super().__init__(fs, path, "rb", **{**options, "size": reader.size})
+        self.details = details
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        return self._reader.read(start, max(end - start, 0))
+
+
+class WritingNamespaceFile(NewFile, io.RawIOBase):
+    """A file that is written from start to end.
+
+    Guarantee: the file appears, complete, when `close` returns; if it waits for a transaction, when that ends. Leaving
+    a ``with`` block with an error discards the file, and so does dropping the last reference to an open file.
+
+    Attributes:
+        namespace, writer: the file as its namespace knows it.
+
+    Args:
+        prepare: called by `close` instead of publishing the file, if it waits for `commit`.
+    """
+
+    def __init__(
+        self,
+        fs: Any,
+        path: str,
+        mode: str,
+        namespace: Namespace,
+        writer: FileWriter,
+        prepare: Callable[[FileWriter], object] | None,
+    ) -> None:
+        super().__init__()
+        self.fs = fs
+        self.namespace = namespace
+        self.path = path
+        self.mode = mode
+        self.autocommit = prepare is None
+        self.writer = writer
+        self._prepare = prepare
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.writer.position
+
+    def write(self, data: Any, /) -> int:
+        if self.closed:
+            raise ValueError("the file is closed")
+        return self.writer.write(data)
+
+    def read(self, *_args: Any) -> NoReturn:
+        raise io.UnsupportedOperation("this file is only written: close it, then open it to read it")
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        try:
+            if self._prepare is None:
+                self.writer.close()
+            else:
+                self._prepare(self.writer)
+        except BaseException:
+            self.discard()
+            raise
+        super().close()
+
+    def commit(self) -> None:
+        """Publish a file that waits for it; fsspec's transactions call this."""
+        self.close()
+        self.writer.close()
+
+    def discard(self) -> None:
+        """Discard the file, even if it is closed and waits for `commit`."""
+        self.writer.discard()
+        super().close()
+
+
+def open_append(namespace: Namespace, path: str, permission: int, *, waits: bool) -> FileWriter:
+    """Open a file to append to it, or a new one; while the file waits for its transaction, a new one stays hidden."""
+    for _ in range(_APPEND_ATTEMPTS):
+        try:
+            return namespace.append(path)
+        except PathNotFoundError:
+            pass
+        try:
+            create = namespace.create if waits else namespace.create_with_lease
+            return create(path, mode=permission)
+        except PathExistsError:
+            continue  # somebody has just created it
+    raise PathExistsError("the file is created and deleted again and again: repeat later", path=path)

@@ -1,0 +1,550 @@
+"""Implement an fsspec filesystem over namespaces, in this process: a database, an object store, and no server."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from glob import has_magic
+from typing import Any
+
+from fsspec.callbacks import DEFAULT_CALLBACK
+from fsspec.implementations.local import make_path_posix
+from fsspec.spec import AbstractFileSystem
+from fsspec.utils import other_paths
+
+from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.fs.files import open_layers
+from holdfast.fs.namespace.entries import directory_entry, entry_of, split
+from holdfast.fs.namespace.files import ReadingNamespaceFile, WritingNamespaceFile, open_append
+from holdfast.fs.namespace.moves import moves
+from holdfast.fs.namespace.options import Options
+from holdfast.fs.namespace.ranges import Range, read_ranges, read_slice
+from holdfast.fs.namespace.sharing import SharedNamespace, shared_namespace
+from holdfast.fs.namespace.transaction import NamespaceTransaction
+from holdfast.namespace import Namespace
+from holdfast.namespace.catalog import SCHEME, known_namespaces
+from holdfast.namespace.errors import (
+    FeatureUnsupportedError,
+    InvalidPathError,
+    ParentNotDirectoryError,
+    PathExistsError,
+    PathIsDirectoryError,
+    PathNotFoundError,
+)
+from holdfast.namespace.file_reader import FileReader
+from holdfast.namespace.file_writer import FileWriter
+from holdfast.namespace.inode import FILE_MODE
+from holdfast.runtime import Environment
+
+__all__ = ["NamespaceFileSystem"]
+
+
+class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships no types
+    """The files of ``holdfast://name/path``. To fsspec, a path begins with the name of its namespace.
+
+    Guarantee: a file appears as a whole when it is closed; a reader sees it as it was when the reader opened it. A
+    rename and a recursive deletion take one step, however large the tree. Listings are never cached. Errors are also
+    the built-in ones that Python programs expect, such as `FileNotFoundError`.
+
+    A filesystem may be used by several threads, and after a fork. A pickled one contains its options, including
+    passwords, so that Dask and Spark can send it to their workers; `repr` and `to_json` never show them.
+
+    Args:
+        database: URL of the database, such as ``sqlite:///directory/ns.db``; None for what the catalog or the
+            environment knows under the name of the namespace.
+        user, groups: who calls; None for the user of this process, and the groups of that user.
+        endpoint, access_key, …: how to reach the object store: the options of stores, in snake case.
+
+    Raises:
+        InvalidRequestError: an option is unknown; the message suggests the nearest one.
+    """
+
+    protocol = SCHEME
+    root_marker = ""
+    transaction_type = NamespaceTransaction
+
+    def __init__(
+        self,
+        *,
+        database: str | None = None,
+        user: str | None = None,
+        groups: str | Sequence[str] | None = None,
+        **options: Any,
+    ) -> None:
+        self._options = Options.parse(database, user, groups, options)
+        super().__init__(**self._options.of_fsspec)
+        self._environment = Environment()
+        self._held: dict[str, SharedNamespace] = {}
+        self._is_bound = False
+
+    @classmethod
+    def over(cls, namespace: Namespace) -> NamespaceFileSystem:
+        """Return a filesystem for only an open namespace, which the caller closes. It cannot be pickled."""
+        filesystem: NamespaceFileSystem = cls(skip_instance_cache=True)
+        filesystem._held = {namespace.configuration.name: SharedNamespace(namespace, close=False)}
+        filesystem._is_bound = True
+        filesystem._fs_token_ = f"{id(filesystem):x}"  # fsspec compares tokens: this one equals only itself
+        return filesystem
+
+    # --- identity -----------------------------------------------------------------------------------------------------
+    def __repr__(self) -> str:
+        shown = {"over": ", ".join(self._held)} if self._is_bound else self._options.shown()
+        return f"NamespaceFileSystem({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    def __reduce__(self) -> Any:
+        if self._is_bound:
+            raise UnsupportedError("a filesystem over an open namespace cannot be pickled: create it there")
+        return super().__reduce__()
+
+    def to_dict(self, **_options: Any) -> dict[str, Any]:
+        """Return the dictionary for `from_dict`, without credentials: the reader's environment has to supply them."""
+        cls = type(self)
+        public = self._options.public(self.storage_options)
+        return {"cls": f"{cls.__module__}:{cls.__name__}", "protocol": SCHEME, "args": (), **public}
+
+    def to_json(self, **_options: Any) -> str:
+        """Return the JSON for `from_json`, without credentials, like `to_dict`."""
+        return json.dumps(self.to_dict())
+
+    # --- places -------------------------------------------------------------------------------------------------------
+    def namespace(self, path: str) -> tuple[Namespace, str]:
+        """Return the namespace that a path is in, and the path in it: for what fsspec has no words for.
+
+        Raises:
+            InvalidRequestError: the path names no namespace, or another one than the database contains.
+            NotFoundError: nobody knows the namespace.
+        """
+        _, namespace, inner = self._locate(path)
+        return namespace, inner
+
+    def _locate(self, path: str) -> tuple[str, Namespace, str]:
+        name, inner = split(self._strip_protocol(path))
+        held = self._held.get(name)
+        if held is None:
+            if self._is_bound:
+                raise InvalidRequestError("this filesystem serves only one namespace: create another", name=name)
+            held = self._held.setdefault(name, shared_namespace(self._options.address(f"{SCHEME}://{name}")))
+        return name, held.namespace, inner
+
+    def _names(self) -> list[str]:
+        """Return the names of the namespaces that this filesystem can find without being told a name."""
+        if self._is_bound:
+            return list(self._held)
+        if self._options.database is None:
+            return sorted(known_namespaces())
+        return [shared_namespace(self._options.address("")).namespace.configuration.name]
+
+    # --- listing ------------------------------------------------------------------------------------------------------
+    def info(self, path: str, **_options: Any) -> dict[str, Any]:
+        """Describe the file or directory at `path`: its ``type``, ``size``, ``mtime``, ``mode``, ``owner`` and others.
+
+        Raises:
+            FileNotFoundError: nothing is at `path`.
+        """
+        if not self._strip_protocol(path):
+            return directory_entry("")
+        name, namespace, inner = self._locate(path)
+        return entry_of(name, namespace.status(inner))
+
+    def exists(self, path: str, **_options: Any) -> bool:
+        """Check whether a file or a directory is at `path`.
+
+        Raises:
+            HoldfastError: the answer is unknown, because the database cannot be reached or a permission is missing.
+        """
+        return self._type_of(path) is not None
+
+    def isdir(self, path: str) -> bool:
+        return self._type_of(path) == "directory"
+
+    def isfile(self, path: str) -> bool:
+        return self._type_of(path) == "file"
+
+    def _type_of(self, path: str) -> str | None:
+        try:
+            return str(self.info(path)["type"])
+        except (PathNotFoundError, InvalidPathError):
+            return None
+
+    def ls(self, path: str, detail: bool = True, **_options: Any) -> list[Any]:
+        """List a directory, in the order of the names; of a file, the file itself.
+
+        Guarantee: each thousand entries are as they were at one moment.
+
+        Raises:
+            FileNotFoundError: nothing is at `path`.
+        """
+        if not self._strip_protocol(path):
+            entries = [directory_entry(name) for name in self._names()]
+        else:
+            name, namespace, inner = self._locate(path)
+            entries = [entry_of(name, status) for status in namespace.list(inner)]
+        return entries if detail else [entry["name"] for entry in entries]
+
+    def find(
+        self, path: str, maxdepth: int | None = None, withdirs: bool = False, detail: bool = False, **_options: Any
+    ) -> Any:
+        """Find every file below `path`, with one listing for each directory.
+
+        Raises:
+            PermissionError: a directory may not be listed: the result would be incomplete.
+        """
+        if maxdepth is not None and maxdepth < 1:
+            raise InvalidRequestError("the depth must be at least 1: leave maxdepth out for all", maxdepth=maxdepth)
+        root = self._strip_protocol(path)
+        found: dict[str, dict[str, Any]] = {}
+        waiting = [(root, 1)]
+        while waiting:
+            directory, depth = waiting.pop()
+            try:
+                entries = self.ls(directory)
+            except (PathNotFoundError, ParentNotDirectoryError):
+                continue  # it was deleted while we looked elsewhere
+            if withdirs and root and directory == root and self.isdir(root):
+                found[root] = self.info(root)
+            for entry in entries:
+                is_directory = entry["type"] == "directory"
+                if withdirs or not is_directory:
+                    found[entry["name"]] = entry
+                if is_directory and (maxdepth is None or depth < maxdepth):
+                    waiting.append((entry["name"], depth + 1))
+        names = sorted(found)
+        return {name: found[name] for name in names} if detail else names
+
+    def du(
+        self, path: str, total: bool = True, maxdepth: int | None = None, withdirs: bool = False, **_options: Any
+    ) -> Any:
+        """Return the bytes of all files below `path`, or a dictionary of the bytes of each."""
+        found = self.find(path, maxdepth=maxdepth, withdirs=withdirs, detail=True)
+        sizes = {name: entry["size"] for name, entry in found.items()}
+        return sum(sizes.values()) if total else sizes
+
+    def expand_path(
+        self,
+        path: Any,
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        assume_literal: bool = False,
+        **_options: Any,
+    ) -> list[str]:
+        """Return the paths that patterns match. A path that exists is never taken for a pattern."""
+        given: list[str] = [
+            self._strip_protocol(one) for one in (path if isinstance(path, list | tuple | set) else [path])
+        ]
+        literal = [one for one in given if assume_literal or not has_magic(one) or self.exists(one)]
+        found = {match for one in given if one not in literal for match in self.glob(one, maxdepth=maxdepth)}
+        if found and recursive and (maxdepth is None or maxdepth > 1):
+            below = None if maxdepth is None else maxdepth - 1
+            found.update(super().expand_path(sorted(found), True, below, assume_literal=True))
+        if literal:
+            found.update(super().expand_path(literal, recursive, maxdepth, assume_literal=True))
+        if not found:
+            raise PathNotFoundError("nothing has such a path: check it", path=str(path))
+        return sorted(found)
+
+    def _literally(
+        self, source: Any, target: Any, recursive: bool, maxdepth: int | None, isdir: Callable[[str], bool]
+    ) -> tuple[Any, Any]:
+        """Return source and target of a copy as lists if the source exists and looks like a pattern, else as given.
+
+        fsspec would take it for a pattern; lists it takes literally.
+
+        Args:
+            isdir: whether a target is a directory.
+        """
+        if isinstance(source, list) or isinstance(target, list) or not has_magic(source) or not self.exists(source):
+            return source, target
+        sources = self.expand_path(source, recursive, maxdepth)
+        if not recursive or maxdepth is not None:
+            sources = [one for one in sources if not self.isdir(one)]
+        into = (target.endswith("/") or isdir(target)) and not source.endswith("/")
+        return sources, other_paths(sources, target, exists=into) if sources else []
+
+    # --- attributes ---------------------------------------------------------------------------------------------------
+    def modified(self, path: str) -> datetime:
+        """Return when a file, or the entries of a directory, changed last."""
+        return datetime.fromtimestamp(self.info(path)["mtime"], tz=timezone.utc)
+
+    def created(self, path: str) -> datetime:
+        """Refuse: like HDFS, the namespace keeps no creation times."""
+        raise FeatureUnsupportedError("the namespace keeps no creation times: use modified", path=path)
+
+    def sign(self, path: str, expiration: int = 100, **_options: Any) -> str:
+        """Refuse: nobody serves the files over HTTP."""
+        raise FeatureUnsupportedError("the namespace cannot sign URLs: nobody serves its files over HTTP", path=path)
+
+    def ukey(self, path: str) -> str:
+        """Return a text that changes whenever the content of a file does, and survives a rename."""
+        _, namespace, inner = self._locate(path)
+        try:
+            identity = repr([(one.blob, one.length) for one in namespace.open(inner).inode.extents])
+        except PathIsDirectoryError:
+            identity = repr(self.info(path))
+        return hashlib.sha256(identity.encode()).hexdigest()
+
+    def checksum(self, path: str) -> int:
+        """Return a number for the content of a file: while it stays the same, so does the content."""
+        return int(self.ukey(path), 16)
+
+    def set_permission(self, path: str, mode: int) -> None:
+        """Change the mode, such as ``0o640``; only the owner and the superuser may."""
+        namespace, inner = self.namespace(path)
+        namespace.set_permission(inner, mode)
+
+    def set_owner(self, path: str, owner: str | None = None, group: str | None = None) -> None:
+        """Change the owner (only the superuser may) or the group (to one of the owner's)."""
+        namespace, inner = self.namespace(path)
+        namespace.set_owner(inner, owner, group)
+
+    def set_times(self, path: str, mtime_s: float | None = None, atime_s: float | None = None) -> None:
+        """Change the times, seconds since the epoch."""
+        namespace, inner = self.namespace(path)
+        mtime_ms, atime_ms = (None if time_s is None else int(time_s * 1000) for time_s in (mtime_s, atime_s))
+        namespace.set_times(inner, mtime_ms, atime_ms)
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_options: Any) -> bytes:
+        """Read a file, or a part of it; a small one in one round trip."""
+        return read_slice(self._reader(path), start, end)
+
+    def _reader(self, path: str) -> FileReader:
+        namespace, inner = self.namespace(path)
+        return namespace.open(inner)
+
+    def cat_ranges(
+        self, paths: Any, starts: Any, ends: Any, max_gap: int | None = None, on_error: str = "return", **_options: Any
+    ) -> list[Any]:
+        """Read ranges of files, several at a time. All ranges of one file are from the same version of it."""
+        if max_gap is not None:
+            raise FeatureUnsupportedError("ranges are read as they are given: leave max_gap out", max_gap=max_gap)
+        if not isinstance(paths, list):
+            raise TypeError("paths must be a list")
+        starts = starts if isinstance(starts, list) else [starts] * len(paths)
+        ends = ends if isinstance(ends, list) else [ends] * len(paths)
+        if not len(paths) == len(starts) == len(ends):
+            raise ValueError("there must be as many starts and ends as paths")
+        ranges = [Range(*one) for one in zip(paths, starts, ends, strict=True)]
+        return read_ranges(self._reader, ranges, self._environment.runner, keep_errors=on_error == "return")
+
+    def get(
+        self,
+        rpath: Any,
+        lpath: Any,
+        recursive: bool = False,
+        callback: Any = DEFAULT_CALLBACK,
+        maxdepth: int | None = None,
+        **options: Any,
+    ) -> None:
+        """Copy files to this machine, one after the other. A path that exists is never taken for a pattern."""
+        local = lpath if isinstance(lpath, list) else make_path_posix(lpath)
+        rpath, lpath = self._literally(rpath, local, recursive, maxdepth, os.path.isdir)
+        super().get(rpath, lpath, recursive, callback, maxdepth, **options)
+
+    # --- opening ------------------------------------------------------------------------------------------------------
+    def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
+        """Open a file in mode ``r``, ``w``, ``x`` or ``a``, binary or text; see fsspec for the options.
+
+        ``w`` replaces a file when it is closed. ``x`` refuses a file that exists now, and one that exists when it is
+        closed. ``a`` takes the lease of the file, so there is one writer at a time; it creates a missing file at once.
+        The option `permission` is the mode of a new file, such as ``0o640``.
+
+        Raises:
+            FileNotFoundError, FileExistsError, IsADirectoryError, PermissionError: as Python's `open`.
+            BeingWrittenError: somebody else appends to the file.
+        """
+        return open_layers(super().open, path, mode, options)
+
+    def _open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | None = None,
+        autocommit: bool = True,
+        cache_options: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> ReadingNamespaceFile | WritingNamespaceFile:
+        name, namespace, inner = self._locate(path)
+        if mode == "rb":
+            reader = namespace.open(inner)
+            details = entry_of(name, reader.status(inner))
+            caching = {**options, "block_size": block_size or "default", "cache_options": cache_options}
+            return ReadingNamespaceFile(self, path, reader, details, **caching)
+        permission = options.get("permission", FILE_MODE)
+        if mode == "ab":
+            writer = open_append(namespace, inner, permission, waits=not autocommit)
+        elif mode in ("wb", "xb"):
+            writer = namespace.create(inner, overwrite=mode == "wb", mode=permission)
+        else:
+            raise FeatureUnsupportedError("a file is opened to read (r), write (w, x) or append (a)", mode=mode)
+        prepare = None if autocommit else self.transaction.prepare if self._intrans else FileWriter.prepare
+        return WritingNamespaceFile(self, path, mode, namespace, writer, prepare)
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+    def pipe_file(self, path: str, value: Any, mode: str = "overwrite", **options: Any) -> None:
+        """Write a whole file, in one transaction; ``mode="create"`` refuses one that exists."""
+        with self.open(path, _write_mode(mode), **options) as file:
+            file.write(value)
+
+    def put_file(
+        self, lpath: Any, rpath: str, callback: Any = DEFAULT_CALLBACK, mode: str = "overwrite", **options: Any
+    ) -> None:
+        """Copy a local file, which appears as a whole; ``mode="create"`` refuses one that exists."""
+        if os.path.isdir(lpath):
+            self.makedirs(rpath, exist_ok=True)
+            return
+        with open(lpath, "rb") as source, self.open(rpath, _write_mode(mode), **options) as target:
+            callback.set_size(os.fstat(source.fileno()).st_size)
+            while data := source.read(self.blocksize):
+                callback.relative_update(target.write(data))
+
+    def copy(
+        self,
+        path1: Any,
+        path2: Any,
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        on_error: str | None = None,
+        **options: Any,
+    ) -> None:
+        """Copy files, one after the other. A path that exists is never taken for a pattern.
+
+        Args:
+            on_error: ``ignore`` skips files that disappear meanwhile: the default if `recursive`; or ``raise``.
+        """
+        on_error = on_error or ("ignore" if recursive else "raise")
+        path1, path2 = self._literally(path1, path2, recursive, maxdepth, self.isdir)
+        super().copy(path1, path2, recursive, maxdepth, on_error, **options)
+
+    def cp_file(self, path1: str, path2: str, **options: Any) -> None:
+        """Copy a file, even to another namespace; the copy appears as a whole. A directory is only made, not filled."""
+        try:
+            reader = self._reader(path1)
+        except PathIsDirectoryError:
+            self.makedirs(path2, exist_ok=True)
+            return
+        with self.open(path2, "wb", **options) as target:
+            for data in reader.chunks():
+                target.write(data)
+
+    def touch(self, path: str, truncate: bool = True, **options: Any) -> None:
+        """Replace a file by an empty one; without `truncate`, create it if it is missing, or set its time to now."""
+        if not truncate:
+            namespace, inner = self.namespace(path)
+            if namespace.exists(inner):
+                namespace.set_times(inner, mtime_ms=int(self._environment.clock.now_s() * 1000))
+                return
+        with self.open(path, "wb" if truncate else "xb", **options):
+            pass
+
+    # --- directories --------------------------------------------------------------------------------------------------
+    def mkdir(self, path: str, create_parents: bool = True, **_options: Any) -> None:
+        """Make a directory.
+
+        Raises:
+            FileExistsError: the path exists.
+            FileNotFoundError: the parent is missing, and `create_parents` is False.
+        """
+        namespace, inner = self.namespace(path)
+        if not namespace.mkdirs(inner, parents=create_parents):
+            raise PathExistsError("the directory exists already: choose another path", path=path)
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        """Make a directory, and the missing ones above it.
+
+        Raises:
+            FileExistsError: a file has the path; or a directory, without `exist_ok`.
+        """
+        namespace, inner = self.namespace(path)
+        if not namespace.mkdirs(inner) and not exist_ok:
+            raise PathExistsError("the directory exists already: choose another path", path=path)
+
+    def rmdir(self, path: str) -> None:
+        """Remove an empty directory.
+
+        Raises:
+            FileNotFoundError, NotADirectoryError: see the message.
+            OSError: the directory is not empty.
+            InvalidRequestError: it is the root of a namespace.
+        """
+        namespace, inner = self.namespace(path)
+        if not namespace.status(inner).is_directory:
+            raise ParentNotDirectoryError("the path is a file, not a directory: use rm_file", path=path)
+        _refuse_root(inner, path)
+        namespace.delete(inner)
+
+    # --- removing and moving ------------------------------------------------------------------------------------------
+    def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
+        """Delete files, or directories with everything below them: each in one step, however large.
+
+        Args:
+            path: a path, a pattern, or a list of them. A path that exists is never taken for a pattern.
+
+        Raises:
+            FileNotFoundError: nothing is at the path.
+            IsADirectoryError: the path is a directory, and `recursive` is not set. Nothing was deleted.
+            InvalidRequestError: the path is the root of a namespace. Nothing was deleted.
+        """
+        if maxdepth is not None:
+            raise FeatureUnsupportedError("a tree is deleted as a whole: leave maxdepth out", maxdepth=maxdepth)
+        paths = self.expand_path(path)
+        for one in paths:
+            if self.info(one)["type"] == "directory" and not recursive:
+                raise PathIsDirectoryError("the path is a directory: delete it with recursive=True", path=one)
+            _refuse_root(self.namespace(one)[1], one)
+        for one in paths:
+            namespace, inner = self.namespace(one)
+            namespace.delete(inner, recursive=recursive)
+
+    def rm_file(self, path: str) -> None:
+        """Delete a file.
+
+        Raises:
+            FileNotFoundError, IsADirectoryError: see the message.
+        """
+        namespace, inner = self.namespace(path)
+        if namespace.status(inner).is_directory:
+            raise PathIsDirectoryError("the path is a directory, not a file: use rm", path=path)
+        if not namespace.delete(inner):
+            raise PathNotFoundError("the file does not exist anymore: check the path", path=path)
+
+    def mv(self, path1: Any, path2: Any, recursive: bool = False, maxdepth: int | None = None, **_options: Any) -> None:
+        """Move files and directories: each in one step, however large, replacing a file or an empty directory there.
+
+        If `path2` is a directory, or ends in a slash, `path1` moves into it; if `path1` ends in a slash, it replaces
+        `path2`. Matches of a pattern and the paths of a list always move into `path2`; a list of targets names each
+        target itself.
+
+        Args:
+            recursive: makes no difference: a directory moves with everything below it.
+
+        Raises:
+            FileNotFoundError: the source, or the parent of the target, does not exist.
+            FileExistsError, IsADirectoryError, OSError: something is in the way: see the message.
+            FeatureUnsupportedError: the paths are in different namespaces.
+        """
+        if maxdepth is not None:
+            raise FeatureUnsupportedError("a tree moves as a whole: leave maxdepth out", maxdepth=maxdepth)
+        for move in moves(path1, path2, self.exists, self.expand_path):
+            name, namespace, source = self._locate(move.source)
+            other, _, target = self._locate(move.target)
+            if name != other:
+                raise FeatureUnsupportedError(
+                    "nothing moves between namespaces in one step: copy it, then delete it", source=name, target=other
+                )
+            if source != target:
+                namespace.rename(source, target, overwrite=True, into=move.into)
+
+
+def _refuse_root(inner: str, path: str) -> None:
+    """Refuse to delete the root of a namespace: HDFS, and so the namespace, would silently do nothing."""
+    if inner == "/":
+        raise InvalidRequestError("the root of a namespace cannot be deleted: delete its entries", path=path)
+
+
+def _write_mode(mode: str) -> str:
+    if mode not in ("overwrite", "create"):
+        raise InvalidRequestError("the mode is 'overwrite' or 'create': change it", mode=mode)
+    return "xb" if mode == "create" else "wb"

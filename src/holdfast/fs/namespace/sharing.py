@@ -1,0 +1,82 @@
+"""Share open namespaces among the filesystems of a process.
+
+fsspec makes one filesystem for each thread. They share one namespace, and thus its connections, its hints and its group
+commit.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from holdfast.namespace import Namespace, open_namespace
+from holdfast.stores.provider import StoreOptions
+
+__all__ = ["Address", "SharedNamespace", "shared_namespace"]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """How to open a namespace: see `open_namespace`. Its `repr` hides what may be secret.
+
+    Attributes:
+        url: ``holdfast://name``; empty for whatever namespace the database contains.
+    """
+
+    url: str
+    database: str | None = field(repr=False)
+    user: str | None
+    groups: tuple[str, ...] | None
+    store_options: tuple[StoreOptions, ...] = field(repr=False)
+
+    def open(self) -> Namespace:
+        """Open the namespace."""
+        return open_namespace(
+            self.url or self.database or "",
+            database=self.database,
+            user=self.user,
+            groups=self.groups,
+            store_options=self.store_options,
+        )
+
+
+class SharedNamespace:
+    """A namespace that is closed when nobody refers to this object any more, at the latest when the process ends."""
+
+    def __init__(self, namespace: Namespace, close: bool = True) -> None:
+        self.namespace = namespace
+        if close:
+            weakref.finalize(self, _close_in, os.getpid(), namespace.close)
+
+
+def _close_in(pid: int, close: Callable[[], None]) -> None:
+    if os.getpid() == pid:  # a child of a fork must not close what its parent uses
+        close()
+
+
+_open: weakref.WeakValueDictionary[Address, SharedNamespace] = weakref.WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def shared_namespace(address: Address) -> SharedNamespace:
+    """Open a namespace, or return the one that is open already.
+
+    Raises: see `open_namespace`.
+    """
+    with _lock:
+        found = _open.get(address)
+        if found is None:
+            found = _open[address] = SharedNamespace(address.open())
+        return found
+
+
+def _forget() -> None:
+    """Begin anew after a fork: another thread of the parent may have held the lock."""
+    global _open, _lock
+    _open, _lock = weakref.WeakValueDictionary(), threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)
