@@ -30,6 +30,15 @@ class ReadingNamespaceFile(AbstractBufferedFile):  # type: ignore[misc]  # fsspe
     def _fetch_range(self, start: int, end: int) -> bytes:
         return self._reader.read(start, max(end - start, 0))
 
+    def __reduce__(self) -> Any:
+        return _reopened, (self.fs, self.path, self.blocksize, self.cache.name, self.loc)
+
+
+def _reopened(fs: Any, path: str, block_size: int, cache_type: str, position: int) -> Any:
+    file = fs.open(path, "rb", block_size=block_size, cache_type=cache_type)
+    file.seek(position)
+    return file
+
 
 class WritingNamespaceFile(NewFile, io.RawIOBase):
     """A file that is written from start to end.

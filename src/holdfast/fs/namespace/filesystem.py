@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from glob import has_magic
 from typing import Any
@@ -13,16 +13,16 @@ from typing import Any
 from fsspec.callbacks import DEFAULT_CALLBACK
 from fsspec.implementations.local import make_path_posix
 from fsspec.spec import AbstractFileSystem
-from fsspec.utils import other_paths
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.fs.files import open_layers
 from holdfast.fs.namespace.entries import directory_entry, entry_of, split
 from holdfast.fs.namespace.files import ReadingNamespaceFile, WritingNamespaceFile, open_append
-from holdfast.fs.namespace.moves import moves
+from holdfast.fs.namespace.finding import find_below
 from holdfast.fs.namespace.options import Options
 from holdfast.fs.namespace.ranges import Range, read_ranges, read_slice
 from holdfast.fs.namespace.sharing import SharedNamespace, shared_namespace
+from holdfast.fs.namespace.targets import Sources, copies, moves
 from holdfast.fs.namespace.transaction import NamespaceTransaction
 from holdfast.namespace import Namespace
 from holdfast.namespace.catalog import SCHEME, known_namespaces
@@ -192,27 +192,13 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         Raises:
             PermissionError: a directory may not be listed: the result would be incomplete.
         """
-        if maxdepth is not None and maxdepth < 1:
-            raise InvalidRequestError("the depth must be at least 1: leave maxdepth out for all", maxdepth=maxdepth)
         root = self._strip_protocol(path)
-        found: dict[str, dict[str, Any]] = {}
-        waiting = [(root, 1)]
-        while waiting:
-            directory, depth = waiting.pop()
-            try:
-                entries = self.ls(directory)
-            except (PathNotFoundError, ParentNotDirectoryError):
-                continue  # it was deleted while we looked elsewhere
-            if withdirs and root and directory == root and self.isdir(root):
-                found[root] = self.info(root)
-            for entry in entries:
-                is_directory = entry["type"] == "directory"
-                if withdirs or not is_directory:
-                    found[entry["name"]] = entry
-                if is_directory and (maxdepth is None or depth < maxdepth):
-                    waiting.append((entry["name"], depth + 1))
-        names = sorted(found)
-        return {name: found[name] for name in names} if detail else names
+        found = find_below(root, self.ls, maxdepth)
+        if not withdirs:
+            found = {name: entry for name, entry in found.items() if entry["type"] != "directory"}
+        elif root and self.isdir(root):
+            found = {root: self.info(root), **found}  # as the command find does
+        return found if detail else list(found)
 
     def du(
         self, path: str, total: bool = True, maxdepth: int | None = None, withdirs: bool = False, **_options: Any
@@ -231,37 +217,23 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         **_options: Any,
     ) -> list[str]:
         """Return the paths that patterns match. A path that exists is never taken for a pattern."""
-        given: list[str] = [
-            self._strip_protocol(one) for one in (path if isinstance(path, list | tuple | set) else [path])
-        ]
-        literal = [one for one in given if assume_literal or not has_magic(one) or self.exists(one)]
-        found = {match for one in given if one not in literal for match in self.glob(one, maxdepth=maxdepth)}
-        if found and recursive and (maxdepth is None or maxdepth > 1):
-            below = None if maxdepth is None else maxdepth - 1
-            found.update(super().expand_path(sorted(found), True, below, assume_literal=True))
-        if literal:
-            found.update(super().expand_path(literal, recursive, maxdepth, assume_literal=True))
+        found: set[str] = set()
+        for one in map(self._strip_protocol, [path] if isinstance(path, str | os.PathLike) else path):
+            starts, depth = [one], maxdepth
+            if not assume_literal and has_magic(one) and not self.exists(one):
+                starts, depth = self.glob(one, maxdepth=maxdepth), None if maxdepth is None else maxdepth - 1
+                found.update(starts)
+            if not recursive:
+                found.update(starts)
+            elif depth is None or depth > 0:
+                found.update(name for start in starts for name in self.find(start, maxdepth=depth, withdirs=True))
         if not found:
             raise PathNotFoundError("nothing has such a path: check it", path=str(path))
         return sorted(found)
 
-    def _literally(
-        self, source: Any, target: Any, recursive: bool, maxdepth: int | None, isdir: Callable[[str], bool]
-    ) -> tuple[Any, Any]:
-        """Return source and target of a copy as lists if the source exists and looks like a pattern, else as given.
-
-        fsspec would take it for a pattern; lists it takes literally.
-
-        Args:
-            isdir: whether a target is a directory.
-        """
-        if isinstance(source, list) or isinstance(target, list) or not has_magic(source) or not self.exists(source):
-            return source, target
-        sources = self.expand_path(source, recursive, maxdepth)
-        if not recursive or maxdepth is not None:
-            sources = [one for one in sources if not self.isdir(one)]
-        into = (target.endswith("/") or isdir(target)) and not source.endswith("/")
-        return sources, other_paths(sources, target, exists=into) if sources else []
+    @property
+    def _sources(self) -> Sources:
+        return Sources(self.exists, self.isdir, self.expand_path)
 
     # --- attributes ---------------------------------------------------------------------------------------------------
     def modified(self, path: str) -> datetime:
@@ -339,8 +311,10 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         **options: Any,
     ) -> None:
         """Copy files to this machine, one after the other. A path that exists is never taken for a pattern."""
-        local = lpath if isinstance(lpath, list) else make_path_posix(lpath)
-        rpath, lpath = self._literally(rpath, local, recursive, maxdepth, os.path.isdir)
+        local = make_path_posix(lpath) if isinstance(lpath, str | os.PathLike) else lpath
+        rpath, lpath = copies(
+            rpath, local, self._sources, recursive=recursive, maxdepth=maxdepth, is_directory=os.path.isdir
+        )
         super().get(rpath, lpath, recursive, callback, maxdepth, **options)
 
     # --- opening ------------------------------------------------------------------------------------------------------
@@ -415,7 +389,9 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
             on_error: ``ignore`` skips files that disappear meanwhile: the default if `recursive`; or ``raise``.
         """
         on_error = on_error or ("ignore" if recursive else "raise")
-        path1, path2 = self._literally(path1, path2, recursive, maxdepth, self.isdir)
+        path1, path2 = copies(
+            path1, path2, self._sources, recursive=recursive, maxdepth=maxdepth, is_directory=self.isdir
+        )
         super().copy(path1, path2, recursive, maxdepth, on_error, **options)
 
     def cp_file(self, path1: str, path2: str, **options: Any) -> None:
@@ -527,7 +503,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         """
         if maxdepth is not None:
             raise FeatureUnsupportedError("a tree moves as a whole: leave maxdepth out", maxdepth=maxdepth)
-        for move in moves(path1, path2, self.exists, self.expand_path):
+        for move in moves(path1, path2, self._sources):
             name, namespace, source = self._locate(move.source)
             other, _, target = self._locate(move.target)
             if name != other:

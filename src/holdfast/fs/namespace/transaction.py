@@ -56,7 +56,6 @@ class NamespaceTransaction(Transaction):  # type: ignore[misc]  # fsspec ships n
             self._inline_bytes = 0
             self.fs._intrans = False
             self.fs._transaction = None
-            self.fs = None
 
     def _publish(self, files: list[WritingNamespaceFile]) -> None:
         steps: dict[int, tuple[Namespace, dict[str, FileWriter]]] = {}
