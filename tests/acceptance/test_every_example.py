@@ -19,6 +19,7 @@ RUN_BY = {
     "docs/how-to/read-with-other-tools.md": "tests/acceptance/test_spark_guide.py",
     "docs/how-to/run-the-checker.md": "tests/acceptance/test_checker_guide.py",
     "docs/how-to/use-sql.md": "tests/acceptance/test_spark_guide.py",
+    "docs/how-to/use-the-namespace-from-python.md": "tests/acceptance/test_namespace_guide.py",
     "docs/how-to/write-a-store.md": "tests/conformance/test_example_store.py",
     "docs/how-to/write-files.md": "tests/integration/test_spark_job_guide.py",
     "docs/how-to/write-streams.md": "tests/acceptance/test_streaming_guide.py",
