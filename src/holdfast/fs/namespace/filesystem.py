@@ -126,7 +126,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         if held is None:
             if self._is_bound:
                 raise InvalidRequestError("this filesystem serves only one namespace: create another", name=name)
-            held = self._held.setdefault(name, shared_namespace(self._options.address(f"{SCHEME}://{name}")))
+            held = self._held.setdefault(name, shared_namespace(self._options.address(name)))
         return name, held.namespace, inner
 
     def _names(self) -> list[str]:
@@ -135,7 +135,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
             return list(self._held)
         if self._options.database is None:
             return sorted(known_namespaces())
-        return [shared_namespace(self._options.address("")).namespace.configuration.name]
+        return [shared_namespace(self._options.only_address(self._options.database)).namespace.configuration.name]
 
     # --- listing ------------------------------------------------------------------------------------------------------
     def info(self, path: str, **_options: Any) -> dict[str, Any]:
@@ -189,16 +189,28 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
     ) -> Any:
         """Find every file below `path`, with one listing for each directory.
 
+        Guarantee: without `maxdepth`, everything is as it was at one moment.
+
         Raises:
             PermissionError: a directory may not be listed: the result would be incomplete.
         """
         root = self._strip_protocol(path)
-        found = find_below(root, self.ls, maxdepth)
+        found = self._whole_tree(root) if root and maxdepth is None else find_below(root, self.ls, maxdepth)
         if not withdirs:
             found = {name: entry for name, entry in found.items() if entry["type"] != "directory"}
         elif root and self.isdir(root):
-            found = {root: self.info(root), **found}  # as the command find does
-        return found if detail else list(found)
+            found[root] = self.info(root)  # as the command find does
+        return dict(sorted(found.items())) if detail else sorted(found)
+
+    def _whole_tree(self, root: str) -> dict[str, dict[str, Any]]:
+        name, namespace, inner = self._locate(root)
+        try:
+            top = self.info(root)
+            if top["type"] == "file":
+                return {root: top}
+            return {(entry := entry_of(name, status))["name"]: entry for status in namespace.walk(inner)}
+        except (PathNotFoundError, ParentNotDirectoryError, InvalidPathError):
+            return {}
 
     def du(
         self, path: str, total: bool = True, maxdepth: int | None = None, withdirs: bool = False, **_options: Any

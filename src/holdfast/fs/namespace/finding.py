@@ -12,7 +12,7 @@ __all__ = ["find_below"]
 
 
 def find_below(root: str, ls: Callable[[str], list[dict[str, Any]]], maxdepth: int | None) -> dict[str, dict[str, Any]]:
-    """Return the entries below a path by their paths, sorted; of a file, the file itself; nothing if nothing is there.
+    """Return the entries below a path by their paths; of a file, the file itself; nothing if nothing is there.
 
     A directory that is deleted meanwhile is left out. Any other error is raised: the result would be incomplete.
 
@@ -37,4 +37,4 @@ def find_below(root: str, ls: Callable[[str], list[dict[str, Any]]], maxdepth: i
             found[entry["name"]] = entry
             if entry["type"] == "directory" and (maxdepth is None or depth < maxdepth):
                 waiting.append((entry["name"], depth + 1))
-    return dict(sorted(found.items()))
+    return found

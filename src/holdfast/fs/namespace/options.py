@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 from holdfast.errors import InvalidRequestError
 from holdfast.fs.namespace.sharing import Address
 from holdfast.fs.store_options import OF_FSSPEC, parse_keywords
+from holdfast.namespace.catalog import SCHEME, database_of
 from holdfast.stores.provider import StoreOptions
 from holdfast.transactions.registry import public_url
 
@@ -59,9 +60,18 @@ class Options:
             given=of_stores,
         )
 
-    def address(self, url: str) -> Address:
-        """Return how to open a namespace with these options."""
-        return Address(url, self.database, self.user, self.groups, self.store_options)
+    def address(self, name: str) -> Address:
+        """Return how to open a namespace with these options.
+
+        Raises:
+            NotFoundError: there is no option `database`, and nobody else knows the name.
+        """
+        database = database_of(name) if self.database is None else self.database
+        return Address(f"{SCHEME}://{name}", database, self.user, self.groups, self.store_options)
+
+    def only_address(self, database: str) -> Address:
+        """Return how to open whatever namespace a database contains."""
+        return Address("", database, self.user, self.groups, self.store_options)
 
     def shown(self) -> dict[str, Any]:
         """Return the options that may be shown to everybody."""

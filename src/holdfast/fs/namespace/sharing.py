@@ -27,7 +27,7 @@ class Address:
     """
 
     url: str
-    database: str | None = field(repr=False)
+    database: str = field(repr=False)
     user: str | None
     groups: tuple[str, ...] | None
     store_options: tuple[StoreOptions, ...] = field(repr=False)
@@ -35,7 +35,7 @@ class Address:
     def open(self) -> Namespace:
         """Open the namespace."""
         return open_namespace(
-            self.url or self.database or "",
+            self.url or self.database,
             database=self.database,
             user=self.user,
             groups=self.groups,

@@ -65,9 +65,10 @@ def test_the_database_comes_from_the_catalog_or_the_environment(
         fs.ls("n")
     (tmp_path / "namespaces.json").write_text(json.dumps({"n": database}), "utf-8")
     assert fs.ls("n") == [] and fs.ls("", detail=False) == ["n"]
-    monkeypatch.delenv("HOLDFAST_NAMESPACES")
-    monkeypatch.setenv("HOLDFAST_NAMESPACE_N", database)
-    assert NamespaceFileSystem(user="me", skip_instance_cache=True).ls("n") == []
+    fs.touch("n/a")
+    monkeypatch.setenv("HOLDFAST_NAMESPACE_N", "memory://other-n")
+    init_namespace(Configuration(name="n", data="memory://n", superuser="me"), "memory://other-n", register=False)
+    assert NamespaceFileSystem(user="me", skip_instance_cache=True).ls("n") == [], "the environment goes first"
 
 
 def test_the_name_must_be_that_of_the_database(fs: NamespaceFileSystem) -> None:
@@ -236,7 +237,7 @@ def test_a_pickled_filesystem_keeps_its_options(fs: NamespaceFileSystem) -> None
 
 def test_secrets_are_not_shown() -> None:
     fs = NamespaceFileSystem(**SECRETS, user="me", groups="a, b", region="r1")
-    for shown in (repr(fs), str(fs), fs.to_json(), str(fs.to_dict()), f"{fs._options}", f"{fs._options.address('')}"):
+    for shown in (repr(fs), str(fs), fs.to_json(), str(fs.to_dict()), f"{fs._options}", f"{fs._options.address('n')}"):
         assert "hidden" not in shown and "me" in shown
     assert repr(fs) == (
         "NamespaceFileSystem(database='postgresql://host/db', user='me', groups=('a', 'b'), region='r1')"

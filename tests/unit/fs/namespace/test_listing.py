@@ -134,7 +134,21 @@ def test_find_skips_a_directory_that_goes_meanwhile(
         return found
 
     monkeypatch.setattr(fs, "ls", deleting)
-    assert fs.find(f"{root}/dir") == [f"{root}/dir/b"]
+    assert fs.find(f"{root}/dir", maxdepth=5) == [f"{root}/dir/b"]
+
+
+def test_a_tree_that_goes_before_it_is_walked(
+    fs: NamespaceFileSystem, namespace: Namespace, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = fs.info
+
+    def deleting(path: str) -> dict[str, object]:
+        found: dict[str, object] = info(path)
+        namespace.delete("/dir", recursive=True)
+        return found
+
+    monkeypatch.setattr(fs, "info", deleting)
+    assert fs.find(f"{root}/dir") == []
 
 
 def test_walk_and_du_and_glob(fs: NamespaceFileSystem, root: str) -> None:
