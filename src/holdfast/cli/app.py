@@ -34,6 +34,8 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "committers": ("committers", "Show the commit protocols and their guarantees."),
     "check": ("check.command", "Search for failures of a committer by simulation."),
     "check-store": ("check_store.command", "Test which committers are safe on a store."),
+    "namespace": ("namespace.group", "Create, inspect and clean up namespaces."),
+    "fs": ("fs.group", "Work with the files of a namespace."),
 }
 """The commands in order of use, each with its module in `holdfast.cli` and its line in ``holdfast --help``."""
 

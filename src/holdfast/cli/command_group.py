@@ -21,7 +21,7 @@ class CommandGroup(click.Group):
 
     Args:
         table: the commands in order of use, each with its module in `holdfast.cli` and its line in ``--help``. The
-            module has the command under its name, with ``_`` for ``-``.
+            module has the command under its name, with ``_`` for ``-``, or under another one: ``module:name``.
         settings: what `click.Group` takes.
     """
 
@@ -32,8 +32,8 @@ class CommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         found = super().get_command(ctx, cmd_name)
         if cmd_name in self._table:
-            module = importlib.import_module(f"holdfast.cli.{self._table[cmd_name][0]}")
-            found = getattr(module, cmd_name.replace("-", "_"))
+            module, _, attribute = self._table[cmd_name][0].partition(":")
+            found = getattr(importlib.import_module(f"holdfast.cli.{module}"), attribute or cmd_name.replace("-", "_"))
         elif found is None and not cmd_name.startswith("-"):
             ctx.fail(f"no such command '{cmd_name}': {nearest(cmd_name, self._table)}")
         return found

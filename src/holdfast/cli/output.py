@@ -177,6 +177,21 @@ class Output:
             table.add_row(*(Text(in_one_line(cell)) for cell in row))
         self._console().print(table)
 
+    def columns(self, names: Iterable[str]) -> None:
+        """Print names for a person: in columns on a terminal, else each on a line of its own."""
+        if self.json:
+            return
+        if not is_terminal():
+            for name in names:
+                _put(in_one_line(name))
+            return
+        from rich.columns import Columns
+        from rich.text import Text
+
+        cells = [Text(in_one_line(name)) for name in names]
+        if cells:
+            self._console().print(Columns(cells, padding=(0, 2), equal=True, column_first=True))
+
     @property
     def width(self) -> int:
         """Return the width of the terminal in columns; `ENDLESS` without a terminal, so that nothing is wrapped."""
@@ -235,8 +250,11 @@ class Output:
         if sys.stderr is None or not is_terminal(sys.stderr):
             yield self.note if lines else _ignore_text
             return
-        with self._console(stderr=True).status(text) as status:
-            yield status.update
+        from rich.text import Text
+
+        # Use Text, so that rich does not take a "[" in a name for markup.
+        with self._console(stderr=True).status(Text(in_one_line(text))) as status:
+            yield lambda text: status.update(Text(in_one_line(text)))
 
 
 def _ignore_text(text: str) -> None:
@@ -259,8 +277,11 @@ def size(size_bytes: int) -> str:
 
 
 def when(time_s: float) -> str:
-    """Format a timestamp in UTC to the second, e.g. ``2013-01-01 05:15:00Z``."""
-    return datetime.fromtimestamp(time_s, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
+    """Format a timestamp in UTC to the second, e.g. ``2013-01-01 05:15:00Z``; beyond the year 9999, its seconds."""
+    try:
+        return datetime.fromtimestamp(time_s, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):  # other programs may have written any number
+        return f"{time_s:.0f}s after 1970"
 
 
 def duration(duration_s: float) -> str:

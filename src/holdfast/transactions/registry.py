@@ -10,9 +10,10 @@ from holdfast.runtime import Environment
 from holdfast.transactions.base import Database
 from holdfast.transactions.group_commit import GroupCommit
 from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.sql_files import load_schema
 from holdfast.wording import nearest
 
-__all__ = ["SCHEMES", "open_database", "public_url"]
+__all__ = ["SCHEMES", "open_database", "public_url", "schema_of"]
 
 
 def _open_sqlite(url: str, environment: Environment, create: bool, in_groups: bool) -> Database:
@@ -133,6 +134,16 @@ def _take_group(url: str) -> tuple[str, bool]:
         raise InvalidRequestError("group is 'on' or 'off': change the URL", given="&".join(given))
     rest = "&".join(one for one in options if not one.startswith("group="))
     return f"{place}?{rest}" if rest else place, given == ["on"]
+
+
+_PACKAGES = {"sqlite": "sqlite", "postgresql": "postgres", "postgres": "postgres"}
+"""The packages of `holdfast.transactions` with the schemas of databases, by scheme."""
+
+
+def schema_of(url: str) -> int:
+    """Return the version of the schema that a database has once it is open; 0 if its backend needs no tables."""
+    package = _PACKAGES.get(url.partition("://")[0])
+    return 0 if package is None else len(load_schema(f"holdfast.transactions.{package}"))
 
 
 def public_url(url: str) -> str:

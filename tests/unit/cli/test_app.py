@@ -27,7 +27,11 @@ _COMMANDS = ["demo", "write", "read", "verify", "history", "recover", "show", "c
 
 
 @pytest.mark.parametrize(
-    "command", [[], *([name] for name in _COMMANDS), ["uploads", "list"], ["uploads", "abort"], ["uploads", "expect"]]
+    "command",
+    [
+        *([], ["namespace"], ["fs"], ["uploads", "list"], ["uploads", "abort"], ["uploads", "expect"]),
+        *([name] for name in _COMMANDS),
+    ],
 )
 def test_help_has_examples(command: list[str]) -> None:
     result = run(*command, "--help")
@@ -40,7 +44,7 @@ def test_the_help_lists_every_command_with_its_sentence() -> None:
     """The sentences stand in `app`, so that the help need not import the commands."""
     ctx = click.Context(cli)
     names = cli.list_commands(ctx)
-    assert {*_COMMANDS, "check", "uploads"} == set(names)
+    assert {*_COMMANDS, "check", "uploads", "namespace", "fs"} == set(names)
     listing = run("--help").stdout
     for name in names:
         command = cli.get_command(ctx, name)
@@ -61,7 +65,7 @@ def test_version() -> None:
     ("arguments", "sentence"),
     [
         (["hisory", "x"], "did you mean history"),
-        (["xyzzy"], "use one of check, check-store, committers, demo"),
+        (["xyzzy"], "use one of the 13 known names"),
         (["verify"], "Missing argument 'URL'"),
         (["verify", "x", "--jsno"], "--json"),
         (["recover", "x", "--older-then", "1h"], "--older-than"),

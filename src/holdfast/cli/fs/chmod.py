@@ -1,0 +1,52 @@
+"""Run ``holdfast fs chmod``: change permissions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli.fs.command import fs_command
+from holdfast.cli.output import Output
+from holdfast.cli.session import Session, on_namespaces
+
+if TYPE_CHECKING:
+    from holdfast.cli.fs.items import Item
+
+__all__ = ["chmod"]
+
+_EPILOG = """\b
+Examples:
+  holdfast fs chmod 640 holdfast://prod/data/one.csv
+  holdfast fs chmod -R u+rwX,go-w holdfast://prod/data
+  holdfast fs chmod +t holdfast://prod/tmp
+
+X gives the right to execute to directories, and to files that somebody may execute already."""
+
+
+@fs_command("chmod", epilog=_EPILOG, ignore_unknown_options=True)
+@click.argument("mode")
+@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@click.option("-R", "--recursive", is_flag=True, help="Change everything below too.")
+@on_namespaces
+def chmod(mode: str, urls: tuple[str, ...], recursive: bool, session: Session, out: Output) -> None:
+    """Change the permissions of files and directories to MODE, or by MODE."""
+    from holdfast.cli.fs.changing import change_all
+    from holdfast.cli.fs.items import find_items
+    from holdfast.cli.fs.modes import parse_mode
+
+    change = parse_mode(mode)
+
+    def apply(item: Item) -> None:
+        item.namespace.set_permission(item.status.path, change(item.status.mode, item.status.is_directory))
+
+    change_all(
+        find_items(session, urls),
+        apply,
+        recursive=recursive,
+        out=out,
+        is_late=lambda status: change(status.mode, True) & _OWNER_LISTS != _OWNER_LISTS,
+    )
+
+
+_OWNER_LISTS = 0o500

@@ -1,0 +1,109 @@
+"""Copy files from and to a namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.cli.fs.descent import descend
+from holdfast.cli.fs.places.base import PIECE_BYTES, Entry, Failed, Sink
+from holdfast.namespace import FileStatus, Namespace
+from holdfast.namespace.file_writer import FileWriter
+from holdfast.namespace.inode import FILE_MODE
+from holdfast.namespace.paths import NsPath
+
+__all__ = ["NamespacePlace"]
+
+
+class NamespacePlace:
+    """A namespace.
+
+    Args:
+        base: its URL, ``holdfast://name``.
+    """
+
+    has_directories = True
+
+    def __init__(self, namespace: Namespace, base: str) -> None:
+        self._namespace = namespace
+        self._base = base
+
+    def url(self, path: str) -> str:
+        """See `Place`."""
+        return self._base + path
+
+    def name(self, path: str) -> str:
+        """See `Place`."""
+        return NsPath.parse(path).name
+
+    def join(self, directory: str, relative: str) -> str:
+        """See `Place`."""
+        path = f"{directory.rstrip('/')}/{relative}"
+        NsPath.parse(path)
+        return path
+
+    def parent(self, path: str) -> str:
+        """See `Place`."""
+        return str(NsPath.parse(path).parent)
+
+    def find(self, path: str) -> Entry | None:
+        """See `Place`."""
+        status = self._namespace.find(path)
+        return None if status is None else _entry(status, "")
+
+    def below(self, path: str, failed: Failed) -> Iterator[Entry]:
+        """See `Place`."""
+        start = len(path.rstrip("/")) + 1
+        for _, status in descend(
+            self._namespace, path, failed=lambda directory, error: failed(self.url(directory), error)
+        ):
+            yield _entry(status, status.path[start:])
+
+    def read(self, entry: Entry) -> Iterator[bytes]:
+        """See `Place`."""
+        return self._namespace.open(entry.path).chunks(chunk_bytes=PIECE_BYTES)
+
+    def create(self, path: str, source: Entry, *, overwrite: bool, preserve: bool) -> Sink:
+        """See `Place`."""
+        mode = FILE_MODE if not preserve or source.mode is None else source.mode & 0o777
+        writer = self._namespace.create(path, overwrite=overwrite, mode=mode, parents=False)
+        if not preserve or source.mtime_ms is None:
+            return writer
+        return _TimedSink(writer, self._namespace, path, max(source.mtime_ms, 0))
+
+    def make_directory(self, path: str) -> None:
+        """See `Place`."""
+        self._namespace.mkdirs(path)
+
+
+class _TimedSink:
+    """A file that gets its time when it is published."""
+
+    def __init__(self, writer: FileWriter, namespace: Namespace, path: str, mtime_ms: int) -> None:
+        self._writer = writer
+        self._namespace = namespace
+        self._path = path
+        self._mtime_ms = mtime_ms
+
+    def write(self, data: bytes, /) -> None:
+        """Append bytes."""
+        self._writer.write(data)
+
+    def close(self) -> None:
+        """Publish the file; see `Sink`."""
+        self._writer.close()
+        self._namespace.set_times(self._path, mtime_ms=self._mtime_ms)
+
+    def discard(self) -> None:
+        """Give the file up; see `Sink`."""
+        self._writer.discard()
+
+
+def _entry(status: FileStatus, relative: str) -> Entry:
+    return Entry(
+        status.path,
+        is_directory=status.is_directory,
+        relative=relative,
+        size=None if status.is_directory else status.size,
+        mode=status.mode,
+        mtime_ms=status.mtime_ms,
+    )

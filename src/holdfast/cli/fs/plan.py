@@ -1,0 +1,230 @@
+"""Plan a copy completely before anything is written: which files go where, and whether they may."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.cli.fs.command import THREADS
+from holdfast.cli.fs.places.base import Entry, Place
+from holdfast.cli.fs.problems import Problems
+from holdfast.errors import DestinationExistsError, HoldfastError, InvalidRequestError
+from holdfast.namespace.errors import PathNotFoundError
+from holdfast.runtime import ThreadRunner
+from holdfast.wording import counted
+
+__all__ = ["Copy", "Plan", "Source", "Target", "make_plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Something to copy, which exists."""
+
+    place: Place
+    entry: Entry
+
+    @property
+    def url(self) -> str:
+        """What to call it in messages."""
+        return self.place.url(self.entry.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where to copy to.
+
+    Attributes:
+        in_directory: whether the user wrote a slash at the end.
+        overwrite: whether files may be replaced.
+    """
+
+    place: Place
+    path: str
+    in_directory: bool
+    overwrite: bool
+
+    @property
+    def url(self) -> str:
+        """What to call it in messages."""
+        return self.place.url(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One file to copy."""
+
+    source: Source
+    target: str
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a copy does.
+
+    Attributes:
+        directories: those to make at the target, each after the one that it is in.
+        copies: the files, by the path of their copy.
+        existing: paths of files that would be replaced.
+        empty: number of directories that the target cannot have, because nothing is in them.
+    """
+
+    directories: dict[str, None] = field(default_factory=dict)
+    copies: dict[str, Copy] = field(default_factory=dict)
+    existing: list[str] = field(default_factory=list)
+    empty: int = 0
+
+    @property
+    def size_bytes(self) -> int | None:
+        """The bytes of all files; None if the size of one is unknown."""
+        sizes = [copy.source.entry.size for copy in self.copies.values()]
+        return None if None in sizes else sum(size or 0 for size in sizes)
+
+
+def make_plan(sources: Sequence[Source], target: Target, problems: Problems) -> Plan:
+    """Return what copying the sources to the target means: into it if it is a directory, else under its name.
+
+    Files that cannot be read or that cannot have their path at the target are reported as problems and left out.
+
+    Raises:
+        DestinationExistsError: files exist already, and may not be replaced.
+        InvalidRequestError: the sources do not fit the target; the message says why.
+    """
+    tops = _tops(sources, target)
+    plan = Plan()
+    there = ThreadRunner(THREADS).map(target.place.find, (top for _, top in tops))
+    for (source, top), found in zip(tops, there, strict=True):
+        _refuse_kinds(source, found, target, top)
+        if source.entry.is_directory:
+            _add_tree(plan, source, target, top, found, problems)
+        else:
+            _add(plan, source, target, top, is_there=found is not None)
+    if plan.existing and not target.overwrite:
+        number = counted(len(plan.existing), "file exists", "files exist")
+        raise DestinationExistsError(
+            f"{number} already, and nothing was copied: replace with --overwrite, or choose another target",
+            first=target.place.url(plan.existing[0]),
+        )
+    return plan
+
+
+def _tops(sources: Sequence[Source], target: Target) -> list[tuple[Source, str]]:
+    """Return each source with the path of its copy.
+
+    Raises:
+        InvalidRequestError: the sources do not fit the target; the message says why.
+    """
+    is_into = _is_into(sources, target)
+    tops: list[tuple[Source, str]] = []
+    named: dict[str, str] = {}
+    for source in sources:
+        name = source.place.name(source.entry.path)
+        if is_into and not name and not source.entry.is_directory:
+            raise InvalidRequestError("the copy needs a name: add one to the target", target=target.url)
+        top = target.place.join(target.path, name) if is_into and name else target.path
+        _refuse_itself(source, target, top)
+        if name and named.setdefault(top, source.url) != source.url:
+            raise InvalidRequestError(
+                "two sources have the same name: copy them to different directories",
+                first=named[top],
+                second=source.url,
+            )
+        tops.append((source, top))
+    return tops
+
+
+def _is_into(sources: Sequence[Source], target: Target) -> bool:
+    """Check whether the target is a directory that the sources go into.
+
+    Raises:
+        InvalidRequestError: it must be one, or its parent must be one, and is not.
+    """
+    found = target.place.find(target.path)
+    if found is not None and found.is_directory:
+        return True
+    if found is None and target.in_directory and not target.place.has_directories:
+        return True
+    if found is not None and not found.is_directory and found.size is None:
+        raise InvalidRequestError("the target is neither a file nor a directory: choose another", target=target.url)
+    if len(sources) > 1:
+        what = "is a file" if found is not None else "does not exist"
+        raise InvalidRequestError(
+            f"several sources need a directory to go into, and the target {what}: make one", target=target.url
+        )
+    if target.in_directory and (found is not None or not sources[0].entry.is_directory):
+        raise PathNotFoundError("there is no such directory: make it, or remove the slash", target=target.url)
+    if found is None and target.place.has_directories:
+        parent = target.place.find(target.place.parent(target.path))
+        if parent is None or not parent.is_directory:
+            raise PathNotFoundError("the directory of the target does not exist: make it", target=target.url)
+    return False
+
+
+def _refuse_itself(source: Source, target: Target, top: str) -> None:
+    """Refuse to copy a file onto itself, or a directory into itself."""
+    one, other = source.url.rstrip("/"), target.place.url(top).rstrip("/")
+    if one == other:
+        raise InvalidRequestError("source and target are the same: choose another target", target=other)
+    if source.entry.is_directory and other.startswith(f"{one}/"):
+        raise InvalidRequestError(
+            "a directory cannot be copied into itself: choose another target", source=one, target=other
+        )
+
+
+def _refuse_kinds(source: Source, found: Entry | None, target: Target, top: str) -> None:
+    """Refuse to replace a directory by a file, or a file by a directory."""
+    if found is not None and found.is_directory != source.entry.is_directory:
+        kinds = ("file", "directory") if found.is_directory else ("directory", "file")
+        raise InvalidRequestError(
+            f"the source is a {kinds[0]}, and a {kinds[1]} has its name at the target: choose another target",
+            source=source.url,
+            target=target.place.url(top),
+        )
+
+
+def _add(plan: Plan, source: Source, target: Target, path: str, *, is_there: bool) -> None:
+    other = plan.copies.setdefault(path, Copy(source, path)).source
+    if other is not source:
+        raise InvalidRequestError("another source has this path", first=other.url, second=source.url)
+    if is_there:
+        plan.existing.append(path)
+
+
+def _add_tree(plan: Plan, source: Source, target: Target, top: str, found: Entry | None, problems: Problems) -> None:
+    """Add everything below a directory. What is at the target already stays, but for files that are replaced."""
+    place = target.place
+    there: Mapping[str, bool] = (
+        {}
+        if found is None or not found.is_directory
+        else {one.relative: one.is_directory for one in place.below(top, problems.add)}
+    )
+    made = set[str]() if found is None else {""}
+    seen: set[str] = set()
+
+    def need(relative: str) -> None:
+        """Make a directory, and those that it is in."""
+        if relative in made:
+            return
+        if relative:
+            need(relative.rpartition("/")[0])
+        made.add(relative)
+        if place.has_directories and not there.get(relative):
+            plan.directories[place.join(top, relative) if relative else top] = None
+
+    if place.has_directories:
+        need("")
+    for entry in source.place.below(source.entry.path, problems.add):
+        one = Source(source.place, entry)
+        try:
+            path = place.join(top, entry.relative)
+            is_there = entry.relative in there
+            _refuse_kinds(one, Entry(path, there[entry.relative]) if is_there else None, target, path)
+            if not entry.is_directory:
+                need(entry.relative.rpartition("/")[0])
+                _add(plan, one, target, path, is_there=is_there)
+            elif place.has_directories:
+                need(entry.relative)
+            else:
+                seen.add(entry.relative)
+        except HoldfastError as error:
+            problems.add(one.url, error)
+    plan.empty += len(seen - made)

@@ -1,0 +1,153 @@
+"""Carry out a planned copy: files in parallel, each complete or not at all, even if the user interrupts."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import FrameType
+
+from holdfast.cli.fs.command import CopyOptions
+from holdfast.cli.fs.places.base import Sink
+from holdfast.cli.fs.plan import Copy, Plan, Target
+from holdfast.cli.fs.problems import Problems
+from holdfast.cli.fs.transfer_bar import TransferBar, transfer_bar
+from holdfast.cli.output import Output, size
+from holdfast.cli.screen import in_one_line
+from holdfast.errors import HoldfastError
+from holdfast.runtime import Runner, SerialRunner, ThreadRunner
+from holdfast.wording import counted
+
+__all__ = ["transfer"]
+
+
+class _Stopped(Exception):
+    """The user has interrupted the command; the file in hand is given up."""
+
+
+def transfer(plan: Plan, target: Target, how: CopyOptions, problems: Problems, out: Output) -> None:
+    """Copy the files of a plan, and end the command with the number of copies.
+
+    Guarantee: every file at the target is complete. Files that were not copied when the command ends, for whatever
+    reason, are not there.
+    """
+    made = 0
+    for directory in plan.directories:
+        with problems.noted(target.place.url(directory)):
+            target.place.make_directory(directory)
+            made += 1
+    copies = list(plan.copies.values())
+    with transfer_bar(len(copies), plan.size_bytes) as bar, _stop_at_signals() as stop:
+        copying = _Copying(target, how.preserve, bar, stop)
+        try:
+            # In this thread, an interrupt ends even the wait for a pipe, which other threads would go on with.
+            is_alone = len(copies) == 1 or plan.size_bytes is None
+            runner: Runner = SerialRunner() if is_alone else ThreadRunner(threads=how.threads)
+            for copy, error in runner.map(copying.attempt, copies):
+                if error is not None:
+                    problems.add(copy.source.url, error)
+        except BaseException as error:
+            if len(copies) > 1 and isinstance(error, KeyboardInterrupt | SystemExit | HoldfastError):
+                out.note(f"copied {bar.files:,} of {counted(len(copies), 'file')}; nothing of the others is there")
+            raise
+    _report(plan, target, problems, out, bar, made)
+
+
+def _report(plan: Plan, target: Target, problems: Problems, out: Output, bar: TransferBar, made: int) -> None:
+    out.document(
+        {
+            "target": target.url,
+            "files": bar.files,
+            "directories": made,
+            "bytes": bar.size_bytes,
+            "failed": problems.documents,
+        }
+    )
+    directories = f" and {counted(made, 'directory', 'directories')}" if made else ""
+    amount = size(bar.size_bytes)
+    out.say(f"copied {counted(bar.files, 'file')}{directories}, {amount}, to {in_one_line(target.url)}")
+    if plan.empty:
+        left_out = counted(plan.empty, "empty directory", "empty directories")
+        out.note(f"left out: {left_out}, which the store of the target cannot have")
+    problems.end(bar.files + made)
+
+
+@dataclass(frozen=True)
+class _Copying:
+    """Copies single files; may be used by several threads.
+
+    Attributes:
+        stop: set when files in hand are to be given up.
+    """
+
+    target: Target
+    preserve: bool
+    bar: TransferBar
+    stop: threading.Event
+
+    def attempt(self, copy: Copy) -> tuple[Copy, HoldfastError | None]:
+        """Copy a file; return it with the error if it could not be copied."""
+        try:
+            self._copy(copy)
+        except HoldfastError as error:
+            return copy, error
+        return copy, None
+
+    def _copy(self, copy: Copy) -> None:
+        place, entry = copy.source.place, copy.source.entry
+        sink = self.target.place.create(copy.target, entry, overwrite=self.target.overwrite, preserve=self.preserve)
+        copied = 0
+        try:
+            for piece in place.read(entry):
+                if self.stop.is_set():
+                    raise _Stopped
+                sink.write(piece)
+                copied += len(piece)
+                self.bar.advance(len(piece))
+            sink.close()
+        except BaseException:
+            self.bar.advance(-copied)
+            _discard(sink)
+            raise
+        self.bar.end_file()
+
+
+def _discard(sink: Sink) -> None:
+    """Give a file up; the error that led to this matters more than one that follows."""
+    with contextlib.suppress(HoldfastError):
+        sink.discard()
+
+
+_Handler = Callable[[int, FrameType | None], object]
+
+
+@contextlib.contextmanager
+def _stop_at_signals() -> Iterator[threading.Event]:
+    """Yield an event that is set as soon as Ctrl-C or SIGTERM arrives.
+
+    The runner waits for its threads before the interrupt reaches its caller: a large file would keep the user waiting.
+    """
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def stopping(then: _Handler) -> _Handler:
+        def handle(number: int, frame: FrameType | None) -> object:
+            stop.set()
+            return then(number, frame)
+
+        return handle
+
+    for number, handler in before.items():
+        if callable(handler):
+            signal.signal(number, stopping(handler))
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            if callable(handler):
+                signal.signal(number, handler)

@@ -1,0 +1,75 @@
+"""Move files and directories to the trash of the user, where they keep their path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.cli.fs.items import Item
+from holdfast.errors import InvalidRequestError
+from holdfast.namespace import Namespace
+from holdfast.namespace.errors import PathExistsError, PermissionDeniedError
+from holdfast.namespace.paths import NsPath
+
+__all__ = ["check_trashable", "move_to_trash"]
+
+_MODE = 0o700
+_MOST_NUMBERS = 1000
+
+
+def check_trashable(item: Item) -> None:
+    """Refuse what cannot go to the trash.
+
+    Raises:
+        InvalidRequestError: it is in the trash already, or contains the trash, or is the root.
+    """
+    path, root = NsPath.parse(item.status.path), NsPath.parse(item.namespace.trash_root())
+    if path.is_below(root):
+        raise InvalidRequestError("this is in the trash already: remove it without --trash", path=str(path))
+    if root.is_below(path):
+        raise InvalidRequestError("this contains the trash: remove what is in it instead", path=str(path))
+
+
+def move_to_trash(item: Item) -> str:
+    """Move a file or a directory to the trash, in one step; return its URL there.
+
+    A name that is taken gets a number: ``one.csv.1``.
+
+    Raises:
+        PermissionDeniedError: the trash cannot be made, or the path may not be removed.
+        PathNotFoundError: it is gone.
+    """
+    namespace, source = item.namespace, NsPath.parse(item.status.path)
+    place = f"{namespace.trash_root()}/Current"
+    for name in source.names[:-1]:
+        place = _beside_files(namespace, f"{place}/{name.decode()}")
+    try:
+        namespace.mkdirs(place, mode=_MODE)
+    except PermissionDeniedError as error:
+        home = namespace.trash_root().rpartition("/")[0]
+        raise PermissionDeniedError(
+            f"the trash cannot be made: let the superuser make {home} and give it to the user, or leave out --trash",
+            path=place,
+        ) from error
+    target = f"{place}/{source.name}"
+    for free in _numbered(target):
+        try:
+            namespace.rename(item.status.path, free)
+        except PathExistsError:
+            continue
+        return item.base + free
+    raise InvalidRequestError("the trash is full of this name: empty it", path=target)
+
+
+def _beside_files(namespace: Namespace, directory: str) -> str:
+    """Return the path of a directory, with a number if a file has it."""
+    for path in _numbered(directory):
+        found = namespace.find(path)
+        if found is None or found.is_directory:
+            return path
+    raise InvalidRequestError("the trash is full of this name: empty it", path=directory)
+
+
+def _numbered(path: str) -> Iterator[str]:
+    yield path
+    for number in range(1, _MOST_NUMBERS):
+        yield f"{path}.{number}"

@@ -1,0 +1,67 @@
+"""Count what waits for the garbage collection of a namespace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.namespace import Namespace
+from holdfast.namespace.keys import garbage_key, kind_range
+from holdfast.runtime import Clock
+from holdfast.transactions.base import TransactionStore
+
+__all__ = ["Count", "Pending", "count_pending"]
+
+_PAGE = 1000
+_MOST = 100_000
+"""How many records of a kind are counted: a status must not take minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A number of records; at least so many, if there are too many to count."""
+
+    number: int
+    is_least: bool
+
+    def __str__(self) -> str:
+        return f"{'more than ' if self.is_least else ''}{self.number:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What waits.
+
+    Attributes:
+        leases: files that are being written.
+        trees: deleted trees.
+        garbage: blobs that no file refers to.
+        due: those among them that are old enough to be deleted.
+    """
+
+    leases: Count
+    trees: Count
+    garbage: Count
+    due: Count
+
+
+def count_pending(namespace: Namespace, clock: Clock) -> Pending:
+    """Count leases, deleted trees and garbage, page by page."""
+    store = namespace.database
+    start, _ = kind_range(b"g")
+    end = garbage_key(max(int((clock.now_s() - namespace.configuration.safety_age_s) * 1000), 0), "")
+    return Pending(
+        leases=_count(store, *kind_range(b"l")),
+        trees=_count(store, *kind_range(b"r")),
+        garbage=_count(store, *kind_range(b"g")),
+        due=_count(store, start, end),
+    )
+
+
+def _count(store: TransactionStore, start: bytes, end: bytes) -> Count:
+    number = 0
+    while True:
+        page = store.scan(start, end, _PAGE)
+        number += len(page.records)
+        if not page.more or number >= _MOST:
+            return Count(number, page.more)
+        start = page.records[-1][0] + b"\0"

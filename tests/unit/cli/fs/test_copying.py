@@ -1,0 +1,339 @@
+"""`put`, `get` and `cp`: where copies go, what they refuse before anything is written, and what they keep."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.namespace import Namespace
+from holdfast.runtime import SystemIds
+from holdfast.stores.base import Create
+from holdfast.stores.memory.provider import memory_store
+from holdfast.stores.memory.store import MemoryStore
+from tests.unit.cli.fs.trees import fill, run_fs, shown
+
+LARGE = bytes(range(256)) * 100
+
+
+def _write(here: Path, *names: str) -> None:
+    for name in names:
+        path = here / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir() if name.endswith("/") else path.write_bytes(name.encode())
+
+
+def _local(here: Path) -> list[str]:
+    return sorted(str(path.relative_to(here)) + ("/" if path.is_dir() else "") for path in here.rglob("*"))
+
+
+# --- put --------------------------------------------------------------------------------------------------------------
+def test_a_file_is_put_under_a_name_or_into_a_directory(ns: Namespace, here: Path) -> None:
+    _write(here, "a.csv")
+    fill(ns, "/d/")
+    assert run_fs("put", "a.csv", ":/b.csv").stdout == "copied 1 file, 5 B, to holdfast://ns/b.csv\n"
+    run_fs("put", "a.csv", ":/d")
+    run_fs("put", str(here / "a.csv"), "holdfast://ns")
+    assert shown(ns) == ["/a.csv", "/b.csv", "/d/", "/d/a.csv"]
+    assert ns.open("/d/a.csv").read() == b"a.csv"
+    assert ns.status("/b.csv").permissions == "-rw-r--r--"
+
+
+def test_a_directory_is_put_with_everything_in_it(ns: Namespace, here: Path) -> None:
+    _write(here, "src/one", "src/sub/two", "src/empty/")
+    (here / "src/large").write_bytes(LARGE)
+    fill(ns, "/d/")
+    assert run_fs("put", "src", ":/new").stdout == "copied 3 files and 3 directories, 25.0 KiB, to holdfast://ns/new\n"
+    run_fs("put", "src", ":/d")
+    below = ["empty/", "large", "one", "sub/", "sub/two"]
+    assert shown(ns) == sorted(
+        ["/d/", "/d/src/", "/new/", *(f"/d/src/{one}" for one in below), *(f"/new/{one}" for one in below)]
+    )
+    assert ns.open("/d/src/large").read() == LARGE
+
+
+@pytest.mark.parametrize(
+    ("source", "copy"),
+    [(".", ["/d/one"]), ("./", ["/d/one"]), ("../here", ["/d/here/", "/d/here/one"]), ("../here/..", None)],
+)
+def test_a_directory_without_a_name_gives_its_content(
+    ns: Namespace, here: Path, source: str, copy: list[str] | None
+) -> None:
+    _write(here, "one")
+    fill(ns, "/d/")
+    run_fs("put", source, ":/d")
+    assert shown(ns)[1:] == copy or (copy is None and "/d/here/one" in shown(ns))
+
+
+def test_directories_merge(ns: Namespace, here: Path) -> None:
+    _write(here, "d/sub/new", "d/other")
+    fill(ns, "/d/sub/old")
+    run_fs("put", "d", ":/")
+    assert shown(ns) == ["/d/", "/d/other", "/d/sub/", "/d/sub/new", "/d/sub/old"]
+
+
+def test_nothing_is_copied_if_a_file_exists_and_overwrite_replaces_it(ns: Namespace, here: Path) -> None:
+    _write(here, "d/one", "d/two", "d/three")
+    fill(ns, "/d/two", "/d/three", "/d/rest")
+    result = run_fs("put", "d", ":/")
+    assert (result.exit_code, shown(ns)) == (1, ["/d/", "/d/rest", "/d/three", "/d/two"])
+    assert "2 files exist already, and nothing was copied: replace with --overwrite" in result.stderr
+    assert run_fs("put", "--overwrite", "d", ":/").exit_code == 0
+    assert [ns.open(f"/d/{name}").read() for name in ("one", "two", "rest")] == [b"d/one", b"d/two", b"/d/rest"]
+
+
+def test_standard_input(ns: Namespace) -> None:
+    fill(ns, "/d/")
+    assert run_fs("put", "-", ":/d/in", answer="piped").stdout == "copied 1 file, 5 B, to holdfast://ns/d/in\n"
+    assert ns.open("/d/in").read() == b"piped"
+    result = run_fs("put", "-", ":/d", answer="piped")
+    assert (result.exit_code, "the copy needs a name" in result.stderr) == (2, True)
+
+
+def test_links_are_followed_and_what_cannot_be_copied_is_named(ns: Namespace, here: Path) -> None:
+    _write(here, "src/file", "outside/x", "src/co:lon")
+    (here / "src/link").symlink_to("file")
+    (here / "src/far").symlink_to(here / "outside")
+    (here / "src/dangling").symlink_to("nowhere")
+    (here / "src/loop").symlink_to(here / "src")
+    os.mkfifo(here / "src/pipe")
+    (here / os.fsdecode(b"src/not-utf8-\xff")).write_bytes(b"")
+    result = run_fs("put", "src", ":/", "--json")
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["files"], document["directories"]) == (1, 3, 2)
+    assert shown(ns) == ["/src/", "/src/far/", "/src/far/x", "/src/file", "/src/link"]
+    assert {one["url"]: one["error"].partition(":")[0].partition(" path=")[0] for one in document["failed"]} == {
+        "src/co:lon": "a path must not contain a colon (HDFS's rule)",
+        "src/dangling": "the local path does not exist",
+        "src/loop": "a link leads back to a directory above it",
+        "src/not-utf8-\udcff": "a path must be valid Unicode",
+        "src/pipe": "this is neither a file nor a directory",
+    }
+
+
+def test_permissions_and_times_are_kept_on_request(ns: Namespace, here: Path) -> None:
+    _write(here, "a")
+    (here / "a").chmod(0o640)
+    os.utime(here / "a", (1_000_000_000, 1_000_000_000))
+    run_fs("put", "-p", "a", ":/a")
+    found = ns.status("/a")
+    assert (found.permissions, found.mtime_ms) == ("-rw-r-----", 1_000_000_000_000)
+    run_fs("get", "-p", ":/a", "b")
+    status = (here / "b").stat()
+    assert (oct(status.st_mode), status.st_mtime) == ("0o100640", 1_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["none", ":/x"], 2, "the source does not exist: check it path='none'"),
+        (["a", ":/no/x"], 2, "the directory of the target does not exist"),
+        (["a", ":/f/x"], 2, "the directory of the target does not exist"),
+        (["a", ":/none/"], 2, "there is no such directory"),
+        (["a", "b", ":/none"], 2, "several sources need a directory to go into, and the target does not exist"),
+        (["a", "b", ":/f"], 2, "several sources need a directory to go into, and the target is a file"),
+        (["a", ":/f"], 1, "1 file exists already"),
+        (["d", ":/f"], 2, "the source is a directory, and a file has its name at the target"),
+        (["c", ":/"], 2, "the source is a file, and a directory has its name at the target"),
+        (["a", "d/a", ":/"], 2, "two sources have the same name"),
+        (["a", "x:y"], 2, "write holdfast://name/path"),
+        (["a", ":/x:y"], 2, "must not contain a colon"),
+        (["s3://bucket/x", ":/"], 2, "copy from elsewhere with fs cp"),
+        (["-", "a", ":/"], 2, "standard input is one file"),
+        (["a", ":/x", "--user", "bob"], 2, "permission denied"),
+        (["a", ":/x", "--threads", "0"], 2, "0 is not in the range"),
+        (["a", ":/x", "--store-option", "secretKey=x"], 2, "credentials do not belong on a command line"),
+        (["a", ":/x", "--store-option", "colour=red"], 2, "unknown store option"),
+    ],
+)
+def test_put_refuses(ns: Namespace, here: Path, arguments: list[str], code: int, sentence: str) -> None:
+    _write(here, "a", "b", "c", "d/a")
+    fill(ns, "/f", "/c/")
+    result = run_fs("put", *arguments)
+    assert (result.exit_code, shown(ns)) == (code, ["/c/", "/f"])
+    assert sentence in result.stderr
+
+
+def test_an_unreadable_directory_is_a_problem_of_its_own(
+    ns: Namespace, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write(here, "d/ok", "d/locked/secret")
+    listdir = os.listdir
+
+    def refuse(path: str) -> list[str]:
+        if path.endswith("locked"):
+            raise PermissionError(13, "Permission denied")
+        return listdir(path)
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    result = run_fs("put", "d", ":/")
+    assert (result.exit_code, shown(ns)) == (1, ["/d/", "/d/locked/", "/d/ok"])
+    assert "the local path cannot be used: permission denied path='d/locked'" in result.stderr
+
+
+def test_thousands_of_small_files(ns: Namespace, here: Path) -> None:
+    for number in range(1200):
+        (here / f"{number:04}").write_bytes(b"x")
+    assert run_fs("put", ".", ":/many").stdout.startswith("copied 1,200 files and 1 directory")
+    assert len(list(ns.list("/many"))) == 1200
+    assert run_fs("get", ":/many", "back").stdout.startswith("copied 1,200 files and 1 directory")
+    assert len(list((here / "back").iterdir())) == 1200
+
+
+# --- get --------------------------------------------------------------------------------------------------------------
+def test_files_and_directories_are_got(ns: Namespace, here: Path) -> None:
+    fill(ns, "/d/one", "/d/sub/two", "/d/empty/")
+    ns.write_file("/d/large", LARGE)
+    assert run_fs("get", ":/d", "new").stdout == "copied 3 files and 3 directories, 25.0 KiB, to new\n"
+    run_fs("get", ":/d/o*", ":/d/sub", ".")
+    assert _local(here) == [
+        *("new/", "new/empty/", "new/large", "new/one", "new/sub/", "new/sub/two", "one", "sub/", "sub/two"),
+    ]
+    assert (here / "new/large").read_bytes() == LARGE
+
+
+def test_local_files_are_replaced_only_on_request(ns: Namespace, here: Path) -> None:
+    fill(ns, "/a")
+    _write(here, "a")
+    result = run_fs("get", ":/a", "a")
+    assert (result.exit_code, (here / "a").read_bytes()) == (1, b"a")
+    assert "1 file exists already" in result.stderr
+    run_fs("get", "--overwrite", ":/a", "a")
+    assert (here / "a").read_bytes() == b"/a"
+
+
+def test_a_link_is_followed_and_what_it_leads_to_is_replaced(ns: Namespace, here: Path) -> None:
+    fill(ns, "/a")
+    _write(here, "elsewhere/real")
+    (here / "link").symlink_to("elsewhere/real")
+    run_fs("get", "--overwrite", ":/a", "link")
+    assert ((here / "link").is_symlink(), (here / "elsewhere/real").read_bytes()) == (True, b"/a")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        ([":/none", "."], 2, "does not exist"),
+        ([":/a", "no/x"], 2, "the directory of the target does not exist"),
+        ([":/a", "f/x"], 2, "not a directory"),
+        ([":/a", "none/"], 2, "there is no such directory"),
+        ([":/a", "f/"], 2, "not a directory"),
+        ([":/a", ":/d", "f"], 2, "several sources need a directory to go into, and the target is a file"),
+        ([":/d", "f"], 2, "the source is a directory, and a file has its name at the target"),
+        ([":/a", "/dev/null", "--overwrite"], 2, "the target is neither a file nor a directory"),
+        ([":/a", "s3://bucket/x"], 2, "copy to elsewhere with fs cp"),
+        ([":/private", "."], 2, ""),
+    ],
+)
+def test_get_refuses(ns: Namespace, here: Path, arguments: list[str], code: int, sentence: str) -> None:
+    fill(ns, "/a", "/d/x", "/private")
+    ns.set_permission("/private", 0)
+    _write(here, "f")
+    result = run_fs("get", *arguments, "--user", "bob")
+    assert (result.exit_code, _local(here)) == (code, ["f"])
+    assert sentence in result.stderr
+
+
+def test_a_file_that_cannot_be_read_does_not_stop_the_others(ns: Namespace, here: Path) -> None:
+    fill(ns, "/d/1", "/d/2", "/d/3")
+    ns.set_permission("/d/2", 0)
+    result = run_fs("get", ":/d", ".", "--user", "bob")
+    assert (result.exit_code, _local(here)) == (1, ["d/", "d/1", "d/3"])
+    assert "permission denied: the user may not read here" in result.stderr
+
+
+# --- cp ---------------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def bucket() -> tuple[str, MemoryStore]:
+    """An object store in memory, and its URL."""
+    name = SystemIds().token()
+    return f"memory://{name}", memory_store(name)
+
+
+def _keys(store: MemoryStore) -> list[str]:
+    return [info.key for info in store.list_page("").objects]
+
+
+def test_cp_within_a_namespace(ns: Namespace) -> None:
+    fill(ns, "/d/one", "/d/sub/two")
+    ns.write_file("/d/large", LARGE)
+    ns.set_permission("/d/large", 0o600)
+    assert run_fs("cp", ":/d", ":/e").exit_code == 0
+    assert shown(ns)[5:] == ["/e/", "/e/large", "/e/one", "/e/sub/", "/e/sub/two"]
+    assert ns.open("/e/large").read() == LARGE
+    assert run_fs("cp", "-p", ":/d/large", ":/e/").exit_code == 1
+    assert run_fs("cp", "-p", "--overwrite", ":/d/large", ":/e/").exit_code == 0
+    assert ns.status("/e/large").permissions == "-rw-------"
+
+
+def test_cp_to_and_from_an_object_store(ns: Namespace, here: Path, bucket: tuple[str, MemoryStore]) -> None:
+    url, store = bucket
+    fill(ns, "/d/one", "/d/sub/two", "/d/empty/")
+    ns.write_file("/d/large", LARGE)
+    result = run_fs("cp", ":/d", f"{url}/export")
+    assert result.stdout == f"copied 3 files, 25.0 KiB, to {url}/export\n"
+    assert "left out: 1 empty directory" in result.stderr
+    assert _keys(store) == ["export/large", "export/one", "export/sub/two"]
+    run_fs("cp", ":/d/one", f"{url}/into/")
+    assert _keys(store)[3:] == ["into/one"]
+    assert run_fs("cp", f"{url}/export", ":/back").exit_code == 0
+    assert run_fs("cp", f"{url}/into/one", ":/single").exit_code == 0
+    assert ns.open("/back/large").read() == LARGE
+    assert [one for one in shown(ns) if one.startswith(("/back", "/single"))] == [
+        *("/back/", "/back/large", "/back/one", "/back/sub/", "/back/sub/two", "/single"),
+    ]
+
+
+def test_objects_are_replaced_only_on_request(ns: Namespace, bucket: tuple[str, MemoryStore]) -> None:
+    url, store = bucket
+    fill(ns, "/a")
+    store.put("a", b"old", Create())
+    assert run_fs("cp", ":/a", f"{url}/a").exit_code == 1
+    assert store.get("a") == b"old"
+    assert run_fs("cp", "--overwrite", ":/a", f"{url}/a").exit_code == 0
+    assert store.get("a") == b"/a"
+
+
+def test_keys_that_are_no_paths_are_named(ns: Namespace, here: Path, bucket: tuple[str, MemoryStore]) -> None:
+    url, store = bucket
+    for key in ("in/ok", "in/../../up", "in//double", "in/x:y", "in/marker/", "in/dir/"):
+        store.put(key, b"" if key.endswith("/") else b"x")
+    store.put("in/slash/", b"data")
+    result = run_fs("cp", f"{url}/in", ":/in", "--json")
+    assert (result.exit_code, shown(ns)) == (1, ["/in/", "/in/dir/", "/in/marker/", "/in/ok"])
+    assert len(json.loads(result.stdout)["failed"]) == 4
+
+
+def test_cp_takes_local_paths_and_file_urls(ns: Namespace, here: Path) -> None:
+    _write(here, "a", "d/b")
+    run_fs("cp", f"file://{here}/a", "d", ":/")
+    run_fs("cp", ":/d", f"file://{here}/back")
+    assert shown(ns) == ["/a", "/d/", "/d/b"]
+    assert (here / "back/b").read_bytes() == b"d/b"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([":/a", ":/a"], "source and target are the same"),
+        ([":/a", ":/"], "source and target are the same"),
+        ([":/d", ":/d/x"], "a directory cannot be copied into itself"),
+        ([":/d", ":/d"], "a directory cannot be copied into itself"),
+        ([":/", ":/d"], "a directory cannot be copied into itself"),
+        (["a", "b"], "neither source nor target is in a namespace"),
+        (["memory://x/a", "memory://x/b"], "neither source nor target is in a namespace"),
+        (["memory://nothing-here/a", ":/b"], "the source does not exist"),
+        (["foo://x/a", ":/b"], "no store has this url scheme"),
+        (["s3:/x/a", ":/b"], "two slashes must follow the scheme"),
+        (["-", ":/b"], "standard input and output belong to fs put and fs get"),
+        ([":/a", "s3://key:secret@bucket/x"], "credentials do not belong in a url"),
+    ],
+)
+def test_cp_refuses(ns: Namespace, here: Path, arguments: list[str], sentence: str) -> None:
+    fill(ns, "/a", "/d/f")
+    result = run_fs("cp", *arguments)
+    assert (result.exit_code, shown(ns)) == (2, ["/a", "/d/", "/d/f"])
+    assert sentence in result.stderr
+    assert "secret" not in result.output

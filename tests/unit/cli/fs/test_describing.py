@@ -1,0 +1,207 @@
+"""`stat`, `test`, `du`, `count`, `quota` and extended attributes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from holdfast.namespace import Namespace
+from tests.unit.cli.fs.trees import fill, lines, run_fs
+
+
+@pytest.fixture(autouse=True)
+def files(ns: Namespace) -> None:
+    """Two directories with files, and an empty file."""
+    fill(ns, "/data/a.csv", "/data/sub/bb.csv", "/other/")
+    ns.write_file("/empty", b"")
+    ns.set_times("/data/a.csv", mtime_ms=1_000_000_000_123, atime_ms=0)
+
+
+# --- stat -------------------------------------------------------------------------------------------------------------
+def test_stat_shows_every_field() -> None:
+    shown = [line.split("  ", 1) for line in run_fs("stat", ":/data/a.csv").stdout.splitlines()]
+    values = {name: value.strip() for name, value in shown}
+    assert values["url"] == "holdfast://ns/data/a.csv"
+    assert (values["modified"], values["modified ms"]) == ("2001-09-09 01:46:40Z", "1000000000123")
+    assert {"permissions", "owner", "group", "size", "replication", "id", "being written"} <= set(values)
+
+
+def test_stat_shows_quotas_of_directories_that_have_them(ns: Namespace) -> None:
+    assert "names_quota" not in lines(run_fs("stat", "--json", ":/data"))[0]
+    ns.set_quota("/data", names=10)
+    found = lines(run_fs("stat", "--json", ":/data"))[0]
+    assert (found["names_quota"], found["names_used"], found["space_quota"]) == (10, 4, None)
+
+
+@pytest.mark.parametrize(
+    ("template", "line"),
+    [
+        ("%n %s %F", "a.csv 11 file"),
+        ("%a %A %u:%g", "0644 -rw-r--r-- root:supergroup"),
+        ("%y %Y %X", "2001-09-09 01:46:40Z 1000000000123 0"),
+        ("100%% %N%p", "100% holdfast://ns/data/a.csv/data/a.csv"),
+        ("%r %o", "1 134217728"),
+        ("plain\ttab", "plain\\ttab"),
+    ],
+)
+def test_stat_with_a_format(template: str, line: str) -> None:
+    assert run_fs("stat", "--format", template, ":/data/a.csv").stdout == f"{line}\n"
+
+
+@pytest.mark.parametrize("template", ["%q", "100%"])
+def test_a_wrong_letter_is_refused(template: str) -> None:
+    result = run_fs("stat", "--format", template, ":/data/a.csv")
+    assert result.exit_code == 2
+    assert "means nothing: use one of %n" in result.stderr
+
+
+# --- test -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["-e", ":/data"], 0),
+        (["-e", ":/none"], 1),
+        (["-e", ":/empty/x"], 1),
+        (["-f", ":/empty"], 0),
+        (["-f", ":/data"], 1),
+        (["-d", ":/data"], 0),
+        (["-d", ":/empty"], 1),
+        (["-d", ":/none"], 1),
+        (["-z", ":/empty"], 0),
+        (["-z", ":/data/a.csv"], 1),
+        (["-z", ":/data"], 1),
+        (["-s", ":/data/a.csv"], 0),
+        (["-s", ":/empty"], 1),
+        (["-s", ":/data"], 0),
+        (["-s", ":/other"], 1),
+        (["-f", "-s", ":/data/a.csv"], 0),
+        (["-r", ":/data/a.csv", "--user", "bob"], 0),
+        (["-w", ":/data/a.csv", "--user", "bob"], 1),
+        (["-e", "holdfast://nowhere/x"], 2),
+        ([":/data"], 2),
+    ],
+)
+def test_the_answer_is_the_exit_code(arguments: list[str], code: int) -> None:
+    result = run_fs("test", *arguments)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert bool(result.stderr) == (code == 2)
+
+
+def test_the_answer_as_json() -> None:
+    result = run_fs("test", "-e", ":/none", "--json")
+    assert (result.exit_code, json.loads(result.stdout)) == (1, {"url": "holdfast://ns/none", "answer": False})
+
+
+# --- du and count -----------------------------------------------------------------------------------------------------
+def test_du_shows_the_entries_or_the_total(ns: Namespace) -> None:
+    ns.set_replication("/data/sub/bb.csv", 3)
+    assert [line.split() for line in run_fs("du", ":/data").stdout.splitlines()] == [
+        ["size", "space", "url"],
+        ["11", "11", "holdfast://ns/data/a.csv"],
+        ["16", "48", "holdfast://ns/data/sub"],
+    ]
+    assert run_fs("du", "-s", "-h", ":/data").stdout.splitlines()[1].split() == [
+        *("27", "B", "59", "B", "holdfast://ns/data"),
+    ]
+    assert [(one["size"], one["space"]) for one in lines(run_fs("du", "--json", "-s", ":/*"))] == [
+        *((27, 59), (0, 0), (0, 0)),
+    ]
+
+
+def test_count(ns: Namespace) -> None:
+    assert run_fs("count", ":/data").stdout.splitlines()[1].split() == ["2", "2", "27", "holdfast://ns/data"]
+    ns.set_quota("/data", names=10, space=1000)
+    assert run_fs("count", "-q", ":/data", ":/other").stdout.splitlines()[1:] == [
+        "         10           6         1000         973            2      2    27  holdfast://ns/data",
+        "          -           -            -           -            1      0     0  holdfast://ns/other",
+    ]
+
+
+def test_a_path_that_does_not_exist_does_not_hide_the_others() -> None:
+    for command in (["du", "-s"], ["count"], ["stat"]):
+        result = run_fs(*command, ":/none", ":/other")
+        assert result.exit_code == 1
+        assert "path='/none'" in result.stderr
+
+
+# --- quotas -----------------------------------------------------------------------------------------------------------
+def test_quotas_are_set_one_by_one_shown_and_cleared(ns: Namespace) -> None:
+    assert run_fs("quota", "set", "--names", "10", ":/data").stdout == (
+        "quotas of holdfast://ns/data: names 10, space without limit\n"
+    )
+    run_fs("quota", "set", "--space", "1k", ":/data")
+    assert run_fs("quota", "show", "-h", ":/data", ":/other").stdout.splitlines()[1:] == [
+        "         10           4      1.0 KiB        27 B  holdfast://ns/data",
+        "          -           -            -           -  holdfast://ns/other",
+    ]
+    run_fs("quota", "clear", "--names", ":/data")
+    usage = ns.quota_usage("/data")
+    assert (usage.names_quota, usage.space_quota) == (None, 1024)
+    run_fs("quota", "clear", ":/data")
+    assert lines(run_fs("quota", "show", "--json", ":/data"))[0]["space_quota"] is None
+
+
+def test_a_quota_that_is_exceeded_is_one_sentence(ns: Namespace) -> None:
+    run_fs("quota", "set", "--names", "4", ":/data")
+    result = run_fs("touch", ":/data/one-more")
+    assert result.exit_code == 2
+    assert "the quota of names of a directory on the path is exceeded" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["set", ":/data"], "nothing is limited"),
+        (["set", "--names", "0", ":/data"], "0 is not in the range"),
+        (["set", "--names", "9", ":/empty"], "only directories have quotas"),
+        (["set", "--names", "9", "--user", "bob", ":/data"], "only the superuser may set quotas"),
+        (["show", ":/none"], "does not exist"),
+    ],
+)
+def test_wrong_quotas(arguments: list[str], sentence: str) -> None:
+    result = run_fs("quota", *arguments)
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+
+
+# --- extended attributes ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("value", "content"),
+    [("lab7", b"lab7"), ('"in quotes"', b"in quotes"), ("0xcafe", b"\xca\xfe"), ("0sAAE=", b"\x00\x01"), ("", b"")],
+)
+def test_attributes_are_set_and_removed(ns: Namespace, value: str, content: bytes) -> None:
+    assert run_fs("setfattr", "-n", "user.a", "-v", value, ":/data").stdout == "changed 1 path\n"
+    assert ns.xattrs("/data") == {"user.a": content}
+    run_fs("setfattr", "-x", "user.a", ":/data")
+    assert ns.xattrs("/data") == {}
+
+
+def test_attributes_are_shown(ns: Namespace) -> None:
+    ns.set_xattr("/data", "user.b", b"\xff\x00")
+    ns.set_xattr("/data", "user.a", b"text")
+    assert [line.split() for line in run_fs("getfattr", ":/data").stdout.splitlines()[1:]] == [
+        ["holdfast://ns/data", "user.a", "text"],
+        ["holdfast://ns/data", "user.b", "0s/wA="],
+    ]
+    shown = run_fs("getfattr", "-n", "user.b", "-e", "hex", ":/data").stdout.splitlines()[1]
+    assert shown.split() == ["holdfast://ns/data", "user.b", "0xff00"]
+    assert [one["base64"] for one in lines(run_fs("getfattr", "--json", ":/data"))] == ["dGV4dA==", "/wA="]
+    assert run_fs("getfattr", ":/other").stdout == "no extended attributes\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["setfattr", ":/data"], "give -n NAME with -v VALUE"),
+        (["setfattr", "-n", "user.a", "-x", "user.b", ":/data"], "give -n NAME with -v VALUE"),
+        (["setfattr", "-n", "user.a", "-v", "0xzz", ":/data"], "not hexadecimal"),
+        (["setfattr", "-n", "color", "-v", "red", ":/data"], "begins with user."),
+        (["setfattr", "-x", "user.a", ":/data"], "no such extended attribute"),
+        (["getfattr", "-n", "user.a", ":/data"], "no such extended attribute"),
+    ],
+)
+def test_wrong_attributes(arguments: list[str], sentence: str) -> None:
+    result = run_fs(*arguments)
+    assert result.exit_code == 2
+    assert sentence in result.stderr

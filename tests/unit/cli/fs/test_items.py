@@ -1,0 +1,68 @@
+"""Patterns on the command line: Hadoop's globs, with ``**``, over the namespace."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.cli.arguments import Reach
+from holdfast.cli.fs.items import find_items
+from holdfast.cli.session import Session
+from holdfast.errors import InvalidRequestError
+from holdfast.namespace import Namespace
+from holdfast.namespace.errors import PathNotFoundError
+from tests.unit.cli.fs.trees import fill
+
+
+@pytest.fixture(autouse=True)
+def files(ns: Namespace) -> None:
+    """A few directories and files, some with special characters."""
+    fill(
+        ns, "/a/1.csv", "/a/2.csv", "/a/.hidden", "/a/b/1.csv", "/a/b/c/1.csv", "/x[1].csv", "/2023/12/f", "/2024/01/f"
+    )
+    fill(ns, "/star*", "/stars")
+
+
+def _found(*patterns: str) -> list[str]:
+    with Session(None, None, Reach()) as session:
+        return [item.status.path for item in find_items(session, [f"holdfast://ns{one}" for one in patterns])]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "paths"),
+    [
+        ("/a/*.csv", ["/a/1.csv", "/a/2.csv"]),
+        ("/a/*", ["/a/.hidden", "/a/1.csv", "/a/2.csv", "/a/b"]),
+        ("/a/?.csv", ["/a/1.csv", "/a/2.csv"]),
+        ("/a/[2-9].csv", ["/a/2.csv"]),
+        ("/a/[!2].csv", ["/a/1.csv"]),
+        ("/a/{1,9}.csv", ["/a/1.csv"]),
+        ("/*/b/*.csv", ["/a/b/1.csv"]),
+        ("/{2023/12,2024/01}/f", ["/2023/12/f", "/2024/01/f"]),
+        ("/{2023/{11,12},2024/01}/*", ["/2023/12/f", "/2024/01/f"]),
+        ("/**/1.csv", ["/a/1.csv", "/a/b/1.csv", "/a/b/c/1.csv"]),
+        ("/a/**/**/1.csv", ["/a/1.csv", "/a/b/1.csv", "/a/b/c/1.csv"]),
+        ("/a/b/**", ["/a/b/1.csv", "/a/b/c", "/a/b/c/1.csv"]),
+        ("/x[1].csv", ["/x[1].csv"]),
+        ("/star*", ["/star*"]),
+        (r"/star\**", ["/star*"]),
+        ("/sta[r]*", ["/star*", "/stars"]),
+        (r"/x\[?].csv", ["/x[1].csv"]),
+        ("//a///b/", ["/a/b"]),
+    ],
+)
+def test_patterns(pattern: str, paths: list[str]) -> None:
+    assert _found(pattern) == paths
+
+
+def test_nothing_occurs_twice() -> None:
+    assert _found("/a/2.csv", "/a/*.csv", "/a/1.csv") == ["/a/2.csv", "/a/1.csv"]
+
+
+def test_a_pattern_without_a_match_is_an_error() -> None:
+    with pytest.raises(PathNotFoundError, match="nothing matches the pattern"):
+        _found("/a/*.json")
+
+
+def test_braces_that_stand_for_too_much_are_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="the braces stand for more than 1000 patterns"):
+        _found("/" + "{a/,b/}" * 12)

@@ -1,0 +1,134 @@
+"""`mv` and `rm`, with and without the trash."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from holdfast.namespace import Namespace
+from tests.unit.cli.fs.trees import fill, run_fs, shown
+
+
+# --- mv ---------------------------------------------------------------------------------------------------------------
+def test_a_directory_is_renamed(ns: Namespace) -> None:
+    fill(ns, "/a/b/f")
+    assert run_fs("mv", ":/a", ":/z").stdout == "moved holdfast://ns/a to holdfast://ns/z\n"
+    assert shown(ns) == ["/z/", "/z/b/", "/z/b/f"]
+
+
+def test_sources_move_into_a_directory(ns: Namespace) -> None:
+    fill(ns, "/a/1.csv", "/a/2.csv", "/a/x", "/done/")
+    result = run_fs("mv", "--json", ":/a/*.csv", ":/a/x", ":/done/")
+    assert [one["to"] for one in json.loads(result.stdout)["moved"]] == [
+        *("holdfast://ns/done/1.csv", "holdfast://ns/done/2.csv", "holdfast://ns/done/x"),
+    ]
+    assert shown(ns) == ["/a/", "/done/", "/done/1.csv", "/done/2.csv", "/done/x"]
+
+
+def test_a_file_is_replaced_only_on_request(ns: Namespace) -> None:
+    fill(ns, "/a", "/b")
+    result = run_fs("mv", ":/a", ":/b")
+    assert (result.exit_code, ns.open("/b").read()) == (1, b"/b")
+    assert "the target exists" in result.stderr
+    assert run_fs("mv", "--overwrite", ":/a", ":/b").exit_code == 0
+    assert (shown(ns), ns.open("/b").read()) == (["/b"], b"/a")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([":/none", ":/x"], "does not exist"),
+        ([":/a", ":/none/x"], "the parent of the target does not exist"),
+        ([":/a", ":/d", ":/none"], "several sources need a directory to move into, and the target does not exist"),
+        ([":/a", ":/d", ":/b"], "several sources need a directory to move into, and the target is a file"),
+        ([":/a", ":/none/"], "there is no such directory: make it"),
+        ([":/a", ":/b/"], "there is no such directory: make it"),
+        ([":/d", ":/d/e/x"], "a directory cannot be moved into itself"),
+        ([":/d", ":/d/e"], "a directory cannot be moved into itself"),
+        ([":/", ":/x"], "the root cannot be renamed"),
+        ([":/a", ":/a/x"], "file"),
+        ([":/a", ":/d/e/a", ":/d"], "two sources have the same name"),
+        ([":/a", "holdfast://other/x"], "no such namespace"),
+        ([":/a"], "Missing argument 'SOURCE...'"),
+    ],
+)
+def test_mv_refuses(ns: Namespace, arguments: list[str], sentence: str) -> None:
+    fill(ns, "/a", "/b", "/d/e/a")
+    before = shown(ns)
+    result = run_fs("mv", *arguments)
+    assert (result.exit_code, shown(ns)) == (2, before)
+    assert sentence in result.stderr
+
+
+# --- rm ---------------------------------------------------------------------------------------------------------------
+def test_rm(ns: Namespace) -> None:
+    fill(ns, "/a", "/b1", "/b2", "/d/e/f")
+    assert run_fs("rm", ":/a", ":/b*").stdout == (
+        "removed holdfast://ns/a\nremoved holdfast://ns/b1\nremoved holdfast://ns/b2\n"
+    )
+    assert run_fs("rm", "-r", "--json", ":/d").stdout == (
+        '{\n  "removed": [\n    {\n      "url": "holdfast://ns/d"\n    }\n  ],\n  "failed": []\n}\n'
+    )
+    assert shown(ns) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        ([":/a", ":/none"], 2, "does not exist"),
+        ([":/a", ":/d"], 2, "the path is a directory: remove it with -r"),
+        (["-f", ":/none", ":/none*"], 0, ""),
+        (["-r", ":/"], 2, "the root cannot be deleted"),
+        (["-r", "--trash", ":/"], 2, "this contains the trash"),
+        ([":/a", "--user", "bob"], 2, "permission denied"),
+    ],
+)
+def test_rm_removes_nothing_by_mistake(ns: Namespace, arguments: list[str], code: int, sentence: str) -> None:
+    fill(ns, "/a", "/d/f")
+    result = run_fs("rm", *arguments)
+    assert (result.exit_code, shown(ns)) == (code, ["/a", "/d/", "/d/f"])
+    assert sentence in result.stderr
+
+
+# --- the trash --------------------------------------------------------------------------------------------------------
+def test_what_goes_to_the_trash_keeps_its_path(ns: Namespace) -> None:
+    fill(ns, "/d/e/f", "/d/x")
+    assert run_fs("rm", "--trash", "-r", ":/d/e", ":/d/x").stdout == (
+        "moved holdfast://ns/d/e to holdfast://ns/user/root/.Trash/Current/d/e\n"
+        "moved holdfast://ns/d/x to holdfast://ns/user/root/.Trash/Current/d/x\n"
+    )
+    assert ns.open("/user/root/.Trash/Current/d/e/f").read() == b"/d/e/f"
+    assert ns.status("/user/root/.Trash/Current").permissions == "drwx------"
+
+
+def test_a_name_that_is_taken_gets_a_number(ns: Namespace) -> None:
+    for content in (b"1", b"2", b"3"):
+        ns.write_file("/d/x", content)
+        run_fs("rm", "--trash", ":/d/x")
+    trash = "/user/root/.Trash/Current/d"
+    assert [ns.open(f"{trash}/{name}").read() for name in ("x", "x.1", "x.2")] == [b"1", b"2", b"3"]
+
+
+def test_a_file_in_the_trash_is_no_obstacle_for_a_directory(ns: Namespace) -> None:
+    fill(ns, "/d")
+    run_fs("rm", "--trash", ":/d")
+    fill(ns, "/d/x")
+    assert "to holdfast://ns/user/root/.Trash/Current/d.1/x" in run_fs("rm", "--trash", ":/d/x").stdout
+
+
+def test_what_is_in_the_trash_is_removed_without_it(ns: Namespace) -> None:
+    fill(ns, "/x")
+    run_fs("rm", "--trash", ":/x")
+    result = run_fs("rm", "--trash", ":/user/root/.Trash/Current/x")
+    assert (result.exit_code, "this is in the trash already" in result.stderr) == (2, True)
+    assert "this contains the trash" in run_fs("rm", "-r", "--trash", ":/user").stderr
+    assert run_fs("rm", "-r", ":/user/root/.Trash").exit_code == 0
+
+
+def test_a_user_without_a_home_is_told_what_to_do(ns: Namespace) -> None:
+    fill(ns, "/x")
+    ns.set_permission("/x", 0o666)
+    result = run_fs("rm", "--trash", ":/x", "--user", "bob")
+    assert result.exit_code == 2
+    assert "let the superuser make /user/bob and give it to the user" in result.stderr

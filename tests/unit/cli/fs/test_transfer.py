@@ -1,0 +1,212 @@
+"""A copy that is interrupted, or that fails halfway, leaves only complete files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.fs.command import CopyOptions
+from holdfast.cli.fs.places.base import Entry, Failed, Place, Sink
+from holdfast.cli.fs.places.local import LocalPlace
+from holdfast.cli.fs.places.namespace import NamespacePlace
+from holdfast.cli.fs.plan import Source, Target, make_plan
+from holdfast.cli.fs.problems import Problems
+from holdfast.cli.fs.transfer import transfer
+from holdfast.cli.output import Output
+from holdfast.errors import HoldfastError, UnavailableError
+from holdfast.namespace import Namespace, open_namespace
+from holdfast.runtime import SystemIds
+from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
+from holdfast.stores.url import open_destination
+from tests.patience import PATIENCE_S, wait_until
+from tests.unit.cli.fs.trees import fill, run_fs, shown
+
+HOW = CopyOptions(overwrite=False, preserve=False, threads=4)
+
+
+class _Shelf:
+    """A place in memory. Reading ``endless`` ends only when somebody stops; reading ``bang`` raises its error."""
+
+    has_directories = True
+
+    def __init__(self, *names: str, bang: BaseException | None = None) -> None:
+        self.names = names
+        self.bang = bang
+        self.files: dict[str, bytes] = {}
+        self.discarded: set[str] = set()
+        self.reading = threading.Event()
+
+    def url(self, path: str) -> str:
+        return f"shelf-{id(self)}:{path}"
+
+    def name(self, path: str) -> str:
+        return path
+
+    def join(self, directory: str, relative: str) -> str:
+        return relative
+
+    def parent(self, path: str) -> str:
+        return ""
+
+    def find(self, path: str) -> Entry | None:
+        return Entry(path, is_directory=True) if path == "" else None
+
+    def below(self, path: str, failed: Failed) -> Iterator[Entry]:
+        for name in self.names:
+            yield Entry(name, is_directory=False, relative=name, size=4)
+
+    def read(self, entry: Entry) -> Iterator[bytes]:
+        yield b"data"
+        while entry.path == "endless":
+            self.reading.set()
+            yield b"more"
+        if entry.path == "bang":
+            assert self.bang is not None
+            self.reading.wait(PATIENCE_S)
+            if isinstance(self.bang, KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGINT)  # to the main thread, while this one reads
+            else:
+                raise self.bang
+
+    def create(self, path: str, source: Entry, *, overwrite: bool, preserve: bool) -> Sink:
+        return _Item(self, path)
+
+    def make_directory(self, path: str) -> None:
+        pass
+
+
+class _Item:
+    """A new file on a shelf."""
+
+    def __init__(self, shelf: _Shelf, path: str) -> None:
+        self.shelf = shelf
+        self.path = path
+        self.content = b""
+
+    def write(self, data: bytes, /) -> None:
+        self.content = data
+
+    def close(self) -> None:
+        self.shelf.files[self.path] = self.content
+
+    def discard(self) -> None:
+        self.shelf.discarded.add(self.path)
+
+
+def _transfer(source: Place, target: Place) -> None:
+    out = Output()
+    problems = Problems(out)
+    goal = Target(target, "", in_directory=False, overwrite=False)
+    plan = make_plan([Source(source, Entry("", is_directory=True))], goal, problems)
+    transfer(plan, goal, HOW, problems, out)
+
+
+def test_ctrl_c_gives_up_files_in_hand_and_keeps_complete_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    shelf = _Shelf("done", "endless", "bang", bang=KeyboardInterrupt())
+    target = _Shelf()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _transfer(shelf, target)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert "endless" in target.discarded and "endless" not in target.files
+    assert target.files["done"] == b"data"
+    assert "nothing of the others is there" in capsys.readouterr().err
+
+
+def test_an_error_of_the_store_ends_the_copy(capsys: pytest.CaptureFixture[str]) -> None:
+    shelf = _Shelf(
+        "done", "bang", *(f"later-{number}" for number in range(100)), bang=UnavailableError("the store is gone")
+    )
+    shelf.reading.set()
+    target = _Shelf()
+    with pytest.raises(UnavailableError):
+        _transfer(shelf, target)
+    assert "bang" in target.discarded
+    assert len(target.files) < 101
+    assert f"copied {len(target.files)} of 102 files" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_put_of_standard_input_leaves_nothing(tmp_path: Path, number: int) -> None:
+    """In a process of its own, so on SQLite; the content is already in the store when the signal comes."""
+    program = (
+        "import signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a background job of a shell ignores SIGINT
+        "from holdfast.cli import main\n"
+        "sys.argv[1:] = sys.argv[2:]\n"
+        "main()\n"
+    )
+    environment = {**os.environ, "HOLDFAST_NAMESPACES": str(tmp_path / "catalog.json"), "LOGNAME": "root"}
+    database, data = f"sqlite://{tmp_path}/ns.db", tmp_path / "data"
+    command = [sys.executable, "-c", program, "holdfast"]
+    init = ["namespace", "init", "ns", "--database", database, "--data", str(data), "--superuser", "root"]
+    subprocess.run([*command, *init], env=environment, check=True, capture_output=True, timeout=PATIENCE_S)
+    put = ["fs", "put", "-", "holdfast://ns/big"]
+    process = subprocess.Popen(
+        [*command, *put], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    process.stdin.write(bytes(20_000_000))
+    process.stdin.flush()
+    wait_until(lambda: any(path.is_file() for path in data.rglob("*")), "nothing arrives in the store")
+    process.send_signal(number)
+    _, said = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, b"Traceback" in said) == (128 + number, False)
+    with open_namespace("holdfast://ns", database=database, user="root") as namespace:
+        assert shown(namespace) == []
+    assert [path for path in data.rglob("*") if path.is_file()] == []
+
+
+def test_a_store_that_fails_leaves_no_file(ns: Namespace, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blob cannot be completed: nothing is visible, and the command ends with the code for stores."""
+    (here / "large").write_bytes(bytes(1000))
+    monkeypatch.setattr("holdfast.namespace.opening.open_destination", _failing(Operation.FILE_CLOSE))
+    result = run_fs("put", "large", ":/large")
+    assert (result.exit_code, shown(ns)) == (3, [])
+    assert result.stderr == "error: injected fault: repeat later\n"
+
+
+def _failing(operation: Operation) -> object:
+    def opened(url: str, store_options: object = ()) -> object:
+        found = open_destination(url)
+        return replace(found, store=InterceptedStore(found.store, Faulty(Fault(FaultMode.FAIL, operation, times=99))))
+
+    return opened
+
+
+def test_a_get_that_fails_leaves_no_local_file(ns: Namespace, here: Path) -> None:
+    fill(ns, "/ok")
+    ns.write_file("/broken", bytes(1000))
+    (blob,) = ns.blobs.store.list_page(ns.blobs.key("")).objects
+    ns.blobs.store.put(blob.key, bytes(10))
+    result = run_fs("get", ":/ok", ":/broken", ".")
+    assert (result.exit_code, [path.name for path in here.iterdir()]) == (1, ["ok"])
+    assert "a blob of the file is too short" in result.stderr
+
+
+def test_a_file_that_appears_in_the_meantime_is_kept(ns: Namespace, here: Path) -> None:
+    """The race behind the check of existing files, on both sides."""
+    source = Entry("x", is_directory=False, size=3)
+    for place, path in ((LocalPlace(SystemIds()), str(here / "x")), (NamespacePlace(ns, "holdfast://ns"), "/x")):
+        sinks = [place.create(path, source, overwrite=False, preserve=False) for _ in range(2)]
+        for number, sink in enumerate(sinks):
+            sink.write(b"%d" % number)
+        sinks[1].close()
+        with pytest.raises(HoldfastError, match="has this path"):
+            sinks[0].close()
+        sinks[0].discard()
+    assert ((here / "x").read_bytes(), ns.open("/x").read()) == (b"1", b"1")
+    assert [path.name for path in here.iterdir()] == ["x"]

@@ -1,0 +1,272 @@
+"""`namespace init`, `list`, `status`, `du` and `gc`, on SQLite and local data."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import UnavailableError
+from holdfast.namespace import Namespace, open_namespace
+from holdfast.namespace.leader import Election
+from holdfast.runtime import SystemClock
+from tests.patience import PATIENCE_S
+from tests.unit.cli.destinations import run
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory, and a catalog in it."""
+    monkeypatch.setenv("HOLDFAST_NAMESPACES", str(tmp_path / "catalog.json"))
+    monkeypatch.setenv("LOGNAME", "root")
+    return tmp_path
+
+
+def _init(place: Path, *more: str) -> None:
+    database = f"sqlite://{place}/n.db?synchronous=normal"
+    result = run("namespace", "init", "ns", "--database", database, "--data", str(place / "data"), *more)
+    assert result.exit_code == 0, result.output
+
+
+# --- init -------------------------------------------------------------------------------------------------------------
+def test_a_namespace_is_created_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    arguments = ["namespace", "init", "ns", "--database", f"sqlite://{place}/n.db", "--data", "./data"]
+    assert run(*arguments).stdout == "created namespace ns: list it with holdfast fs ls holdfast://ns/\n"
+    again = json.loads(run(*arguments, "--json").stdout)
+    assert again == {
+        "name": "ns",
+        "created": False,
+        "database": f"sqlite://{place}/n.db",
+        "data": str(place / "data"),
+    }
+    assert run("fs", "ls", "holdfast://ns/").exit_code == 0
+
+
+def test_every_option_reaches_the_configuration(place: Path) -> None:
+    _init(
+        place,
+        *("--superuser", "ann", "--supergroup", "admins", "--inline-bytes", "1k", "--block-size", "64M"),
+        *("--replication", "3", "--safety-age", "2h", "--no-permissions"),
+    )
+    with open_namespace("holdfast://ns") as namespace:
+        found = namespace.configuration
+    assert (found.superuser, found.supergroup, found.permissions) == ("ann", "admins", False)
+    assert (found.inline_bytes, found.block_size) == (1024, 64 * 1024 * 1024)
+    assert (found.replication, found.safety_age_s) == (3, 7200)
+
+
+def test_a_namespace_need_not_be_in_the_catalog(place: Path) -> None:
+    _init(place, "--no-register")
+    assert run("fs", "ls", "holdfast://ns/").exit_code == 2
+    assert run("fs", "ls", "holdfast://ns/", "--database", f"sqlite://{place}/n.db").exit_code == 0
+
+
+def test_the_database_may_come_from_the_environment(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_NAMESPACE_NS", f"sqlite://{place}/n.db")
+    assert run("namespace", "init", "ns", "--data", str(place / "data")).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["ns", "--data", "d"], "give --database, or set HOLDFAST_NAMESPACE_NS to its url"),
+        (["a b", "--data", "d", "--database", "sqlite:///n.db"], "letters, digits, '-' and '_' only"),
+        (["ns", "--data", "d", "--database", "n.db"], "a database needs a URL such as sqlite:///directory/file.db"),
+        (["ns", "--data", "d", "--database", "postgre://h/d"], "did you mean postgres"),
+        (["ns", "--data", "d", "--database", "sqlite://n.db"], "has three slashes"),
+        (["ns", "--data", "d", "--database", "sqlite:///no/such/place/n.db"], "the directory of the database file"),
+        (["ns", "--data", "d", "--database", "sqlite:///n.db?colour=red"], "unknown option"),
+        (["ns", "--data", "foo://x", "--database", "sqlite:///PLACE/n.db"], "no store has this url scheme"),
+        (["ns", "--data", "s3://k:very-secret@b", "--database", "sqlite:///n.db"], "credentials do not belong"),
+        (["ns", "--data", "d", "--database", "postgresql://u:very-secret@h/d"], "a password does not belong"),
+        (["ns", "--data", "d", "--database", "mysql://h/d?password=very-secret"], "a password does not belong"),
+        (["ns", "--data", "d", "--database", "sqlite:///n.db", "--inline-bytes", "2M"], "at most 1048576 bytes"),
+        (["ns", "--database", "sqlite:///n.db"], "Missing option '--data'"),
+    ],
+)
+def test_init_refuses_before_anything_is_created(place: Path, arguments: list[str], sentence: str) -> None:
+    result = run("namespace", "init", *(one.replace("/PLACE", str(place)) for one in arguments))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert sentence in result.stderr
+    assert "very-secret" not in result.output
+    assert list(place.iterdir()) == []
+
+
+def test_another_namespace_in_the_database_is_named(place: Path) -> None:
+    _init(place)
+    result = run("namespace", "init", "other", "--database", f"sqlite://{place}/n.db", "--data", str(place / "x"))
+    assert (result.exit_code, "the database contains another namespace already" in result.stderr) == (2, True)
+    assert "did you mean ns" in run("fs", "ls", "holdfast://nss/").stderr
+
+
+# --- list -------------------------------------------------------------------------------------------------------------
+def test_list_shows_no_passwords(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "no namespace is known: create one" in run("namespace", "list").stdout
+    _init(place)
+    monkeypatch.setenv("HOLDFAST_NAMESPACE_OTHER", "postgresql://user:very-secret@host/db?sslmode=require")
+    (place / "catalog.json").write_text(json.dumps({"ns": f"sqlite://{place}/n.db", "odd": "x://[y"}))
+    result = run("namespace", "list")
+    assert [line.split(maxsplit=1)[0] for line in result.stdout.splitlines()] == ["name", "ns", "odd", "other"]
+    assert "postgresql://host/db " in result.stdout and "(not a url)" in result.stdout
+    assert "very-secret" not in result.output
+    found = json.loads(run("namespace", "list", "--json").stdout)["namespaces"]
+    assert [one["from"] for one in found] == [*[str(place / "catalog.json")] * 2, "HOLDFAST_NAMESPACE_OTHER"]
+
+
+def test_a_damaged_catalog_is_named(place: Path) -> None:
+    (place / "catalog.json").write_text("[]")
+    result = run("namespace", "list")
+    assert (result.exit_code, "the catalog of namespaces cannot be read" in result.stderr) == (1, True)
+
+
+# --- status -----------------------------------------------------------------------------------------------------------
+def test_status_counts_what_waits(place: Path) -> None:
+    _init(place, "--safety-age", "1h", "--inline-bytes", "0")
+    with open_namespace("holdfast://ns", user="root") as namespace:
+        for number in range(3):
+            namespace.write_file(f"/d{number}/f", b"1")
+            namespace.delete(f"/d{number}", recursive=True)
+        namespace.write_file("/f", b"1")
+        namespace.delete("/f")
+        namespace.create_with_lease("/open")
+        assert Election(namespace.database, SystemClock(), "machine:1").lead()
+    found = json.loads(run("namespace", "status", "holdfast://ns/x", "--json").stdout)
+    assert (found["deleted_trees"], found["garbage_blobs"], found["garbage_blobs_due"], found["leases"]) == (3, 1, 0, 1)
+    assert (found["leader"]["holder"], found["schema"], found["data_reachable"]) == ("machine:1", 1, True)
+    shown = run("namespace", "status", "ns").stdout
+    assert "deleted trees waiting  3" in shown and "machine:1, until" in shown
+    assert "run holdfast namespace gc ns" in shown
+
+
+def test_status_shows_a_store_that_cannot_be_reached(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _init(place)
+
+    def gone(*arguments: object, **more: object) -> None:
+        raise UnavailableError("the store cannot be reached: check the network")
+
+    monkeypatch.setattr("holdfast.stores.local.store.LocalStore.list_page", gone)
+    result = run("namespace", "status", "ns")
+    assert result.exit_code == 3
+    assert "no: the store cannot be reached: check the network" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["nsx"], 2, "no such namespace: did you mean ns"),
+        (["ns", "--database", "sqlite:///no.db"], 2, "the database file does not exist"),
+        (["ns", "--database", "sqlite:///PLACE/catalog.json"], 2, "the file is not an SQLite database"),
+        (["other", "--database", "sqlite:///PLACE/n.db"], 2, "the database contains a namespace of another name"),
+        (["ns", "--database", "postgresql://u@127.0.0.1:1/d"], 3, "the database cannot be reached"),
+        (["ns", "--database", "postgresql://u:very-secret@127.0.0.1:1/d"], 2, "a password does not belong"),
+    ],
+)
+def test_a_wrong_database_is_one_sentence(place: Path, arguments: list[str], code: int, sentence: str) -> None:
+    _init(place)
+    for command in (["namespace", "status"], ["namespace", "du"], ["namespace", "gc"]):
+        result = run(*command, *(one.replace("/PLACE", str(place)) for one in arguments))
+        assert (result.exit_code, result.stdout) == (code, "")
+        assert sentence in result.stderr
+        assert "very-secret" not in result.output
+
+
+# --- du ---------------------------------------------------------------------------------------------------------------
+def test_du_counts_each_top_directory_and_the_files_beside_them(place: Path) -> None:
+    _init(place)
+    with open_namespace("holdfast://ns", user="root") as namespace:
+        namespace.write_file("/a/b/f", bytes(100))
+        namespace.write_file("/c/f", bytes(10))
+        namespace.write_file("/f", bytes(1))
+        namespace.set_quota("/a", names=6, space=400)
+    lines = run("namespace", "du", "ns").stdout.splitlines()
+    assert [line.split()[:5] for line in lines[1:]] == [
+        ["/a", "2", "1", "100", "100"],
+        ["/c", "1", "1", "10", "10"],
+        ["/", "4", "3", "111", "111"],
+    ]
+    assert "50% of 6" in lines[1] and "25% of 400 B" in lines[1]
+    found = json.loads(run("namespace", "du", "ns", "--json").stdout)
+    assert (found["total"]["size"], found["directories"][0]["names_used"]) == (111, 3)
+
+
+# --- gc ---------------------------------------------------------------------------------------------------------------
+def _fill_and_delete(namespace: Namespace) -> None:
+    namespace.write_file("/d/e/f", bytes(1000))
+    namespace.delete("/d", recursive=True)
+
+
+def test_gc_removes_everything(place: Path) -> None:
+    _init(place, "--safety-age", "0s", "--inline-bytes", "0")
+    with open_namespace("holdfast://ns", user="root") as namespace:
+        _fill_and_delete(namespace)
+    found = json.loads(run("namespace", "gc", "ns", "--json").stdout)
+    assert (found["leads"], found["trees"], found["files"], found["leases"]) == (True, 2, 1, 0)
+    # What became garbage in this very millisecond waits for the next collection.
+    assert run("namespace", "gc", "ns").stdout in (
+        "nothing to remove\n",
+        "deleted 1 blob\n",
+    )
+    assert run("namespace", "gc", "ns").stdout == "nothing to remove\n"
+    assert [path for path in (place / "data").rglob("*") if path.is_file()] == []
+    assert json.loads(run("namespace", "status", "ns", "--json").stdout)["leader"] is None
+
+
+def test_gc_leaves_the_work_to_the_leader(place: Path) -> None:
+    _init(place)
+    with open_namespace("holdfast://ns", user="root") as namespace:
+        _fill_and_delete(namespace)
+        election = Election(namespace.database, SystemClock(), "other")
+        assert election.lead()
+        result = run("namespace", "gc", "ns")
+        assert (result.exit_code, result.stdout) == (0, "another process is at work: nothing was done\n")
+        election.resign()
+        assert "removed 2 directories" in run("namespace", "gc", "ns").stdout
+
+
+def test_gc_every_interval_until_it_is_stopped(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trouble with the database in one round does not end the service."""
+    _init(place)
+    waits: list[float] = []
+    rounds: list[str] = []
+    collect = Namespace.collect
+
+    def noted(self: Namespace, **more: object) -> object:
+        rounds.append("round")
+        if len(rounds) == 2:
+            raise UnavailableError("the database cannot be reached")
+        return collect(self, **more)  # type: ignore[arg-type]  # passed on
+
+    def wait(self: SystemClock, duration_s: float) -> None:
+        waits.append(duration_s)
+        if len(waits) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Namespace, "collect", noted)
+    monkeypatch.setattr(SystemClock, "sleep", wait)
+    result = run("namespace", "gc", "ns", "--every", "90")
+    assert (result.exit_code, waits, len(rounds)) == (130, [90.0] * 3, 3)
+    assert result.stdout == "nothing to remove\n" * 2
+    assert "error: the database cannot be reached" in result.stderr
+
+
+@pytest.mark.parametrize("every", ["0", "soon", "0.5s"])
+def test_a_wrong_interval(place: Path, every: str) -> None:
+    _init(place)
+    assert run("namespace", "gc", "ns", "--every", every).exit_code == 2
+
+
+def test_the_module_runs_as_a_program(place: Path) -> None:
+    """One command in a process of its own, with warnings as errors."""
+    _init(place)
+    found = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "holdfast.cli", "fs", "ls", "-R", "holdfast://ns/"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (found.returncode, found.stdout, found.stderr) == (0, "holdfast://ns/:\n", "")
