@@ -33,6 +33,7 @@ def rm(urls: tuple[str, ...], recursive: bool, force: bool, trash: bool, session
     from holdfast.cli.fs.items import Item, find_items
     from holdfast.cli.fs.problems import Problems
     from holdfast.cli.fs.trash import check_trashable, move_to_trash
+    from holdfast.errors import InvalidRequestError
     from holdfast.namespace.errors import PathIsDirectoryError, PathNotFoundError
 
     found: dict[str, Item] = {}
@@ -45,6 +46,8 @@ def rm(urls: tuple[str, ...], recursive: bool, force: bool, trash: bool, session
     for item in found.values():
         if item.status.is_directory and not recursive:
             raise PathIsDirectoryError("the path is a directory: remove it with -r", path=item.status.path)
+        if item.status.path == "/":
+            raise InvalidRequestError("the root cannot be deleted: delete its entries", path="/")
         if trash:
             check_trashable(item)
     problems = Problems(out)

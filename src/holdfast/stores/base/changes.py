@@ -42,7 +42,7 @@ class Complete:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete an object, like `ObjectStore.delete`. Do nothing if it does not exist, or has another etag than the given one.
+    """Delete an object, like `ObjectStore.delete`, unless it has another etag than the given one.
 
     Attributes:
         etag: the etag of the object that the caller has seen, as listings return it; empty for any object.
