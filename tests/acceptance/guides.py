@@ -1,11 +1,15 @@
-"""Read the code blocks of a documentation page and run them in order."""
+"""Read the code blocks of a documentation page, run them in order, and compare what they print with the page."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["ROOT", "page", "python_examples", "run_examples"]
+from tests.patience import PATIENCE_S
+
+__all__ = ["ROOT", "page", "python_examples", "run_examples", "run_steps"]
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,3 +39,55 @@ def run_examples(name: str, names: dict[str, object], bucket: Path | None = None
     for example in examples:
         code = example if bucket is None else _BUCKET.sub(f"{bucket}/", example)
         exec(compile(code, name, "exec"), names)
+
+
+_STEP = re.compile(
+    r"(?P<skip><!-- not run: .+? -->\n)?```(?P<kind>sh|python|text)\n(?P<body>.*?)```|Save this as `(?P<file>[a-z.]+)`",
+    re.DOTALL,
+)
+
+
+def _pattern(line: str) -> str:
+    """Return a pattern for a line, in which ``…`` stands for any text and columns may have other widths."""
+    return ".*".join(r"\s+".join(map(re.escape, part.split(" "))) for part in re.sub(" +", " ", line).split("…"))
+
+
+def _assert_shown(shown: str, printed: str) -> None:
+    """Check that each line of the page was printed, in this order, perhaps with other lines in between."""
+    lines = iter(printed.splitlines())
+    for line in shown.splitlines():
+        pattern = re.compile(_pattern(line.strip()))
+        assert any(pattern.search(one) for one in lines), f"the page shows {line!r}, printed was:\n{printed}"
+
+
+def run_steps(name: str, directory: Path, environment: Mapping[str, str]) -> int:
+    """Run the shell blocks of a page as a reader would type them, and compare what they print with its text blocks.
+
+    A comment ``<!-- not run: why -->`` above a block leaves it out. A Python block is saved as the file that the page
+    names.
+
+    Returns:
+        The number of blocks that were run.
+    """
+    file_name, printed, ran = "", "", 0
+    for step in _STEP.finditer(page(name)):
+        if step["file"]:
+            file_name = step["file"]
+        elif step["kind"] == "python":
+            (directory / file_name).write_text(step["body"])
+        elif step["kind"] == "text":
+            _assert_shown(step["body"], printed)
+        elif not step["skip"]:
+            run = subprocess.run(
+                ["bash", "-e", "-c", step["body"]],
+                cwd=directory,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE_S,
+                check=False,
+            )
+            printed = run.stdout
+            assert run.returncode == 0, run.stderr
+            ran += 1
+    return ran

@@ -29,6 +29,12 @@ RUN_BY = {
 }
 """Pages with Python examples, and the test that runs each."""
 
+SHELL_RUN_BY = {
+    "docs/how-to/use-a-namespace.md": "tests/acceptance/test_namespace_commands_guide.py",
+    "docs/tutorial/first-ten-minutes.md": "tests/acceptance/test_tutorial.py",
+}
+"""Pages with shell examples, and the test that runs each."""
+
 SHELL_NOT_RUN = {
     "docs/how-to/choose-a-committer.md": "its paths are made up; test_documented_commands.py checks the options",
     "docs/how-to/connect-to-s3.md": "it starts a server that only make servers installs; test_tls.py makes its own",
@@ -59,4 +65,6 @@ def test_the_test_names_its_page(name: str) -> None:
 
 
 def test_shell_examples_are_run_or_listed() -> None:
-    assert _blocks("sh|bash|console") - {"docs/tutorial/first-ten-minutes.md"} == set(SHELL_NOT_RUN)
+    assert _blocks("sh|bash|console") - set(SHELL_RUN_BY) == set(SHELL_NOT_RUN)
+    for name, test in SHELL_RUN_BY.items():
+        assert name.removeprefix("docs/") in (ROOT / test).read_text(encoding="utf-8")
