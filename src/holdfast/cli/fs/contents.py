@@ -32,9 +32,8 @@ Examples:
 
 The bytes are printed as they are, one file after the other."""
 
-_PIECE_BYTES = 8 * 1024 * 1024
-_READERS = 2
-"""How many pieces of a large file are read at the same time; memory holds twice as many."""
+_READERS = 4
+"""How many pieces of a large file are read at the same time."""
 
 
 @fs_command("cat", epilog=_CAT_EPILOG)
@@ -89,14 +88,10 @@ def print_files(urls: Sequence[str], session: Session, out: Output) -> None:
 
 def _pieces(item: Item) -> Iterator[bytes]:
     """Yield the content of a file in pieces, of which a few are read in advance."""
-    from holdfast.runtime import ThreadRunner
+    from holdfast.cli.fs.places.base import read_pieces
 
     file = item.namespace.open(item.status.path)
-    if file.size <= _PIECE_BYTES:
-        yield from file.chunks()
-        return
-    starts = range(0, file.size, _PIECE_BYTES)
-    yield from ThreadRunner(threads=_READERS).map(lambda start: file.read(start, _PIECE_BYTES), starts)
+    return read_pieces(file.read, file.size, _READERS)
 
 
 def _first_lines(chunks: Iterable[bytes], lines: int) -> Iterator[bytes]:

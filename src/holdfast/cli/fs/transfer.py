@@ -23,6 +23,10 @@ from holdfast.wording import counted
 __all__ = ["transfer"]
 
 
+_READERS = 4
+"""How many pieces of a single file are read at the same time; of several files, one of each."""
+
+
 class _Stopped(Exception):
     """The user has interrupted the command; the file in hand is given up."""
 
@@ -40,7 +44,7 @@ def transfer(plan: Plan, target: Target, how: CopyOptions, problems: Problems, o
             made += 1
     copies = list(plan.copies.values())
     with transfer_bar(len(copies), plan.size_bytes) as bar, _stop_at_signals() as stop:
-        copying = _Copying(target, how.preserve, bar, stop)
+        copying = _Copying(target, how.preserve, bar, stop, readers=1 if len(copies) > 1 else _READERS)
         try:
             # In this thread, an interrupt ends even the wait for a pipe, which other threads would go on with.
             is_alone = len(copies) == 1 or plan.size_bytes is None
@@ -80,12 +84,14 @@ class _Copying:
 
     Attributes:
         stop: set when files in hand are to be given up.
+        readers: how many pieces of a file are read at the same time.
     """
 
     target: Target
     preserve: bool
     bar: TransferBar
     stop: threading.Event
+    readers: int
 
     def attempt(self, copy: Copy) -> tuple[Copy, HoldfastError | None]:
         """Copy a file; return it with the error if it could not be copied."""
@@ -100,7 +106,7 @@ class _Copying:
         sink = self.target.place.create(copy.target, entry, overwrite=self.target.overwrite, preserve=self.preserve)
         copied = 0
         try:
-            for piece in place.read(entry):
+            for piece in place.read(entry, self.readers):
                 if self.stop.is_set():
                     raise _Stopped
                 sink.write(piece)

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from holdfast.cli.output import size
 from holdfast.cli.screen import is_terminal
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress, Task, TaskID
 
 __all__ = ["TransferBar", "transfer_bar"]
 
@@ -63,20 +64,21 @@ def transfer_bar(total: int, size_bytes: int | None) -> Iterator[TransferBar]:
         yield bar
         return
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
+    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Amount(ProgressColumn):
+        """Shows the bytes that were copied, and the speed."""
+
+        def render(self, task: Task) -> Text:
+            speed = task.finished_speed or task.speed
+            total = "" if task.total is None else f" of {size(int(task.total))}"
+            return Text(f"{size(int(task.completed))}{total}" + ("" if speed is None else f", {size(int(speed))}/s"))
 
     drawn = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        DownloadColumn(binary_units=True),
-        TransferSpeedColumn(),
+        Amount(),
         TimeRemainingColumn(),
         console=Console(stderr=True, highlight=False),
         transient=True,

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.namespace import Namespace
 from holdfast.runtime import SystemIds
-from holdfast.stores.base import Create
+from holdfast.stores.base import Create, iter_uploads
 from holdfast.stores.memory.provider import memory_store
 from holdfast.stores.memory.store import MemoryStore
 from tests.unit.cli.fs.trees import fill, run_fs, shown
@@ -284,6 +284,17 @@ def test_cp_to_and_from_an_object_store(ns: Namespace, here: Path, bucket: tuple
     assert [one for one in shown(ns) if one.startswith(("/back", "/single"))] == [
         *("/back/", "/back/large", "/back/one", "/back/sub/", "/back/sub/two", "/single"),
     ]
+
+
+def test_large_files_go_to_an_object_store_in_parts(ns: Namespace, bucket: tuple[str, MemoryStore]) -> None:
+    url, store = bucket
+    content = bytes(range(256)) * 80_000
+    ns.write_file("/large", content)
+    assert run_fs("cp", ":/large", f"{url}/deep/down/").exit_code == 0
+    assert store.get("deep/down/large") == content
+    assert run_fs("cp", f"{url}/deep/down/large", ":/back").exit_code == 0
+    assert ns.open("/back").read() == content
+    assert list(iter_uploads(store, "")) == []
 
 
 def test_objects_are_replaced_only_on_request(ns: Namespace, bucket: tuple[str, MemoryStore]) -> None:

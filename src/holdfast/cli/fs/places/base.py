@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.errors import HoldfastError
+from holdfast.runtime import Runner, SerialRunner, ThreadRunner
 
-__all__ = ["PIECE_BYTES", "Entry", "Failed", "Place", "Sink"]
+__all__ = ["PIECE_BYTES", "Entry", "Failed", "Place", "Sink", "read_pieces"]
 
 PIECE_BYTES = 8 * 1024 * 1024
 """How many bytes are read and written at a time."""
@@ -38,6 +39,19 @@ class Entry:
     mode: int | None = None
     mtime_ms: int | None = None
     etag: str = ""
+
+
+def read_pieces(read: Callable[[int, int], bytes], size: int, readers: int) -> Iterator[bytes]:
+    """Yield the pieces of a file in order.
+
+    Args:
+        read: returns the bytes of a piece, given its start and its length.
+        size: of the file, bytes.
+        readers: see `Place.read`.
+    """
+    starts = range(0, size, PIECE_BYTES)
+    runner: Runner = ThreadRunner(threads=readers) if readers > 1 and len(starts) > 1 else SerialRunner()
+    yield from runner.map(lambda start: read(start, min(PIECE_BYTES, size - start)), starts)
 
 
 class Sink(Protocol):
@@ -96,8 +110,13 @@ class Place(Protocol):
         """Yield everything below a directory, and call `failed` for what cannot be read."""
         ...
 
-    def read(self, entry: Entry) -> Iterator[bytes]:
-        """Yield the content of a file."""
+    def read(self, entry: Entry, readers: int = 1) -> Iterator[bytes]:
+        """Yield the content of a file.
+
+        Args:
+            readers: how many pieces may be read at the same time, where each of them is a request; memory holds twice
+                as many.
+        """
         ...
 
     def create(self, path: str, source: Entry, *, overwrite: bool, preserve: bool) -> Sink:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.cli.fs.descent import descend
-from holdfast.cli.fs.places.base import PIECE_BYTES, Entry, Failed, Sink
+from holdfast.cli.fs.places.base import Entry, Failed, Sink, read_pieces
 from holdfast.namespace import FileStatus, Namespace
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.inode import FILE_MODE
@@ -58,9 +58,10 @@ class NamespacePlace:
         ):
             yield _entry(status, status.path[start:])
 
-    def read(self, entry: Entry) -> Iterator[bytes]:
-        """See `Place`."""
-        return self._namespace.open(entry.path).chunks(chunk_bytes=PIECE_BYTES)
+    def read(self, entry: Entry, readers: int = 1) -> Iterator[bytes]:
+        """See `Place`. All pieces come from the file that is there when the first one is read."""
+        file = self._namespace.open(entry.path)
+        return read_pieces(file.read, file.size, readers)
 
     def create(self, path: str, source: Entry, *, overwrite: bool, preserve: bool) -> Sink:
         """See `Place`."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.cli.fs.places.base import PIECE_BYTES, Entry, Failed, Sink
+from holdfast.cli.fs.places.base import Entry, Failed, Sink, read_pieces
 from holdfast.commit import CommitContext
+from holdfast.commit.context import Place as StoreRoot
 from holdfast.commit.sinks import PartBudget
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.fs.files import PlainSink, WritingFile
@@ -25,9 +26,9 @@ class StorePlace:
     has_directories = False
 
     def __init__(self, ctx: CommitContext) -> None:
-        self._ctx = ctx
         self.path = ctx.prefix.rstrip("/")
         self._root = ctx.url[: len(ctx.url) - len(self.path)].rstrip("/") if self.path else ctx.url.rstrip("/")
+        self._ctx = ctx.at(StoreRoot(store=ctx.store, prefix="", url=self._root))
 
     def url(self, path: str) -> str:
         """See `Place`."""
@@ -89,18 +90,19 @@ class StorePlace:
                     etag=info.etag,
                 )
 
-    def read(self, entry: Entry) -> Iterator[bytes]:
+    def read(self, entry: Entry, readers: int = 1) -> Iterator[bytes]:
         """See `Place`. All pieces come from the object that was listed."""
-        size = entry.size or 0
-        for start in range(0, size, PIECE_BYTES):
-            length = min(PIECE_BYTES, size - start)
+
+        def piece(start: int, length: int) -> bytes:
             try:
-                piece = self._ctx.store.get(entry.path, start, length, entry.etag)
+                found = self._ctx.store.get(entry.path, start, length, entry.etag)
             except NotFoundError as error:
                 raise PathNotFoundError("the object is gone: list again", key=entry.path) from error
-            if len(piece) != length:
+            if len(found) != length:
                 raise PathNotFoundError("the object is shorter than it was: list again", key=entry.path)
-            yield piece
+            return found
+
+        return read_pieces(piece, entry.size or 0, readers)
 
     def create(self, path: str, source: Entry, *, overwrite: bool, preserve: bool) -> Sink:
         """See `Place`. Whether something has the key was checked before: not every store can write conditionally."""
