@@ -46,8 +46,9 @@ def rm(urls: tuple[str, ...], recursive: bool, force: bool, trash: bool, session
     for item in found.values():
         if item.status.is_directory and not recursive:
             raise PathIsDirectoryError("the path is a directory: remove it with -r", path=item.status.path)
-        if item.status.path == "/":
-            raise InvalidRequestError("the root cannot be deleted: delete its entries", path="/")
+        if item.status.path == "/" and not trash:
+            # HDFS, and so the namespace, would silently do nothing.
+            raise InvalidRequestError("the root cannot be deleted: delete its entries", url=item.url)
         if trash:
             check_trashable(item)
     problems = Problems(out)
