@@ -97,7 +97,7 @@ def test_a_file_that_was_published_unnoticed_is_not_published_again(meanwhile: s
 
 
 def test_a_file_that_may_be_published_is_not_published_later() -> None:
-    """Nobody can know that nothing happened."""
+    """Whether something happened is unknown."""
     world = World()
     namespace, lose_a_reply = _lose_a_reply(world, happens=False)
     file = namespace.create("/f")

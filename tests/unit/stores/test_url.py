@@ -148,7 +148,7 @@ def test_keys() -> None:
         ("hdfs:/a", "no store has the url scheme hdfs"),
         (" s3://bucket/a", "the url starts with a space"),
         ("\tfile:///a", "the url starts with a space"),
-        ("hdfs://host/a", "no store has this url scheme: use s3://"),
+        ("hdfs://host/a", "no store has this url scheme: use holdfast://"),
         ("file://host/a", "a file url names no host"),
         ("a\0b", "cannot be a path"),
         ("file:", "cannot be a path"),
