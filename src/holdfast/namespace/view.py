@@ -165,8 +165,8 @@ def guess_view(hints: Hints, group: Group) -> View | None:
     absent: set[bytes] = set()
     for path in group.paths:
         chain = follow(path, hints.get)
-        if len(chain.keys) <= len(path.names):
-            return None
+        if not chain.inodes or len(chain.keys) <= len(path.names):
+            return None  # the root exists, and is not taken for absent
         for key in chain.keys:
             entry = hints.get(key)
             if entry is None:
