@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from holdfast.errors import UnavailableError
 from holdfast.namespace.keys import NEXT_ID, ROOT_ID
@@ -31,6 +33,7 @@ class IdSource:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._next = self._end = 0
+        self._returned: list[int] = []
         self._pid = os.getpid()
 
     def take(self) -> int:
@@ -42,12 +45,30 @@ class IdSource:
         if self._pid != os.getpid():
             self._reset()  # after a fork: the batch belongs to the parent
         with self._lock:
+            if self._returned:
+                return self._returned.pop()
             if self._next == self._end:
                 self._next = self._reserve()
                 self._end = self._next + self._batch
             taken = self._next
             self._next += 1
             return taken
+
+    @contextmanager
+    def set_aside(self, count: int) -> Iterator[Callable[[], int]]:
+        """Lend ids that are there before the block begins; what it does not use comes back.
+
+        For a block that holds locks: a reservation inside would wait for a connection, or for the lock itself.
+
+        Raises:
+            UnavailableError: see `take`.
+        """
+        spare = [self.take() for _ in range(count)]
+        try:
+            yield lambda: spare.pop() if spare else self.take()
+        finally:
+            with self._lock:
+                self._returned += spare
 
     def _reserve(self) -> int:
         for attempt in range(_ATTEMPTS):

@@ -17,7 +17,7 @@ operation at a time, as HDFS's lock of the whole namespace.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeVar
 
@@ -183,9 +183,10 @@ class Operations:
         self, operation: Operation[R], context: Context, *, may_guess: bool
     ) -> tuple[Outcome | None, Changes[R] | None]:
         """Run the phases once; return the outcome, or None if a guess failed before its commit."""
-        with self._read_phase(operation, may_guess=may_guess) as (view, validate_and_update):
+        with self._new_ids(operation) as new_id, self._read_phase(operation, may_guess=may_guess) as phase:
+            view, validate_and_update = phase
             try:
-                changes = operation.execute(view, context)
+                changes = operation.execute(view, Context(context.caller, context.now_ms, new_id))
             except HoldfastError:
                 if view.is_guess:
                     return None, None  # perhaps only the guess is wrong
@@ -218,6 +219,12 @@ class Operations:
             may_guess = False
             context = replace(context, now_ms=self.now_ms())
         raise AssertionError("the last try returns or raises")
+
+    def _new_ids(self, operation: Operation[R]) -> AbstractContextManager[Callable[[], int]]:
+        """Return the source of new ids; under locks, one for each component of the paths, and one for a quota."""
+        if self.mode == "optimistic":
+            return nullcontext(self.ids.take)
+        return self.ids.set_aside(1 + sum(len(path.names) for path in operation.paths))
 
     @contextmanager
     def _read_phase(

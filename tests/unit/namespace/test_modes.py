@@ -1,0 +1,106 @@
+"""Test the modes that lock on databases where a second transaction has to wait, or finds no connection."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
+from holdfast.namespace.operation import Mode
+from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
+from holdfast.transactions.memory.store import MemoryTransactionStore
+from tests.database_servers import NewUrl
+from tests.databases import needs_postgres
+from tests.unit.namespace.worlds import World
+
+_MODES: tuple[Mode, ...] = ("pessimistic", "global")
+
+
+class _OneAtATime:
+    """A database that refuses every call from outside while a transaction holds locks."""
+
+    def __init__(self) -> None:
+        self._inner = MemoryTransactionStore()
+        self._is_locked = False
+
+    def _free(self) -> MemoryTransactionStore:
+        assert not self._is_locked, "a call while a transaction holds locks"
+        return self._inner
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        return self._free().get_many(keys)
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        return self._free().scan(start, end, limit, guards)
+
+    def commit(self, commit: Commit) -> Outcome:
+        return self._free().commit(commit)
+
+    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
+        return self._free().commit_group(commits)
+
+    def snapshot(self) -> AbstractContextManager[SnapshotReader]:
+        return self._free().snapshot()
+
+    @contextmanager
+    def locked(self) -> Iterator[LockedTransaction]:
+        with self._free().locked() as transaction:
+            self._is_locked = True
+            try:
+                yield transaction
+            finally:
+                self._is_locked = False
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize("mode", _MODES)
+def test_nothing_else_reaches_the_database_while_locks_are_held(mode: Mode) -> None:
+    """A reservation of inode ids in the middle would wait for the lock of its own operation."""
+    namespace = World(database=_OneAtATime(), mode=mode).client()
+    for number in range(1200):  # ids are reserved by the thousand
+        assert namespace.mkdirs(f"/deep{number}/a/b")
+    with namespace.create("/deep0/file") as file:
+        file.write(b"1")
+    namespace.rename("/deep0/file", "/deep1/file")
+    namespace.set_quota("/deep1", names=10)
+    namespace.set_quota("/", names=10_000)
+    assert namespace.delete("/deep1", recursive=True)
+    namespace.collect()
+    assert namespace.content_summary("/").directories == 1 + 3 * 1200 - 3
+
+
+@pytest.mark.parametrize("mode", _MODES)
+def test_ids_that_were_set_aside_are_not_lost_and_not_used_twice(mode: Mode) -> None:
+    world = World(mode=mode)
+    namespace = world.client()
+    for number in range(300):
+        namespace.mkdirs(f"/a/b/c{number}")
+        namespace.mkdirs(f"/a/b/c{number}")  # needs none
+    ids = [one.id for one in namespace.walk("/")]
+    assert len(set(ids)) == len(ids) == 302
+    assert max(ids) < 1000, "one batch is enough"
+
+
+def _client(url: str, folder: Path, mode: Mode) -> Namespace:
+    init_namespace(Configuration(name="ns", data=f"file://{folder}", superuser="super"), url, register=False)
+    return open_namespace(url, user="super", groups=(), mode=mode)
+
+
+@pytest.mark.parametrize("mode", _MODES)
+def test_one_writer(tmp_path: Path, mode: Mode) -> None:
+    with _client(f"sqlite://{tmp_path}/names.db", tmp_path, mode) as namespace:
+        assert namespace.mkdirs("/a/b")
+        assert namespace.exists("/a/b")
+
+
+@needs_postgres
+@pytest.mark.parametrize("mode", _MODES)
+def test_one_connection(new_postgres_url: NewUrl, tmp_path: Path, mode: Mode) -> None:
+    with _client(f"{new_postgres_url()}?connections=1", tmp_path, mode) as namespace:
+        assert namespace.mkdirs("/a/b")
+        assert namespace.exists("/a/b")
