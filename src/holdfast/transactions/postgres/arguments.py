@@ -8,6 +8,7 @@ from operator import itemgetter
 
 from holdfast.errors import CorruptDataError
 from holdfast.transactions.base import AlreadyDone, Commit, Committed, Conflict, Outcome, Step, version_of
+from holdfast.transactions.postgres.arrays import ByteaArray, Int2Array, Int4Array, Int8Array
 
 __all__ = ["arguments_of", "outcomes_of"]
 
@@ -16,12 +17,12 @@ _KEY = itemgetter(0)
 
 def arguments_of(session: int, base: int, commits: Sequence[Commit], steps: Sequence[Step]) -> list[object]:
     """Return the arguments in the order of the function's parameters. Indexes of steps count from 1, as in SQL."""
-    keys, calls, kinds, expected, values, deltas = (list(column) for column in zip(*steps, strict=True))
-    # An enumeration is no type of the database.
-    arguments: list[object] = [session, base, len(commits), keys, calls, [int(kind) for kind in kinds]]
-    arguments += [expected, values, deltas]
+    keys, calls, kinds, expected, values, deltas = zip(*steps, strict=True)
+    arguments: list[object] = [session, base, len(commits)]
+    arguments += [ByteaArray.of(keys), Int4Array.of(calls), Int2Array.of(kinds), Int8Array.of(expected)]
+    arguments += [ByteaArray.of(values), Int8Array.of(deltas)]
     if not any(commit.ranges or commit.bounds for commit in commits):
-        return [*arguments, [], [], [], [], [], [], [], []]
+        return arguments + _NO_CONDITIONS
 
     def first_step(key: bytes) -> int:
         return bisect_left(steps, key, key=_KEY) + 1
@@ -34,9 +35,26 @@ def arguments_of(session: int, base: int, commits: Sequence[Commit], steps: Sequ
     bounds = [
         (call, first_step(bound.key), bound.most) for call, commit in enumerate(commits) for bound in commit.bounds
     ]
-    arguments += [list(column) for column in zip(*ranges, strict=True)] if ranges else [[]] * 5
-    arguments += [list(column) for column in zip(*bounds, strict=True)] if bounds else [[]] * 3
-    return arguments
+    return [*arguments, *_encode_ranges(ranges), *_encode_bounds(bounds)]
+
+
+def _encode_ranges(ranges: Sequence[tuple[int, int, bytes, bytes, int]]) -> list[object]:
+    calls, guards, starts, ends, counts = zip(*ranges, strict=True) if ranges else ((),) * 5
+    return [
+        Int4Array.of(calls),
+        Int4Array.of(guards),
+        ByteaArray.of(starts),
+        ByteaArray.of(ends),
+        Int8Array.of(counts),
+    ]
+
+
+def _encode_bounds(bounds: Sequence[tuple[int, int, int]]) -> list[object]:
+    calls, steps, most = zip(*bounds, strict=True) if bounds else ((),) * 3
+    return [Int4Array.of(calls), Int4Array.of(steps), Int8Array.of(most)]
+
+
+_NO_CONDITIONS = [*_encode_ranges(()), *_encode_bounds(())]
 
 
 def _created_in(commit: Commit, start: bytes, end: bytes) -> int:

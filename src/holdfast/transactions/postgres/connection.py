@@ -21,6 +21,7 @@ from holdfast.errors import (
     StorageFullError,
     UnavailableError,
 )
+from holdfast.transactions.postgres.arrays import register_arrays
 from holdfast.transactions.schema_version import require_schema
 from holdfast.transactions.sql_files import load_queries, load_schema
 
@@ -92,6 +93,7 @@ def connect(address: PostgresAddress) -> Connection:
             tcp_user_timeout=60_000,
         )
         try:
+            register_arrays(connection)
             connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(address.schema)))
         except BaseException:
             connection.close()

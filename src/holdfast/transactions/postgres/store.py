@@ -21,6 +21,7 @@ from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Outcome, Record, ScanPage, Step, steps_of
 from holdfast.transactions.pool import Pool
 from holdfast.transactions.postgres.arguments import arguments_of, outcomes_of
+from holdfast.transactions.postgres.arrays import ByteaArray
 from holdfast.transactions.postgres.connection import Connection, PostgresAddress, connect, statement_errors
 from holdfast.transactions.sql_files import load_queries
 from holdfast.transactions.versions import VersionSource
@@ -216,7 +217,10 @@ class _LockedPostgres:
 
     def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
         query = _SQL["lock_exclusive" if exclusive else "lock_shared"]
-        return {key: Record(version, value, number) for key, version, value, number in self._rows(query, (list(keys),))}
+        return {
+            key: Record(version, value, number)
+            for key, version, value, number in self._rows(query, (ByteaArray.of(list(keys)),))
+        }
 
     def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
         return _page(self._rows(_SQL["scan"], (start, end, limit + 1)), limit, {})
@@ -261,7 +265,9 @@ class _PostgresSnapshot:
 
 
 def _get_many(connection: Connection, keys: Collection[bytes]) -> dict[bytes, Record]:
-    query, argument = (_SQL["get"], next(iter(keys))) if len(keys) == 1 else (_SQL["get_many"], list(keys))
+    query, argument = (
+        (_SQL["get"], next(iter(keys))) if len(keys) == 1 else (_SQL["get_many"], ByteaArray.of(list(keys)))
+    )
     rows = connection.execute(query, (argument,), binary=True).fetchall()
     return {key: Record(version, value, number) for key, version, value, number in rows}
 
@@ -269,7 +275,9 @@ def _get_many(connection: Connection, keys: Collection[bytes]) -> dict[bytes, Re
 def _scan(connection: Connection, start: bytes, end: bytes, limit: int, guards: Collection[bytes]) -> ScanPage:
     if not guards:
         return _page(connection.execute(_SQL["scan"], (start, end, limit + 1), binary=True).fetchall(), limit, {})
-    rows = connection.execute(_SQL["scan_with_guards"], (start, end, limit + 1, list(guards)), binary=True).fetchall()
+    rows = connection.execute(
+        _SQL["scan_with_guards"], (start, end, limit + 1, ByteaArray.of(list(guards))), binary=True
+    ).fetchall()
     found = {key: Record(version, value, number) for is_guard, key, version, value, number in rows if is_guard}
     return _page(sorted(row[1:] for row in rows if not row[0]), limit, found)
 
