@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.unit.namespace.worlds import World
+from tests.namespace_world import World
 
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
 from holdfast.namespace.operation import Mode
@@ -61,7 +61,7 @@ class _OneAtATime:
 @pytest.mark.parametrize("mode", _MODES)
 def test_nothing_else_reaches_the_database_while_locks_are_held(mode: Mode) -> None:
     """A reservation of inode ids in the middle would wait for the lock of its own operation."""
-    namespace = World(database=_OneAtATime(), mode=mode).client()
+    namespace = World(database=_OneAtATime()).client(mode=mode)
     for number in range(1200):  # ids are reserved by the thousand
         assert namespace.mkdirs(f"/deep{number}/a/b")
     with namespace.create("/deep0/file") as file:
@@ -76,8 +76,8 @@ def test_nothing_else_reaches_the_database_while_locks_are_held(mode: Mode) -> N
 
 @pytest.mark.parametrize("mode", _MODES)
 def test_ids_that_were_set_aside_are_not_lost_and_not_used_twice(mode: Mode) -> None:
-    world = World(mode=mode)
-    namespace = world.client()
+    world = World()
+    namespace = world.client(mode=mode)
     for number in range(300):
         namespace.mkdirs(f"/a/b/c{number}")
         namespace.mkdirs(f"/a/b/c{number}")  # needs none

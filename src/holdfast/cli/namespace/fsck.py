@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.arguments import Reach, on_store, reports
 from holdfast.cli.failures import PROBLEM
 from holdfast.cli.output import Output, size
+from holdfast.cli.session import Session, on_namespaces
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
@@ -37,19 +37,10 @@ _MOST_SHOWN = 20
 @click.command(epilog=_EPILOG)
 @click.argument("name")
 @click.option("--repair", is_flag=True, help="Repair what is found.")
-@click.option("--database", metavar="URL", help="Database of the namespace, if the catalog does not know its name.")
-@click.option("--user", metavar="NAME", help="Act as this user.  [default: you]")
-@on_store
-@reports
-def fsck(name: str, repair: bool, database: str | None, user: str | None, reach: Reach, out: Output) -> None:
+@on_namespaces
+def fsck(name: str, repair: bool, session: Session, out: Output) -> None:
     """Prove that the namespace NAME is whole, or show what is wrong."""
-    from holdfast.namespace import open_namespace
-    from holdfast.stores.registry import installed_providers, parse_store_options
-
-    url = name if "://" in name else f"holdfast://{name}"
-    options = parse_store_options(reach.given, installed_providers()) if reach.given else ()
-    with open_namespace(url, database=database, user=user, store_options=options) as namespace:
-        run_fsck(namespace, out, repair=repair)
+    run_fsck(session.open_named(name), out, repair=repair)
 
 
 def run_fsck(namespace: Namespace, out: Output, *, repair: bool) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.arguments import age
+from holdfast.cli.namespace.sweep import sweep_namespace
 from holdfast.cli.output import Output
 from holdfast.cli.session import Session, lists_from_namespaces
 from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
@@ -27,6 +28,7 @@ _EPILOG = """\b
 Examples:
   holdfast namespace gc prod
   holdfast namespace gc prod --every 1h
+  holdfast namespace gc prod --sweep
 
 Removes what is below deleted directories, deletes blobs that no file has referred to for the safety age of the
 namespace, and closes the files of dead writers. Of several processes, one works and the others do nothing: so run it
@@ -46,15 +48,16 @@ def _interval(text: str) -> float:
 @click.command(epilog=_EPILOG)
 @click.argument("name")
 @click.option("--every", type=_interval, metavar="SECONDS", help="Work again after so many seconds, or after 15m, 1h …")
+@click.option("--sweep", is_flag=True, help="Also look for blobs that no file refers to: reads every record.")
 @lists_from_namespaces
-def gc(name: str, every: float | None, session: Session, out: Output) -> None:
+def gc(name: str, every: float | None, sweep: bool, session: Session, out: Output) -> None:
     """Do the background work of the namespace NAME."""
     from holdfast.namespace.leader import Election
     from holdfast.runtime import SystemClock, SystemIds
 
     namespace, clock = session.open_named(name), SystemClock()
     token = f"{os.uname().nodename}:{os.getpid()}:{SystemIds().token()}"
-    work = _Work(namespace, Election(namespace.database, clock, token), clock, out)
+    work = _Work(namespace, Election(namespace.database, clock, token), clock, out, sweep)
     work.once()
     while every is not None:
         clock.sleep(every)
@@ -70,6 +73,7 @@ class _Work:
     """The background work of one namespace.
 
     Attributes:
+        sweeps: whether to look for blobs that no file refers to, first.
         renew_at_s: when to renew the term, seconds of the monotonic clock.
     """
 
@@ -77,6 +81,7 @@ class _Work:
     election: Election
     clock: Clock
     out: Output
+    sweeps: bool
     renew_at_s: float = 0.0
 
     def once(self) -> None:
@@ -86,7 +91,10 @@ class _Work:
             self.out.say("another process is at work: nothing was done")
             return
         self.renew_at_s = self.clock.elapsed_s() + _RENEWAL_S
+        swept: dict[str, int] = {}
         try:
+            if self.sweeps:
+                swept = asdict(sweep_namespace(self.namespace, self.out))
             with self.out.waiting("collecting") as show:
 
                 def goes_on(done: Collected) -> bool:
@@ -97,7 +105,7 @@ class _Work:
         finally:
             with contextlib.suppress(HoldfastError):  # the term ends by itself
                 self.election.resign()
-        self.out.line({"leads": True, **asdict(done)})
+        self.out.line({"leads": True, **asdict(done)} | ({"swept": swept} if self.sweeps else {}))
         self.out.say(_sentence(done))
 
     def _leads(self) -> bool:
