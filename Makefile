@@ -27,6 +27,8 @@ check: lint types ## Run lint, types and every test, the long ones too, and the 
 	@scripts/run --java --databases python -m pytest $(SIDE_BY_SIDE) -m ""
 	@scripts/run holdfast check two_phase --small
 	@scripts/run holdfast check two_phase --walk --seed 7 --seconds 600
+	@scripts/run holdfast check transactions --small
+	@scripts/run holdfast check transactions --walk --seed 7 --seconds 300
 	@scripts/run holdfast check --all
 
 lint: ## Run the linter

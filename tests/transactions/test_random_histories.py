@@ -128,13 +128,13 @@ def test_processes(handles: Handles, kind: str) -> None:
 
 @pytest.mark.slow
 @_KINDS
-@pytest.mark.parametrize("seed", range(3, 23))
+@pytest.mark.parametrize("seed", range(3, 7))
 def test_many_histories(handles: Handles, kind: str, seed: int) -> None:
     prefix = _prefix(kind, seed, handles.store, "many")
-    told = _in_threads((handles.store, handles.other), kind, prefix, seed, 5 * _COUNTS[kind])
+    told = _in_threads((handles.store, handles.other), kind, prefix, seed, 3 * _COUNTS[kind])
     if handles.url:
         prefix = _prefix(kind, seed, handles.store, "many processes")
-        assert _judge(kind, _in_processes(handles.url, kind, prefix, seed, 5 * _COUNTS[kind])) == ""
+        assert _judge(kind, _in_processes(handles.url, kind, prefix, seed, 3 * _COUNTS[kind])) == ""
     assert _judge(kind, told) == ""
 
 

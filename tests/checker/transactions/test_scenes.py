@@ -51,15 +51,6 @@ def test_scenes(name: str) -> None:
     _unharmed(SCENES[name])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", sorted({scene.family for scene in SMALL.values()}))
-def test_larger_scenes(family: str) -> None:
-    for scene in FAMILIES[family]:
-        found = explore(build_world(scene))
-        assert found.complete
-        assert found.findings == {}
-
-
 def test_every_scene_has_a_name_a_sentence_and_known_goals() -> None:
     scenes = [*SCENES.values(), *SMALL.values()]
     assert len({scene.name for scene in scenes}) == len(scenes)
