@@ -56,7 +56,7 @@ def _sqlite(request: pytest.FixtureRequest) -> Handles:
 
 
 def _by_url(find: Callable[[pytest.FixtureRequest], str], request: pytest.FixtureRequest) -> Handles:
-    """Open two handles as users do: with group commit."""
+    """Open two handles as users do: with group commit, unless the URL says otherwise."""
     url = find(request)
     return Handles(open_database(url, create=True), open_database(url), url)
 
@@ -65,15 +65,29 @@ def _sqlite_url(request: pytest.FixtureRequest) -> str:
     return f"sqlite://{request.getfixturevalue('tmp_path_factory').mktemp('sqlite')}/records.db"
 
 
+def _server_url(fixture: str, options: str, request: pytest.FixtureRequest) -> str:
+    url: str = request.getfixturevalue(fixture)()
+    return f"{url}{'&' if '?' in url else '?'}{options}" if options else url
+
+
+def _server(fixture: str, options: str = "") -> Callable[[pytest.FixtureRequest], Handles]:
+    return partial(_by_url, partial(_server_url, fixture, options))
+
+
 BACKENDS: Mapping[str, tuple[Callable[[pytest.FixtureRequest], Handles], Sequence[pytest.MarkDecorator]]] = {
     "memory": (_memory, ()),
     "memory-groups": (_memory_in_groups, ()),
     "sqlite": (_sqlite, ()),
     "sqlite-groups": (partial(_by_url, _sqlite_url), ()),
-    "postgresql": (partial(_by_url, lambda request: request.getfixturevalue("new_postgres_url")()), ()),
-    "mysql": (partial(_by_url, lambda request: request.getfixturevalue("new_mysql_url")()), ()),
+    "postgresql": (_server("new_postgres_url"), ()),
+    "postgresql-single": (_server("new_postgres_url", "group=off"), ()),
+    "mysql": (_server("new_mysql_url"), ()),
+    "mysql-single": (_server("new_mysql_url", "group=off"), ()),
 }
-"""By name: the function that opens the handles, and the marks of its tests, such as one that skips them."""
+"""By name: the function that opens the handles, and the marks of its tests, such as one that skips them.
+
+The stores named ``-single`` send each commit on its own, so that more of them collide in the server.
+"""
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from holdfast.conformance import equal, expect, refused
@@ -93,15 +94,7 @@ def check_key_limits(subject: Subject) -> None:
             Commit(progress=Progress(key, 1)),
             Commit(ranges=[RangeCount(key, b"a", b"b", 0)]),
         ):
-            both = Commit(
-                reads=commit.reads,
-                puts={subject.key(b"new"): b"", **commit.puts},
-                inserts=commit.inserts,
-                deletes=commit.deletes,
-                adds=commit.adds,
-                ranges=commit.ranges,
-                progress=commit.progress,
-            )
+            both = replace(commit, puts={subject.key(b"new"): b"", **commit.puts})
             refused(InvalidRequestError, partial(subject.store.commit, both), f"key of {len(key)} bytes")
     equal(subject.records(), before, "records after the refusals")
 

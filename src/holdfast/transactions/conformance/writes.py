@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields, replace
 from functools import partial
+from itertools import combinations
 
 from holdfast.conformance import equal, expect, refused
 from holdfast.errors import InvalidRequestError
@@ -192,26 +194,27 @@ def check_mistakes_change_nothing(subject: Subject) -> None:
     subject.fill({b"a": b"1"})
     a, b, new = (subject.key(each) for each in (b"a", b"b", b"new"))
     reads = subject.reads(b"a")
+    writes = {
+        "put": Commit(puts={b: b"2"}),
+        "insert": Commit(inserts={b: b"2"}),
+        "delete": Commit(deletes=[b]),
+        "add": Commit(adds={b: 2}),
+        "progress": Commit(progress=Progress(b, 1)),
+    }
     mistakes = {
-        "a put and a delete of one key": Commit(puts={a: b"2"}, deletes=[a]),
-        "a put and an insert of one key": Commit(puts={b: b"2"}, inserts={b: b"2"}),
-        "a put and an add of one key": Commit(puts={b: b"2"}, adds={b: 2}),
-        "an add and a delete of one key": Commit(adds={b: 2}, deletes=[b]),
-        "a write of the progress": Commit(puts={b: b"2"}, progress=Progress(b, 1)),
+        f"{one} and {other} of one key": replace(
+            writes[one],
+            **{part.name: value for part in fields(Commit) if (value := getattr(writes[other], part.name))},
+        )
+        for one, other in combinations(writes, 2)
+    }
+    mistakes |= {
         "a read of the progress": Commit(reads=reads, progress=Progress(a, 1)),
         "an insert of a record that was read": Commit(reads=reads, inserts={a: b"2"}),
         "a bound without an add": Commit(bounds=[Bound(a, 7)]),
     }
     for what, one in mistakes.items():
-        commit = Commit(
-            reads=one.reads,
-            puts={new: b"2", **one.puts},
-            inserts=one.inserts,
-            deletes=one.deletes,
-            adds=one.adds,
-            bounds=one.bounds,
-            progress=one.progress,
-        )
+        commit = replace(one, puts={new: b"2", **one.puts})
         refused(InvalidRequestError, partial(subject.store.commit, commit), what)
         refused(InvalidRequestError, partial(subject.store.commit_group, [Commit(), commit]), what)
     subject.holds({b"a": b"1"}, "after the mistakes")
