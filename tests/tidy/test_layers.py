@@ -74,6 +74,7 @@ _CHECKER = {
     "narrative": {"kernel"},
     "committers": {"kernel", "simulated_store", "narrative"},
     "transactions": {"kernel", "histories", "narrative"},
+    "namespace": {"kernel", "simulated_store", "histories", "narrative", "transactions"},
 }
 
 

@@ -11,8 +11,9 @@ Worked composition::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from holdfast.checker.kernel.counterexample import Counterexample
 from holdfast.checker.kernel.explore import Budget, Exploration, explore
@@ -21,22 +22,84 @@ from holdfast.checker.kernel.shrink import shrink
 from holdfast.checker.kernel.state_space import BROKEN_CODE
 from holdfast.checker.kernel.walk import Walks, walk
 from holdfast.checker.kernel.world import World
+from holdfast.checker.narrative.narrator import Narrator
 from holdfast.checker.narrative.story import Story, tell
 from holdfast.checker.transactions.drawing import ANY, draw
-from holdfast.checker.transactions.goals import GoalTracker
+from holdfast.checker.transactions.goals import GOALS, Goal, GoalTracker
 from holdfast.checker.transactions.names import find_property, find_scenes
 from holdfast.checker.transactions.narration import narrator
 from holdfast.checker.transactions.properties import PROPERTIES
-from holdfast.checker.transactions.worlds import Scene, build_world
+from holdfast.checker.transactions.worlds import build_world
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["SceneReport", "TransactionCheck", "Violation", "WalkReport", "replay_again"]
+__all__ = [
+    "TRANSACTIONS",
+    "Described",
+    "SceneReport",
+    "Subject",
+    "TransactionCheck",
+    "Violation",
+    "WalkReport",
+    "replay_again",
+]
 
 _HISTORIES_EACH = 20
 """Number of random histories of one random scene, before another one is drawn."""
 
 _REPORT_EVERY = 1000
 """Number of states between two progress reports."""
+
+
+class Described(Protocol):
+    """A scene: a description of a world."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def family(self) -> str: ...
+
+    @property
+    def properties(self) -> tuple[str, ...]: ...
+
+    @property
+    def reached(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is checked: transactions, or what is built on them.
+
+    Attributes:
+        build: builds the world of a scene, with a tracker of goals or without one.
+        narrator: returns the words of the worlds.
+        properties: the names of the properties, the most important one first.
+        goals: by name.
+        find_scenes: returns the scenes with a name, or the family with this name.
+        find_property: returns the canonical name of a property.
+        any: a placeholder for random walks, in whose place `draw` draws scenes, given a seed and a number.
+    """
+
+    build: Callable[[Any, GoalTracker | None], World]
+    narrator: Callable[[], Narrator]
+    properties: Sequence[str]
+    goals: Mapping[str, Goal]
+    find_scenes: Callable[[str], Sequence[Described]]
+    find_property: Callable[[str], str]
+    any: Described
+    draw: Callable[[int, int], Described]
+
+
+TRANSACTIONS = Subject(
+    build=build_world,
+    narrator=narrator,
+    properties=tuple(PROPERTIES),
+    goals=GOALS,
+    find_scenes=find_scenes,
+    find_property=find_property,
+    any=ANY,
+    draw=draw,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +111,7 @@ class Violation:
         history: number of the random history; None if exploration found it.
     """
 
-    scene: Scene
+    scene: Described
     counterexample: Counterexample
     history: int | None = None
     is_shrunk: bool = False
@@ -113,6 +176,7 @@ class TransactionCheck:
             these properties have broken.
         until: called often; stops exploring and shrinking by returning true.
         progress: called with the name of the scene and what was done in it, to report progress.
+        subject: what is checked.
 
     Attributes:
         violations: the first violation of each property, by the property's name.
@@ -124,7 +188,9 @@ class TransactionCheck:
         *,
         until: Callable[[], bool] = lambda: False,
         progress: Callable[[str, str], None] = lambda scene, done: None,
+        subject: Subject = TRANSACTIONS,
     ) -> None:
+        self.subject = subject
         self.properties = tuple(properties)
         self.violations: dict[str, Violation] = {}
         self._until = until
@@ -135,7 +201,7 @@ class TransactionCheck:
         """Check whether the check has ended: all wanted properties broke, or `until` returned true."""
         return self._until() or (bool(self.properties) and self.violations.keys() >= set(self.properties))
 
-    def explore(self, scenes: Iterable[Scene], budget: Budget = Budget()) -> SceneReport:
+    def explore(self, scenes: Iterable[Described], budget: Budget = Budget()) -> SceneReport:
         """Explore every history of the scenes of a family, within the budget for each of them."""
         report = SceneReport(family="")
         for scene in scenes:
@@ -146,8 +212,8 @@ class TransactionCheck:
             self._explore(scene, budget, report)
         return report
 
-    def _explore(self, scene: Scene, budget: Budget, report: SceneReport) -> None:
-        tracker = GoalTracker(scene.reached)
+    def _explore(self, scene: Described, budget: Budget, report: SceneReport) -> None:
+        tracker = GoalTracker(scene.reached, goals=self.subject.goals)
         world = self._world(scene, tracker)
         reported = 0
 
@@ -171,21 +237,21 @@ class TransactionCheck:
         if found.complete:
             report.missing += [(scene.name, name) for name in tracker.missing]
 
-    def walk(self, scene: Scene, seed: int, *, first: int = 0, budget: Budget) -> WalkReport:
-        """Walk through random histories of a scene, or of random scenes if the scene is `ANY`."""
+    def walk(self, scene: Described, seed: int, *, first: int = 0, budget: Budget) -> WalkReport:
+        """Walk through random histories of a scene, or of random scenes if the scene stands for any."""
         report = WalkReport(seed=seed, first=first, next=first)
         while True:
             rest = None if budget.histories is None else budget.histories - report.histories
             chosen = scene
-            if scene is ANY:
-                chosen = draw(seed, report.next // _HISTORIES_EACH)
+            if scene is self.subject.any:
+                chosen = self.subject.draw(seed, report.next // _HISTORIES_EACH)
                 rest = min(_HISTORIES_EACH - report.next % _HISTORIES_EACH, rest or _HISTORIES_EACH)
             seconds = None if budget.seconds is None else max(budget.seconds - report.seconds, 0.0)
             self._walk(chosen, report, Budget(seconds=seconds, histories=rest))
             if self.is_over or budget.is_spent(seconds=report.seconds, histories=report.histories):
                 return report
 
-    def _walk(self, scene: Scene, report: WalkReport, budget: Budget) -> None:
+    def _walk(self, scene: Described, report: WalkReport, budget: Budget) -> None:
         world = self._world(scene)
         numbers: dict[str, int] = {}
         before = report.histories
@@ -224,22 +290,28 @@ class TransactionCheck:
 
     def story(self, violation: Violation) -> Story:
         """Tell the story of a violation."""
-        return tell(self._world(violation.scene), violation.counterexample, narrator())
+        return tell(self._world(violation.scene), violation.counterexample, self.subject.narrator())
 
     def ranked(self) -> list[Violation]:
-        """Return the violations, those of T1 first."""
-        order = [*PROPERTIES, BROKEN_CODE]
+        """Return the violations, the worst ones first."""
+        order = [*self.subject.properties, BROKEN_CODE]
         return sorted(self.violations.values(), key=lambda one: order.index(one.name))
 
-    def _world(self, scene: Scene, tracker: GoalTracker | None = None) -> World:
-        return build_world(replace(scene, properties=self.properties or scene.properties), tracker)
+    def _world(self, scene: Described, tracker: GoalTracker | None = None) -> World:
+        return self.subject.build(_judging(scene, self.properties or scene.properties), tracker)
 
-    def _add(self, scene: Scene, counterexample: Counterexample, history: int | None = None) -> None:
+    def _add(self, scene: Described, counterexample: Counterexample, history: int | None = None) -> None:
         found = Violation(scene=scene, counterexample=counterexample, history=history)
         self.violations.setdefault(counterexample.property, found)
 
 
-def replay_again(counterexample: Counterexample) -> Story | None:
+def _judging(scene: Described, properties: tuple[str, ...]) -> Any:
+    """Return a scene, which is a data class, with other properties."""
+    found: Any = scene
+    return replace(found, properties=properties)
+
+
+def replay_again(counterexample: Counterexample, subject: Subject = TRANSACTIONS) -> Story | None:
     """Replay a saved history with the current code.
 
     Returns:
@@ -248,13 +320,13 @@ def replay_again(counterexample: Counterexample) -> Story | None:
     Raises:
         InvalidRequestError: the world or property does not exist, or the history no longer fits the code.
     """
-    [scene] = find_scenes(counterexample.world.partition("/")[2])
+    [scene] = subject.find_scenes(counterexample.world.partition("/")[2])
     name = counterexample.property
-    properties = scene.properties if name == BROKEN_CODE else (find_property(name),)
-    world = build_world(replace(scene, properties=properties))
+    properties = scene.properties if name == BROKEN_CODE else (subject.find_property(name),)
+    world = subject.build(_judging(scene, properties), None)
     replay(world, counterexample.choices)
     try:
         again = shrink(world, counterexample, replays=0)
     except InvalidRequestError:
         return None
-    return tell(world, again, narrator())
+    return tell(world, again, subject.narrator())

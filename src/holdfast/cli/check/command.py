@@ -26,6 +26,7 @@ Examples:
   holdfast check --replay found/manifest-speculation-C3.json
   holdfast check transactions
   holdfast check transactions --walk --seed 7 --seconds 600
+  holdfast check namespace
   holdfast check --list
   holdfast check --all
 
@@ -76,7 +77,8 @@ _FILE = click.Path(path_type=Path)
 def check(out: Output, **given: Any) -> None:
     """Search for histories in which the committer NAME violates a property, and tell the worst one as a story.
 
-    If NAME is `transactions`, check the transactions of databases: their callers, and the steps inside of a commit.
+    If NAME is `transactions`, check the transactions of databases: their callers, and the steps inside of a commit. If
+    it is `namespace`, check the operations of a namespace on such a database, with its collectors.
 
     The search runs the production code in simulated worlds. There, any process may take the next step after each store
     call and each message to or from the driver, or a fault may occur: a process dies, the network is cut, a reply is
@@ -97,11 +99,14 @@ def _require_sense(options: CheckOptions) -> None:
         UsageError: two options contradict each other, or one is missing.
     """
     if sum([options.name is not None, options.replay is not None, options.every, options.listed]) != 1:
-        raise click.UsageError("give one of: the NAME of a committer, transactions, --replay FILE, --all, --list")
+        raise click.UsageError(
+            "give one of: the NAME of a committer, transactions, namespace, --replay FILE, --all, --list"
+        )
     of_one = (options.scenes, options.properties, options.small, options.walk, options.save, options.coverage)
     if options.name is None and any(of_one):
         raise click.UsageError(
-            "--scene, --property, --small, --walk, --save and --coverage need the NAME of a committer, or transactions"
+            "--scene, --property, --small, --walk, --save and --coverage need the NAME of a committer, transactions "
+            "or namespace"
         )
     if (options.every or options.listed) and (options.html or options.details):
         raise click.UsageError("--html and --details show one story: name a committer, or a file to --replay")

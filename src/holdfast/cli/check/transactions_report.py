@@ -11,7 +11,6 @@ from holdfast.checker.kernel.counterexample import encode
 from holdfast.checker.kernel.state_space import BROKEN_CODE
 from holdfast.checker.narrative.story import Story
 from holdfast.checker.transactions.check_run import SceneReport, TransactionCheck, Violation, WalkReport
-from holdfast.checker.transactions.goals import GOALS
 from holdfast.cli.check.coverage import Ran, show_ran
 from holdfast.cli.check.files import StoryFiles
 from holdfast.cli.check.options import CheckOptions
@@ -26,12 +25,15 @@ class TransactionOutcome:
     """The result of one run.
 
     Attributes:
+        name, title: what was checked: see `Checked`.
         families: the results of exploring, for each family of scenes.
         told: the violations to report, worst first.
         story: the story of the worst violation.
         ran: the coverage of the code under test.
     """
 
+    name: str
+    title: str
     check: TransactionCheck
     options: CheckOptions
     ran: Ran
@@ -48,14 +50,14 @@ def show_transactions(outcome: TransactionOutcome, files: StoryFiles, out: Outpu
     page = files.write_page(outcome.story) if outcome.story is not None else None
     if out.json:
         out.document(_document(outcome))
-    out.say("transactions: what their callers run, and the steps inside of a commit")
+    out.say(outcome.title)
     if outcome.families:
         _show_families(outcome.families, outcome.ran, out)
     if outcome.walks is not None:
-        _show_walks(outcome.walks, outcome.options, out)
+        _show_walks(outcome, outcome.walks, out)
     for report in outcome.families:
         for scene, name in report.missing:
-            out.say(f"NEVER REACHED in {scene}: {name} ({GOALS[name].meaning})")
+            out.say(f"NEVER REACHED in {scene}: {name} ({outcome.check.subject.goals[name].meaning})")
     out.say(_summary(outcome))
     show_ran(outcome.ran, out, lines=outcome.options.coverage)
     if outcome.story is not None:
@@ -65,7 +67,7 @@ def show_transactions(outcome: TransactionOutcome, files: StoryFiles, out: Outpu
     if len(outcome.told) > 1:
         out.say("\nAlso violated; each command tells its story:")
         for found in outcome.told[1:]:
-            out.say(f"  {found.name}: {_command(found, outcome.walks)}")
+            out.say(f"  {found.name}: {_command(outcome.name, found, outcome.walks)}")
     for file in saved:
         if file is not None:
             out.note(f"saved: {file}")
@@ -91,7 +93,7 @@ def _show_families(families: Sequence[SceneReport], ran: Ran, out: Output) -> No
     out.table(["scene", *figures, "violated"], rows, right=figures)
 
 
-def _show_walks(walks: WalkReport, options: CheckOptions, out: Output) -> None:
+def _show_walks(outcome: TransactionOutcome, walks: WalkReport, out: Output) -> None:
     rows = [
         ("scenes", f"{walks.scenes:,}"),
         ("seed", str(walks.seed)),
@@ -100,7 +102,7 @@ def _show_walks(walks: WalkReport, options: CheckOptions, out: Output) -> None:
         ("distinct ends", f"{walks.ends:,}"),
         ("time", milliseconds(round(walks.seconds * 1000))),
         ("violated", ", ".join(sorted(walks.broken)) or "nothing"),
-        ("to continue", _walk_command(walks, walks.next, options.scenes)),
+        ("to continue", _walk_command(outcome.name, walks, walks.next, outcome.options.scenes)),
     ]
     out.table(["random walk", ""], rows)
 
@@ -120,22 +122,22 @@ def _summary(outcome: TransactionOutcome) -> str:
     return f"nothing found in {extent}: {'the search is complete' if whole else 'the search is not complete'}"
 
 
-def _command(found: Violation, walks: WalkReport | None) -> str:
+def _command(what: str, found: Violation, walks: WalkReport | None) -> str:
     judged = "" if found.name == BROKEN_CODE else f" --property {found.name}"
     if walks is not None and found.history is not None:
-        return f"{_walk_command(walks, found.history, ())} --histories 1{judged}"
-    return f"holdfast check transactions --scene {shlex.quote(found.scene.name)}{judged}"
+        return f"{_walk_command(what, walks, found.history, ())} --histories 1{judged}"
+    return f"holdfast check {what} --scene {shlex.quote(found.scene.name)}{judged}"
 
 
-def _walk_command(walks: WalkReport, first: int, scenes: Sequence[str]) -> str:
+def _walk_command(what: str, walks: WalkReport, first: int, scenes: Sequence[str]) -> str:
     where = "".join(f" --scene {shlex.quote(name)}" for name in scenes)
-    return f"holdfast check transactions --walk{where} --seed {walks.seed} --first {first}"
+    return f"holdfast check {what} --walk{where} --seed {walks.seed} --first {first}"
 
 
 def _document(outcome: TransactionOutcome) -> dict[str, object]:
     walks = outcome.walks
     return {
-        "checked": "transactions",
+        "checked": outcome.name,
         "interrupted": outcome.interrupted,
         "coverage": outcome.ran.document(),
         "scenes": [

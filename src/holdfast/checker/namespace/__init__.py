@@ -1,0 +1,1 @@
+"""Check the namespace: its real operations meet in simulated worlds."""

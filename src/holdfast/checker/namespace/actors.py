@@ -1,0 +1,243 @@
+"""Define the actors of a world: each makes calls on a real `Namespace`, and records what it was told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeAlias
+
+from holdfast.checker.histories.history import HISTORY, Outcome, record
+from holdfast.checker.kernel.calls import Call
+from holdfast.checker.kernel.process import Port
+from holdfast.checker.namespace.handles import CLOCK, SimulatedHandle, WorldClock
+from holdfast.checker.simulated_store.handle import SimulatedStore
+from holdfast.checker.transactions.database import DATABASE
+from holdfast.errors import OutcomeUnknownError, TransactionConflictError, UnavailableError
+from holdfast.namespace.blobs import BlobStore
+from holdfast.namespace.configuration import Configuration
+from holdfast.namespace.errors import (
+    BeingWrittenError,
+    DirectoryInTheWayError,
+    DirectoryNotEmptyError,
+    LeaseLostError,
+    NamesQuotaExceededError,
+    ParentNotDirectoryError,
+    PathExistsError,
+    PathIsDirectoryError,
+    PathNotFoundError,
+    RenameError,
+)
+from holdfast.namespace.file_writer import FileWriter
+from holdfast.namespace.leader import Election
+from holdfast.namespace.namespace import Namespace
+from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.runtime import Clock, Environment, SeededRandom, SerialRunner
+from holdfast.stores.base import Capabilities, Put
+from holdfast.transactions.memory.store import Records
+
+__all__ = ["BLOBS", "Calls", "Script", "Setting", "client", "collector", "network", "passing_time"]
+
+BLOBS = "blobs"
+"""The name of the object store."""
+
+Script: TypeAlias = Sequence[tuple[Any, ...]]
+"""Calls, one after the other: each its name and its arguments, as the model has them (`model`)."""
+
+_ANSWERS = (
+    BeingWrittenError,
+    DirectoryInTheWayError,
+    DirectoryNotEmptyError,
+    LeaseLostError,
+    NamesQuotaExceededError,
+    ParentNotDirectoryError,
+    PathExistsError,
+    PathIsDirectoryError,
+    PathNotFoundError,
+    RenameError,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What the actors of a world share.
+
+    Attributes:
+        start, blobs: the records, and the bytes in the object store, at the start.
+        leaves_blobs: whether a blob may be left that no file refers to: of a writer that dies.
+        start_s: the time at the start, seconds since the epoch.
+        ticks: whether the time can change.
+        reserves: whether the reservation of ids is part of the history.
+    """
+
+    start: Records
+    start_s: float
+    configuration: Configuration
+    capabilities: Capabilities
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    leaves_blobs: bool = False
+    ticks: bool = False
+    reserves: bool = False
+
+    def open(self, port: Port, knows: Sequence[str]) -> tuple[Namespace, WorldClock, SimulatedHandle]:
+        """Open the namespace as a process does that has looked at some paths before the history began."""
+        database = SimulatedHandle(port, self.start, reserves=self.reserves)
+        clock = WorldClock(port, database, self.start_s, ticks=self.ticks)
+        environment = Environment(clock=clock, ids=port, runner=SerialRunner(), chance=SeededRandom(1))
+        blobs = BlobStore(SimulatedStore(port, BLOBS, self.capabilities), "", port)
+        namespace = Namespace(database, blobs, self.configuration, environment, user=self.configuration.superuser)
+        for path in knows:
+            namespace.find(path)
+        database.begin()
+        return namespace, clock, database
+
+
+class Calls:
+    """Makes the calls that the model knows, on a namespace."""
+
+    def __init__(self, namespace: Namespace, clock: Clock) -> None:
+        self._namespace = namespace
+        self._clock = clock
+        self._store = NamespaceStore(namespace)
+        self._writers: dict[str, FileWriter] = {}
+        self._written: dict[str, str] = {}  # what is not published yet
+
+    def make(self, name: str, *args: object) -> object:
+        """Make one call, and return its answer."""
+        act: Callable[..., object] = getattr(self, f"_{name}")
+        return act(*args)
+
+    # --- directories, names -------------------------------------------------------------------------------------------
+    def _mkdirs(self, path: str) -> bool:
+        return self._namespace.mkdirs(path)
+
+    def _delete(self, path: str) -> bool:
+        return self._namespace.delete(path)
+
+    def _delete_tree(self, path: str) -> bool:
+        return self._namespace.delete(path, recursive=True)
+
+    def _rename(self, source: str, target: str) -> None:
+        self._namespace.rename(source, target)
+
+    def _replace(self, source: str, target: str) -> None:
+        self._namespace.rename(source, target, overwrite=True)
+
+    def _list(self, path: str) -> tuple[str, ...]:
+        return tuple(one.path for one in self._namespace.list(path))
+
+    def _walk(self, path: str) -> tuple[str, ...]:
+        return tuple(sorted((one.path for one in self._namespace.walk(path)), key=lambda one: one.split("/")))
+
+    def _set_quota(self, path: str, names: int) -> None:
+        self._namespace.set_quota(path, names=names or None)
+
+    # --- whole files --------------------------------------------------------------------------------------------------
+    def _create(self, path: str, mark: str) -> None:
+        self._namespace.write_file(path, mark.encode())
+
+    def _overwrite(self, path: str, mark: str) -> None:
+        self._namespace.write_file(path, mark.encode(), overwrite=True)
+
+    def _read(self, path: str) -> str:
+        return self._namespace.open(path).read().decode()
+
+    def _concat(self, target: str, *sources: str) -> None:
+        self._namespace.concat(target, sources)
+
+    def _publish(self, *files: tuple[str, str]) -> None:
+        writers = []
+        for path, mark in files:
+            writers.append(self._namespace.create(path, check=False))
+            writers[-1].write(mark.encode())
+            writers[-1].prepare()
+        self._namespace.publish_many(writers)
+
+    def _put_all(self, *files: tuple[str, str]) -> None:
+        self._store.apply([Put(path[1:], mark.encode()) for path, mark in files])
+
+    # --- files under a lease ------------------------------------------------------------------------------------------
+    def _create_with_lease(self, path: str, writer: str) -> None:
+        self._writers[writer] = self._namespace.create_with_lease(path)
+
+    def _append(self, path: str, writer: str) -> None:
+        self._writers[writer] = self._namespace.append(path)
+
+    def _write(self, writer: str) -> None:
+        """Let the writer look at the clock, and renew its lease if it is time.
+
+        If the renewal conflicts with a recovery, the next call tells: so there are two.
+        """
+        if writer in self._writers:
+            self._clock.now_s()
+            self._writers[writer].write(b"")
+            self._writers[writer].write(b"")
+
+    def _sync(self, writer: str, mark: str) -> None:
+        self._end(writer, mark, lambda file: file.sync())
+
+    def _close(self, writer: str, mark: str) -> None:
+        self._end(writer, mark, lambda file: file.close())
+
+    def _end(self, writer: str, mark: str, act: Callable[[FileWriter], object]) -> None:
+        if writer not in self._writers:
+            raise LeaseLostError("the file was not opened: there is nothing to close", writer=writer)
+        file = self._writers[writer]
+        written = self._written.get(writer, "")
+        file.write(mark.removeprefix(written).encode())
+        self._written[writer] = mark
+        act(file)
+        self._written[writer] = ""
+
+    def _recover(self, path: str) -> bool:
+        return self._namespace.recover_lease(path)
+
+
+def client(setting: Setting, script: Script, knows: Sequence[str]) -> Callable[[Port], None]:
+    """Make the calls of a script; go on after errors that say what happened."""
+
+    def run(port: Port) -> None:
+        namespace, clock, _database = setting.open(port, knows)
+        calls = Calls(namespace, clock)
+        unpublished = ""  # what a sync could not publish, the next call publishes
+        for name, *args in script:
+            if name in ("sync", "close"):
+                args[1] = unpublished + args[1]
+            try:
+                record(port, name, tuple(args), partial(calls.make, name, *args), answers=_ANSWERS)
+                unpublished = ""
+            except OutcomeUnknownError:
+                return
+            except (*_ANSWERS, TransactionConflictError, UnavailableError):
+                unpublished = args[1] if name == "sync" else unpublished
+
+    return run
+
+
+def collector(setting: Setting, rounds: int) -> Callable[[Port], None]:
+    """Collect what is deleted, as long as it leads; what it did to leases is noted as an operation without an end."""
+
+    def run(port: Port) -> None:
+        namespace, clock, database = setting.open(port, ())
+        election = Election(database, clock, port.token())
+        port.call(Call(HISTORY, "invoke", (port.name, "collect", ())))
+        for _ in range(rounds):
+            try:
+                if election.lead():
+                    namespace.collect()
+            except (UnavailableError, OutcomeUnknownError):
+                continue
+
+    return run
+
+
+def passing_time(port: Port) -> None:
+    """Let much time pass, at some moment."""
+    port.call(Call(HISTORY, "invoke", (port.name, "later", ())))
+    port.call(Call(CLOCK, "pass"))
+    port.call(Call(HISTORY, "end", (port.name, Outcome.OK, None)))
+
+
+def network(port: Port) -> None:
+    """As the network, deliver a commit that its caller no longer waits for."""
+    port.call(Call(DATABASE, "carry_out"))

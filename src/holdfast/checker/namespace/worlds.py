@@ -1,0 +1,156 @@
+"""Build worlds of a namespace: what is there at the start, who calls what, and what can go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from holdfast.checker.histories.history import HISTORY, Recorder
+from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.kernel.process import Actor
+from holdfast.checker.kernel.world import World
+from holdfast.checker.namespace.actors import (
+    BLOBS,
+    Calls,
+    Script,
+    Setting,
+    client,
+    collector,
+    network,
+    passing_time,
+)
+from holdfast.checker.namespace.handles import CLOCK, Copy, TimeSource, WaitableDatabase
+from holdfast.checker.namespace.properties import PROPERTIES, properties_for, tree_of
+from holdfast.checker.simulated_store.resource import StoreResource
+from holdfast.checker.transactions.database import DATABASE
+from holdfast.checker.transactions.goals import GoalTracker
+from holdfast.namespace.blobs import BlobStore
+from holdfast.namespace.configuration import Configuration, create_namespace
+from holdfast.namespace.namespace import Namespace
+from holdfast.runtime import Environment, SeededRandom, SerialRunner
+from holdfast.runtime.simulated import CountingIds, StillClock
+from holdfast.stores.memory.store import MemoryImage, MemoryStore
+from holdfast.transactions.memory.store import Records
+
+__all__ = ["Scene", "build_world"]
+
+_START_S = 1_800_000_000.0
+_JUMP_S = 30 * 60.0
+"""How much time passes at once: every lease and every mark expires."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """A short description of a world.
+
+    Attributes:
+        name: up to a slash, the name of the family of scenes that belong together.
+        summary: who acts, and what can go wrong.
+        start: calls that were made before the history.
+        scripts: by actor, its calls, one after the other.
+        knows: paths that each actor looked at before the history began; None for all that there were.
+        collectors: how many processes collect what was deleted, and how often each.
+        later: whether much time may pass, once.
+        inline: whether the bytes of files are in the database.
+        safety_age_s: how long garbage is kept.
+        reserves: whether the reservation of ids is part of the history.
+        mortal: whether actors may crash, if the budgets allow it.
+        reached: names of the goals that some history must reach.
+    """
+
+    name: str
+    summary: str = ""
+    start: Script = ()
+    scripts: Mapping[str, Script] = field(default_factory=dict)
+    knows: Mapping[str, tuple[str, ...]] | None = None
+    collectors: tuple[int, ...] = ()
+    later: bool = False
+    inline: bool = True
+    safety_age_s: int = 24 * 3600
+    reserves: bool = False
+    mortal: bool = True
+    budgets: Mapping[Fault, int] = field(default_factory=dict)
+    properties: tuple[str, ...] = tuple(PROPERTIES)
+    reached: tuple[str, ...] = ("all",)
+
+    @property
+    def family(self) -> str:
+        return self.name.partition("/")[0]
+
+
+def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
+    """Build the world of a scene.
+
+    Args:
+        tracker: records the goals that histories reach.
+    """
+    resource = StoreResource(BLOBS, time_of=lambda actor: _START_S)
+    setting, image = _begin(scene, resource)
+    resource.fill(image)
+    paths = tuple("/" + "/".join(path) for path, _node in tree_of(setting.start, setting.blobs).nodes)
+    actors = [
+        Actor(
+            who,
+            client(setting, script, paths if scene.knows is None else scene.knows.get(who, ())),
+            scene.mortal,
+        )
+        for who, script in scene.scripts.items()
+    ]
+    for number, rounds in enumerate(scene.collectors):
+        actors.append(Actor(_numbered("collector", number), collector(setting, rounds), scene.mortal))
+    if scene.later:
+        actors.append(Actor("time", passing_time, mortal=False))
+    for number in range(scene.budgets.get(Fault.LOST_REPLY, 0)):
+        actors.append(Actor(_numbered("network", number), network, mortal=False))
+    judged = properties_for(setting, scene.properties)
+    return World(
+        name=f"namespace/{scene.name}",
+        summary=scene.summary,
+        actors=tuple(actors),
+        resources={
+            DATABASE: WaitableDatabase(setting.start.as_dict()),
+            BLOBS: resource,
+            CLOCK: TimeSource(_START_S, _JUMP_S),
+            HISTORY: Recorder(),
+        },
+        properties=judged if tracker is None else (*judged, tracker.watching()),
+        budgets={**scene.budgets, **({Fault.CLOCK: 1} if scene.later else {})},
+        observed=lambda call: False,  # histories and ends are judged, and keep what was wrong with them
+    )
+
+
+def _numbered(name: str, number: int) -> str:
+    return f"{name} {number}" if number else name
+
+
+def _begin(scene: Scene, resource: StoreResource) -> tuple[Setting, MemoryImage]:
+    """Make the calls before the history; return what there is then."""
+    configuration = Configuration(
+        name="world",
+        data="memory://world",
+        superuser="root",
+        inline_bytes=1024 if scene.inline else 0,
+        safety_age_s=scene.safety_age_s,
+    )
+    clock, ids = StillClock(_START_S), CountingIds()
+    store = MemoryStore(clock=clock, ids=ids)
+    database = Copy(Records())
+    create_namespace(database, configuration, int(_START_S * 1000))
+    environment = Environment(clock=clock, ids=ids, runner=SerialRunner(), chance=SeededRandom(1))
+    namespace = Namespace(database, BlobStore(store, "", ids), configuration, environment, user="root")
+    calls = Calls(namespace, clock)
+    for name, *args in scene.start:
+        calls.make(name, *args)
+    namespace.collect()
+    image = store.image()
+    setting = Setting(
+        start=database.records,
+        start_s=_START_S,
+        configuration=configuration,
+        capabilities=resource.capabilities,
+        blobs={key: one.data for key, one in image.objects.items()},
+        leaves_blobs=bool(scene.budgets),
+        ticks=scene.later,
+        reserves=scene.reserves,
+    )
+    return setting, image
