@@ -10,10 +10,10 @@ that its mark is still there. So a slow client, or a wrong clock, makes the coun
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.namespace.accounting import usage_keys
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import (
@@ -207,7 +207,8 @@ class TreeCounter:
             names, space = self._count(root, path, until_ms)
             yield TreeUsage(names, space, token)
         finally:
-            self._unfreeze(key, token)
+            with suppress(HoldfastError):  # the block has taken effect, or failed for another reason; the mark expires
+                self._unfreeze(key, token)
 
     def _unfreeze(self, key: bytes, token: str) -> None:
         """Remove a mark, unless the tree was moved or got its quota. A rename of an ancestor does not change its key.

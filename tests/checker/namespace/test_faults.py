@@ -1,0 +1,23 @@
+"""Faults of the shipped code that the checker has found: their histories, which must stay harmless."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.checker.kernel.explore import explore
+from holdfast.checker.namespace.scenes import SCENES
+from holdfast.checker.namespace.worlds import build_world
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [
+        # A rename into a quota took effect, then the request that removes the mark failed: its caller was told that
+        # nothing had happened.
+        "lost-quota-rename",
+    ],
+)
+def test_it_is_gone(scene: str) -> None:
+    found = explore(build_world(SCENES[scene]))
+    assert found.complete
+    assert found.findings == {}
