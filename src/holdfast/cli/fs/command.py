@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import click
 
-__all__ = ["THREADS", "CopyOptions", "fs_command", "with_copy_options"]
+__all__ = ["THREADS", "CopyOptions", "fs_command", "with_copy_options", "with_target"]
 
 THREADS = 8
 """How many files are copied or changed at the same time."""
@@ -24,6 +24,19 @@ def fs_command(
     """
     settings = {"help_option_names": ["--help"], "ignore_unknown_options": ignore_unknown_options}
     return click.command(name, epilog=epilog, context_settings=settings)
+
+
+def with_target(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the arguments of commands that copy or move; pass them as `sources` and `target`."""
+
+    @click.argument("paths", metavar="SOURCE... TARGET", nargs=-1)
+    @functools.wraps(command)
+    def run(*args: Any, paths: tuple[str, ...], **given: Any) -> None:
+        if len(paths) < 2:  # click would say that the source is missing
+            raise click.UsageError(f"Missing argument '{'TARGET' if paths else 'SOURCE'}'.")
+        command(*args, sources=paths[:-1], target=paths[-1], **given)
+
+    return run
 
 
 class CopyOptions(NamedTuple):

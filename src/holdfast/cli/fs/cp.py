@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import click
-
-from holdfast.cli.fs.command import CopyOptions, fs_command, with_copy_options
+from holdfast.cli.fs.command import CopyOptions, fs_command, with_copy_options, with_target
 from holdfast.cli.output import Output
 from holdfast.cli.session import Session, on_namespaces
 from holdfast.errors import InvalidRequestError
@@ -24,8 +22,7 @@ into it. Nobody sees a file before it is complete; files that are there already 
 
 
 @fs_command("cp", epilog=_EPILOG)
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
-@click.argument("target", metavar="TARGET")
+@with_target
 @with_copy_options
 @on_namespaces
 def cp(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import click
-
-from holdfast.cli.fs.command import CopyOptions, fs_command, with_copy_options
+from holdfast.cli.fs.command import CopyOptions, fs_command, with_copy_options, with_target
 from holdfast.cli.output import Output
 from holdfast.cli.session import Session, on_namespaces
 from holdfast.errors import InvalidRequestError
@@ -22,8 +20,7 @@ printed. A file appears under its name when it is complete, and local files are 
 
 
 @fs_command("get", epilog=_EPILOG)
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
-@click.argument("target", metavar="TARGET")
+@with_target
 @with_copy_options
 @on_namespaces
 def get(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.fs.command import fs_command
+from holdfast.cli.fs.command import fs_command, with_target
 from holdfast.cli.output import Output
 from holdfast.cli.screen import in_one_line
 from holdfast.cli.session import Session, on_namespaces
@@ -27,8 +27,7 @@ large the directory: everybody sees the old path or the new one."""
 
 
 @fs_command("mv", epilog=_EPILOG)
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
-@click.argument("target", metavar="TARGET")
+@with_target
 @click.option("-f", "--overwrite", is_flag=True, help="Replace a file, or an empty directory, in the same step.")
 @on_namespaces
 def mv(sources: tuple[str, ...], target: str, overwrite: bool, session: Session, out: Output) -> None:

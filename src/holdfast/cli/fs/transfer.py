@@ -54,7 +54,7 @@ def transfer(plan: Plan, target: Target, how: CopyOptions, problems: Problems, o
                     problems.add(copy.source.url, error)
         except BaseException as error:
             if len(copies) > 1 and isinstance(error, KeyboardInterrupt | SystemExit | HoldfastError):
-                out.note(f"copied {bar.files:,} of {counted(len(copies), 'file')}; nothing of the others is there")
+                out.note(f"copied {bar.files:,} of {counted(len(copies), 'file')}; none of the others is there in part")
             raise
     _report(plan, target, problems, out, bar, made)
 

@@ -50,7 +50,7 @@ def test_a_file_is_replaced_only_on_request(ns: Namespace) -> None:
         ([":/a", ":/a/x"], "file"),
         ([":/a", ":/d/e/a", ":/d"], "two sources have the same name"),
         ([":/a", "holdfast://other/x"], "no such namespace"),
-        ([":/a"], "Missing argument 'SOURCE...'"),
+        ([":/a"], "Missing argument 'TARGET'"),
     ],
 )
 def test_mv_refuses(ns: Namespace, arguments: list[str], sentence: str) -> None:
