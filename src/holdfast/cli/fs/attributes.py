@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import base64
 import binascii
+from typing import TYPE_CHECKING
 
 import click
 
 from holdfast.cli.arguments import Word
 from holdfast.cli.fs.command import fs_command
 from holdfast.cli.output import Output
-from holdfast.cli.screen import in_one_line
 from holdfast.cli.session import Session, lists_from_namespaces, on_namespaces
 from holdfast.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from holdfast.cli.fs.items import Item
 
 __all__ = ["getfattr", "setfattr"]
 
@@ -46,7 +49,7 @@ def setfattr(
 ) -> None:
     """Set or remove an extended attribute of files and directories."""
     from holdfast.cli.fs.changing import change_all
-    from holdfast.cli.fs.items import Item, find_items
+    from holdfast.cli.fs.items import find_items
 
     if (name is None) == (removed is None) or (removed is not None and value is not None):
         raise click.UsageError("give -n NAME with -v VALUE to set an attribute, or -x NAME to remove one")
@@ -72,27 +75,29 @@ def getfattr(urls: tuple[str, ...], name: str | None, encoding: str | None, sess
     """Show the extended attributes of files and directories."""
     from holdfast.cli.fs.items import find_items
     from holdfast.cli.fs.problems import Problems
+    from holdfast.cli.fs.rows import titles
 
     problems = Problems(out, lines=True)
-    rows = []
-    shown = 0
+    found: list[tuple[Item, dict[str, bytes]]] = []
     for item in find_items(session, urls):
         with problems.noted(item.url):
-            found = item.namespace.xattrs(item.status.path)
-            if name is not None and name not in found:
+            values = item.namespace.xattrs(item.status.path)
+            if name is not None and name not in values:
                 raise InvalidRequestError(
                     "there is no such extended attribute: check the name", name=name, url=item.url
                 )
-            for one in sorted(found) if name is None else [name]:
-                text = _encoded(found[one], encoding)
-                out.line({"url": item.url, "name": one, "value": text, "base64": base64.b64encode(found[one]).decode()})
-                rows.append((item.url, one, text))
-            shown += 1
+            found.append((item, values if name is None else {name: values[name]}))
+    rows = []
+    for (item, values), title in zip(found, titles([item for item, _ in found]), strict=True):
+        for one, value in sorted(values.items()):
+            text = _encoded(value, encoding)
+            out.line({"url": item.url, "name": one, "value": text, "base64": base64.b64encode(value).decode()})
+            rows.append((title, one, text))
     if rows:
-        out.table(["url", "name", "value"], rows)
-    elif shown:
-        out.say(in_one_line("no extended attributes"))
-    problems.end(shown)
+        out.table(["path", "name", "value"], rows)
+    elif found:
+        out.say("no extended attributes")
+    problems.end(len(found))
 
 
 def _decoded(text: str) -> bytes:

@@ -40,10 +40,10 @@ def du(urls: tuple[str, ...], summarize: bool, human: bool, session: Session, ou
     """Show how much space the entries of directories take, with everything below them."""
     from holdfast.cli.fs.rows import amount
 
-    def row(item: Item, found: ContentSummary) -> Sequence[str]:
-        return (amount(found.size, human=human), amount(found.space, human=human), item.url)
+    def row(found: ContentSummary) -> Sequence[str]:
+        return (amount(found.size, human=human), amount(found.space, human=human))
 
-    _show(urls, ["size", "space", "url"], row, session, out, inside=not summarize)
+    _show(urls, ["size", "space", "path"], row, session, out, inside=not summarize)
 
 
 @fs_command("count", epilog=_COUNT_EPILOG)
@@ -58,8 +58,8 @@ def count(urls: tuple[str, ...], quotas: bool, human: bool, session: Session, ou
     def left(quota: int | None, used: int) -> str:
         return "-" if quota is None else str(quota - used)
 
-    def row(item: Item, found: ContentSummary) -> Sequence[str]:
-        cells = (f"{found.directories}", f"{found.files}", amount(found.size, human=human), item.url)
+    def row(found: ContentSummary) -> Sequence[str]:
+        cells = (f"{found.directories}", f"{found.files}", amount(found.size, human=human))
         if not quotas:
             return cells
         space = "-" if found.space_quota is None else amount(found.space_quota, human=human)
@@ -68,13 +68,13 @@ def count(urls: tuple[str, ...], quotas: bool, human: bool, session: Session, ou
         return (names, left(found.names_quota, found.directories + found.files), space, space_left, *cells)
 
     limits = ["names quota", "names left", "space quota", "space left"] if quotas else []
-    _show(urls, [*limits, "directories", "files", "size", "url"], row, session, out, inside=False)
+    _show(urls, [*limits, "directories", "files", "size", "path"], row, session, out, inside=False)
 
 
 def _show(
     urls: Sequence[str],
     columns: Sequence[str],
-    row: Callable[[Item, ContentSummary], Sequence[str]],
+    row: Callable[[ContentSummary], Sequence[str]],
     session: Session,
     out: Output,
     *,
@@ -82,19 +82,22 @@ def _show(
 ) -> None:
     """Print a row for each item, or for each entry of a directory."""
     from holdfast.cli.fs.problems import Problems
+    from holdfast.cli.fs.rows import titles
 
     problems = Problems(out, lines=True)
-    rows = []
+    counted: list[tuple[Item, Sequence[str]]] = []
     with out.waiting("counting") as show:
         for item in _items(urls, inside, session, problems):
             show(f"counting {item.url}")
             with problems.noted(item.url):
                 found = item.namespace.content_summary(item.status.path)
                 out.line(_fields(item, found))
-                rows.append(row(item, found))
-    if rows:
+                counted.append((item, row(found)))
+    if counted:
+        names = titles([item for item, _ in counted])
+        rows = [(*cells, name) for (_, cells), name in zip(counted, names, strict=True)]
         out.table(columns, rows, right=columns[:-1])
-    problems.end(len(rows))
+    problems.end(len(counted))
 
 
 def _items(urls: Sequence[str], inside: bool, session: Session, problems: Problems) -> Iterator[Item]:

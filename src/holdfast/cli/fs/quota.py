@@ -14,6 +14,7 @@ from holdfast.cli.screen import in_one_line
 from holdfast.cli.session import Session, lists_from_namespaces, on_namespaces
 
 if TYPE_CHECKING:
+    from holdfast.cli.fs.items import Item
     from holdfast.namespace.status import QuotaUsage
 
 __all__ = ["quota"]
@@ -86,9 +87,10 @@ def _show(urls: tuple[str, ...], human: bool, session: Session, out: Output) -> 
     """Show the quotas of directories and what counts against them, without counting."""
     from holdfast.cli.fs.items import find_items
     from holdfast.cli.fs.problems import Problems
-    from holdfast.cli.fs.rows import amount
+    from holdfast.cli.fs.rows import amount, titles
 
     problems = Problems(out, lines=True)
+    shown: list[Item] = []
     rows = []
     for item in find_items(session, urls):
         with problems.noted(item.url):
@@ -99,9 +101,11 @@ def _show(urls: tuple[str, ...], human: bool, session: Session, out: Output) -> 
                 "-" if usage.space_quota is None else amount(one, human=human)
                 for one in (usage.space_quota or 0, usage.space)
             ]
-            rows.append((*names, *space, item.url))
-    columns = ["names quota", "names used", "space quota", "space used", "url"]
-    out.table(columns, rows, right=columns[:-1])
+            rows.append((*names, *space))
+            shown.append(item)
+    columns = ["names quota", "names used", "space quota", "space used", "path"]
+    named = [(*cells, name) for cells, name in zip(rows, titles(shown), strict=True)]
+    out.table(columns, named, right=columns[:-1])
     problems.end(len(rows))
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from holdfast.cli.fs.items import Item
 from holdfast.cli.output import size, when
 from holdfast.namespace import FileStatus
 
-__all__ = ["LONG_COLUMNS", "RIGHT", "amount", "fields", "long_row"]
+__all__ = ["LONG_COLUMNS", "RIGHT", "amount", "fields", "long_row", "titles"]
 
-LONG_COLUMNS = ["permissions", "copies", "owner", "group", "size", "modified", "name"]
+LONG_COLUMNS = ["mode", "owner", "group", "size", "modified (UTC)", "name"]
 """The columns of `long_row`."""
 
-RIGHT = ["copies", "size"]
+RIGHT = ["size"]
 """Those of `LONG_COLUMNS` that are right-aligned."""
 
 
@@ -44,9 +46,16 @@ def long_row(status: FileStatus, name: str, *, human: bool) -> tuple[str, ...]:
         name: how the file or directory is called in the listing.
         human: whether to show sizes in units such as MiB.
     """
-    copies = "-" if status.is_directory else str(status.replication)
     shown = "-" if status.is_directory else amount(status.size, human=human)
-    return (status.permissions, copies, status.owner, status.group, shown, when(status.mtime_ms / 1000), name)
+    modified = when(status.mtime_ms / 1000)
+    minute = modified[:-4] if modified.endswith("Z") else modified  # seconds would leave names no room
+    return (status.permissions, status.owner, status.group, shown, minute, name)
+
+
+def titles(items: Sequence[Item]) -> list[str]:
+    """Return what to call items in a table: their paths, or their URLs if they are in several namespaces."""
+    is_one = len({item.base for item in items}) < 2
+    return [item.status.path if is_one else item.url for item in items]
 
 
 def amount(number: int, *, human: bool) -> str:

@@ -97,12 +97,12 @@ def test_the_answer_as_json() -> None:
 def test_du_shows_the_entries_or_the_total(ns: Namespace) -> None:
     ns.set_replication("/data/sub/bb.csv", 3)
     assert [line.split() for line in run_fs("du", ":/data").stdout.splitlines()] == [
-        ["size", "space", "url"],
-        ["11", "11", "holdfast://ns/data/a.csv"],
-        ["16", "48", "holdfast://ns/data/sub"],
+        ["size", "space", "path"],
+        ["11", "11", "/data/a.csv"],
+        ["16", "48", "/data/sub"],
     ]
     assert run_fs("du", "-s", "-h", ":/data").stdout.splitlines()[1].split() == [
-        *("27", "B", "59", "B", "holdfast://ns/data"),
+        *("27", "B", "59", "B", "/data"),
     ]
     assert [(one["size"], one["space"]) for one in lines(run_fs("du", "--json", "-s", ":/*"))] == [
         *((27, 59), (0, 0), (0, 0)),
@@ -110,11 +110,11 @@ def test_du_shows_the_entries_or_the_total(ns: Namespace) -> None:
 
 
 def test_count(ns: Namespace) -> None:
-    assert run_fs("count", ":/data").stdout.splitlines()[1].split() == ["2", "2", "27", "holdfast://ns/data"]
+    assert run_fs("count", ":/data").stdout.splitlines()[1].split() == ["2", "2", "27", "/data"]
     ns.set_quota("/data", names=10, space=1000)
     assert run_fs("count", "-q", ":/data", ":/other").stdout.splitlines()[1:] == [
-        "         10           6         1000         973            2      2    27  holdfast://ns/data",
-        "          -           -            -           -            1      0     0  holdfast://ns/other",
+        "         10           6         1000         973            2      2    27  /data",
+        "          -           -            -           -            1      0     0  /other",
     ]
 
 
@@ -132,8 +132,8 @@ def test_quotas_are_set_one_by_one_shown_and_cleared(ns: Namespace) -> None:
     )
     run_fs("quota", "set", "--space", "1k", ":/data")
     assert run_fs("quota", "show", "-h", ":/data", ":/other").stdout.splitlines()[1:] == [
-        "         10           4      1.0 KiB        27 B  holdfast://ns/data",
-        "          -           -            -           -  holdfast://ns/other",
+        "         10           4      1.0 KiB        27 B  /data",
+        "          -           -            -           -  /other",
     ]
     run_fs("quota", "clear", "--names", ":/data")
     usage = ns.quota_usage("/data")
@@ -181,11 +181,11 @@ def test_attributes_are_shown(ns: Namespace) -> None:
     ns.set_xattr("/data", "user.b", b"\xff\x00")
     ns.set_xattr("/data", "user.a", b"text")
     assert [line.split() for line in run_fs("getfattr", ":/data").stdout.splitlines()[1:]] == [
-        ["holdfast://ns/data", "user.a", "text"],
-        ["holdfast://ns/data", "user.b", "0s/wA="],
+        ["/data", "user.a", "text"],
+        ["/data", "user.b", "0s/wA="],
     ]
     shown = run_fs("getfattr", "-n", "user.b", "-e", "hex", ":/data").stdout.splitlines()[1]
-    assert shown.split() == ["holdfast://ns/data", "user.b", "0xff00"]
+    assert shown.split() == ["/data", "user.b", "0xff00"]
     assert [one["base64"] for one in lines(run_fs("getfattr", "--json", ":/data"))] == ["dGV4dA==", "/wA="]
     assert run_fs("getfattr", ":/other").stdout == "no extended attributes\n"
 
