@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.namespace_world import World
 
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
 from holdfast.namespace.operation import Mode
@@ -15,6 +14,7 @@ from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Recor
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from tests.database_servers import NewUrl
 from tests.databases import needs_postgres
+from tests.namespace_world import World
 
 _MODES: tuple[Mode, ...] = ("pessimistic", "global")
 
