@@ -69,7 +69,7 @@ MUTANTS = (
         slip="The progress is raised, whatever it was before.",
         swap=swap(judgment.judge, mistakes.forget_progress),
         scenes=("second-attempt", "twins", "second-attempt-in-steps"),
-        breaks="T2",
+        breaks="T3",
     ),
     Mutant(
         name="inserts-are-puts",
@@ -150,7 +150,7 @@ MUTANTS = (
         slip="What is written is locked first, then what is read.",
         swap=swap(steps.steps_of, mistakes.lock_in_order_of_call),
         scenes=("lock-order", "write-skew-in-steps"),
-        breaks="no-deadlock",
+        breaks="T5",
     ),
     # --- what callers use ---------------------------------------------------------------------------------------------
     Mutant(
@@ -176,7 +176,7 @@ MUTANTS = (
         slip="A commit whose reply was lost is repeated.",
         swap=swap(retry._end, mistakes.commit_again),
         scenes=("unmarked", "unmarked-in-steps"),
-        breaks="T2",
+        breaks="T3",
     ),
     Mutant(
         name="own-adds-are-hidden",

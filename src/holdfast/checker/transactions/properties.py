@@ -1,4 +1,7 @@
-"""Say what must hold for transactions: T1 strictly serializable, T2 exactly once, T9 progress is a set, no deadlock.
+"""Say what must hold for transactions: T1 strictly serializable, T3 exactly once, T5 no deadlock, and progress.
+
+The names are those of the invariants in ARCHITECTURE.md. T2 (all or nothing) and T4 (alone) follow from T1: a half of a
+transaction, or one that fails because of another one of its group, has no place in any order.
 
 All are judged at the end of a history: what was wrong before is wrong then, too.
 """
@@ -70,7 +73,7 @@ def _serializable(start: Contents) -> Property:
     )
 
 
-# --- T2, T9 -----------------------------------------------------------------------------------------------------------
+# --- T3, progress -----------------------------------------------------------------------------------------------------
 def _effects(view: View) -> list[Effect]:
     counted = ((name, content[1]) for name, content in contents_of(view) if name.startswith(UNIT))
     return [Effect(name.removeprefix(UNIT), f"commit {each}") for name, number in counted for each in range(number)]
@@ -94,7 +97,7 @@ def _exactly_once(start: Contents) -> Property:
         return "; ".join([*what_is_repeated(effects), *missing]) or None
 
     return Property(
-        name="T2",
+        name="T3",
         title="exactly once",
         meaning="No unit of work takes effect twice, and each whose caller was told of its success has taken effect.",
         end=end,
@@ -110,14 +113,14 @@ def _progress_is_a_set(start: Contents) -> Property:
         return "; ".join(what_strays(claimed, effects)) or None
 
     return Property(
-        name="T9",
+        name="progress-is-a-set",
         title="progress is a set",
         meaning="The record of a series says which of its transactions have taken effect: these and no others.",
         end=end,
     )
 
 
-# --- deadlocks --------------------------------------------------------------------------------------------------------
+# --- T5 ---------------------------------------------------------------------------------------------------------------
 def _nobody_waits_forever(start: Contents) -> Property:
     def end(view: View) -> str | None:
         state = view.states[DATABASE]
@@ -128,7 +131,7 @@ def _nobody_waits_forever(start: Contents) -> Property:
         return f"no transaction can go on: {held}"
 
     return Property(
-        name="no-deadlock",
+        name="T5",
         title="no deadlock",
         meaning="No transactions wait for each other in a circle.",
         end=end,
@@ -137,9 +140,9 @@ def _nobody_waits_forever(start: Contents) -> Property:
 
 PROPERTIES: Mapping[str, Callable[[Contents], Property]] = {
     "T1": _serializable,
-    "T2": _exactly_once,
-    "T9": _progress_is_a_set,
-    "no-deadlock": _nobody_waits_forever,
+    "T3": _exactly_once,
+    "T5": _nobody_waits_forever,
+    "progress-is-a-set": _progress_is_a_set,
 }
 
 

@@ -49,9 +49,9 @@ def test_a_violation_is_told_as_a_story_with_exit_code_1() -> None:
 def test_other_violations_have_their_command() -> None:
     with _mutant("reads-before-the-lock").planted():
         result = run("check", "transactions", "--scene", "twins-in-steps")
-        [command] = re.findall(r"^  T2: holdfast (check transactions .*)$", result.stdout, re.MULTILINE)
+        [command] = re.findall(r"^  T3: holdfast (check transactions .*)$", result.stdout, re.MULTILINE)
         again = run(*command.split())
-        assert "breaks T2 exactly once" in again.stdout
+        assert "breaks T3 exactly once" in again.stdout
 
 
 def test_as_json() -> None:
