@@ -58,6 +58,9 @@ TOTAL_RETRY = 12
 
 _FIRST_WAIT_S = 0.001
 _LONGEST_WAIT_S = 0.25
+_MOST_RECLAIMS = 3
+"""How often an operation collects what counts for a quota, before the quota is exceeded."""
+
 _MOVING_TRIES = 80
 """How often an operation looks whether a directory is still being counted: for ten seconds, on average."""
 
@@ -132,7 +135,7 @@ class Operations:
         """
         context = Context(caller, self.now_ms(), self.ids.take)
         keys: tuple[bytes, ...] = ()
-        is_reclaimed = False
+        reclaims = 0
         for attempt in range(TOTAL_RETRY):
             if attempt > 1:
                 self._wait(attempt)
@@ -147,9 +150,11 @@ class Operations:
                 assert changes is not None
                 keys = outcome.keys
                 if {bound.key for bound in changes.bounds}.issuperset(keys):  # a bound is a counter's only condition
-                    if is_reclaimed or not self.reclaim({id_of(key) for key in keys}):
+                    # If nothing is left to collect, somebody else may have collected it since this try: try once more.
+                    reclaims += 1
+                    most = _MOST_RECLAIMS if self.reclaim({id_of(key) for key in keys}) else 1
+                    if reclaims > most:
                         raise _quota_error(keys[0], operation.paths)
-                    is_reclaimed = True
                 self.hints.drop(keys)
         raise TransactionConflictError(
             "too many other operations change the same paths: repeat later", path=str(operation.paths[0]), key=keys[:1]
