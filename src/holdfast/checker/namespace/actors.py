@@ -214,8 +214,12 @@ def client(setting: Setting, script: Script, knows: Sequence[str]) -> Callable[[
     return run
 
 
-def collector(setting: Setting, rounds: int) -> Callable[[Port], None]:
-    """Collect what is deleted, as long as it leads; what it did to leases is noted as an operation without an end."""
+def collector(setting: Setting, rounds: int, *, elects: bool) -> Callable[[Port], None]:
+    """Collect what is deleted, as long as it leads; what it did to leases is noted as an operation without an end.
+
+    Args:
+        elects: False to take itself for the leader in any case.
+    """
 
     def run(port: Port) -> None:
         namespace, clock, database = setting.open(port, ())
@@ -223,7 +227,7 @@ def collector(setting: Setting, rounds: int) -> Callable[[Port], None]:
         port.call(Call(HISTORY, "invoke", (port.name, "collect", ())))
         for _ in range(rounds):
             try:
-                if election.lead():
+                if not elects or election.lead():
                     namespace.collect()
             except (UnavailableError, OutcomeUnknownError):
                 continue

@@ -55,6 +55,13 @@ _NAMES = (
         reached=("refused",),
     ),
     Scene(
+        name="into-itself",
+        summary="a directory shall go below one of its own, which goes elsewhere meanwhile",
+        start=(("mkdirs", "/a/b"),),
+        scripts={"ann": (("rename", "/a", "/a/b/x"),), "bob": (("rename", "/a/b", "/z"),)},
+        reached=("refused",),
+    ),
+    Scene(
         name="two-steps-under-itself",
         summary="a directory goes below another one that is moved into it by two renames",
         start=(("mkdirs", "/a/b"), ("mkdirs", "/c"), ("mkdirs", "/d")),
@@ -82,6 +89,15 @@ _NAMES = (
             "ann": (("rename", "/a", "/z"),),
             "bob": (("create", "/a/b/f", "bob"),),
             "eve": (("list", "/z/b"), ("list", "/z/b")),
+        },
+    ),
+    Scene(
+        name="list-the-old-path",
+        summary="a directory is listed under a path that it loses, before a file is created in it",
+        start=(("mkdirs", "/a/b"),),
+        scripts={
+            "ann": (("rename", "/a", "/z"), ("create", "/z/b/f", "ann")),
+            "eve": (("list", "/a/b"),),
         },
     ),
     Scene(
@@ -139,10 +155,22 @@ _DELETES = (
     ),
     Scene(
         name="two-leaders",
-        summary="two leaders collect one tree, and another one is deleted meanwhile",
-        start=(("create", "/a/b/f", "f"), ("create", "/c/g", "g"), ("set_quota", "/", 9)),
-        scripts={"ann": (("delete_tree", "/a"), ("delete_tree", "/c"), ("create", "/a/new", "new"))},
+        summary="two leaders at once collect one tree, and a file is created where it was",
+        start=(("create", "/a/b/f", "f"), ("set_quota", "/", 9)),
+        scripts={"ann": (("delete_tree", "/a"), ("create", "/a/new", "new"))},
         collectors=(1, 1),
+        elects=False,
+    ),
+)
+
+_ELECTION = (
+    Scene(
+        name="election",
+        summary="two processes want to lead and to collect a tree, and the term of the first may end",
+        start=(("create", "/a/f", "f"), ("set_quota", "/", 9)),
+        scripts={"ann": (("delete_tree", "/a"),)},
+        collectors=(1, 1),
+        later=True,
     ),
 )
 
@@ -176,8 +204,8 @@ _FILES = (
         summary="two append to one file, and a third one reads it",
         start=(("create", "/f", "0"),),
         scripts={
-            "ann": (("append", "/f", "ann"), ("sync", "ann", "1"), ("close", "ann", "2")),
-            "bob": (("append", "/f", "bob"), ("close", "bob", "3")),
+            "ann": (("append", "/f", "ann"), ("close", "ann", "1")),
+            "bob": (("append", "/f", "bob"), ("close", "bob", "2")),
             "eve": (("read", "/f"),),
         },
         reached=_BOTH,
@@ -344,7 +372,9 @@ _FAULTS = (
 )
 
 SCENES: Mapping[str, Scene] = {
-    scene.name: scene for scenes in (_NAMES, _DELETES, _BATCHES, _FILES, _QUOTAS, _IDS, _FAULTS) for scene in scenes
+    scene.name: scene
+    for scenes in (_NAMES, _DELETES, _ELECTION, _BATCHES, _FILES, _QUOTAS, _IDS, _FAULTS)
+    for scene in scenes
 }
 """The quick scenes."""
 

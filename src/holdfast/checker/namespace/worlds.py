@@ -50,6 +50,7 @@ class Scene:
         scripts: by actor, its calls, one after the other.
         knows: paths that each actor looked at before the history began; None for all that there were.
         collectors: how many processes collect what was deleted, and how often each.
+        elects: whether only one of them works at a time, if clocks are right.
         later: whether much time may pass, once.
         inline: whether the bytes of files are in the database.
         safety_age_s: how long garbage is kept.
@@ -64,6 +65,7 @@ class Scene:
     scripts: Mapping[str, Script] = field(default_factory=dict)
     knows: Mapping[str, tuple[str, ...]] | None = None
     collectors: tuple[int, ...] = ()
+    elects: bool = True
     later: bool = False
     inline: bool = True
     safety_age_s: int = 24 * 3600
@@ -97,7 +99,9 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
         for who, script in scene.scripts.items()
     ]
     for number, rounds in enumerate(scene.collectors):
-        actors.append(Actor(_numbered("collector", number), collector(setting, rounds), scene.mortal))
+        actors.append(
+            Actor(_numbered("collector", number), collector(setting, rounds, elects=scene.elects), scene.mortal)
+        )
     if scene.later:
         actors.append(Actor("time", passing_time, mortal=False))
     for number in range(scene.budgets.get(Fault.LOST_REPLY, 0)):

@@ -1,0 +1,236 @@
+"""Mistakes in the namespace: functions that run in place of shipped ones.
+
+Each takes the shipped function first (see `planting`). `mutants` says what a developer might have been thinking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from holdfast.errors import OutcomeUnknownError
+from holdfast.namespace.changes import Changes
+from holdfast.namespace.collector import Collected, Collector
+from holdfast.namespace.errors import RenameError
+from holdfast.namespace.id_source import IdSource
+from holdfast.namespace.inode import Inode
+from holdfast.namespace.keys import NEXT_ID, children_range, lease_key
+from holdfast.namespace.listing import Lister
+from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.namespace.operation import Context, Operation, Operations
+from holdfast.namespace.operations.delete import Delete
+from holdfast.namespace.operations.files import Publish, WriteUnderLease
+from holdfast.namespace.operations.rename import Rename
+from holdfast.namespace.paths import NsPath
+from holdfast.namespace.permissions import Caller
+from holdfast.namespace.view import Chain, Group, Hints, View
+from holdfast.stores.base import Change
+from holdfast.transactions.base import ABSENT, Commit, ScanPage, TransactionStore
+
+__all__ = [
+    "believe_hints",
+    "charge_without_bound",
+    "collect_without_age",
+    "collect_without_validation",
+    "commit_again",
+    "delete_without_count",
+    "forget_garbage",
+    "forget_the_lease",
+    "forget_the_tree",
+    "guess_the_answer",
+    "list_in_two",
+    "move_into_itself",
+    "publish_one_by_one",
+    "put_one_by_one",
+    "refuse_nobody",
+    "rename_without_count",
+    "reserve_without_validation",
+    "stay_at_the_path",
+    "take_any_lease",
+    "take_any_mark",
+    "validate_the_parent",
+    "validate_the_parents",
+    "write_in_place_of_insert",
+]
+
+
+# --- validation -------------------------------------------------------------------------------------------------------
+def _without_ancestors(shipped: Callable[[View], dict[bytes, int]], view: View) -> dict[bytes, int]:
+    kept = {key for chain in view.chains for key in chain.keys[-2:]}
+    above = {key for chain in view.chains for key in chain.keys} - kept
+    return {key: version for key, version in shipped(view).items() if key not in above}
+
+
+def validate_the_parent(shipped: Callable[[View], dict[bytes, int]], self: View) -> dict[bytes, int]:
+    """In place of `View.versions`: validate parent and target of a path, not what is above."""
+    return _without_ancestors(shipped, self) if len(self.chains) == 1 else shipped(self)
+
+
+def validate_the_parents(shipped: Callable[[View], dict[bytes, int]], self: View) -> dict[bytes, int]:
+    """In place of `View.versions`: the same for operations on two paths."""
+    return _without_ancestors(shipped, self) if len(self.chains) == 2 else shipped(self)
+
+
+def believe_hints(shipped: Callable[[View], dict[bytes, int]], self: View) -> dict[bytes, int]:
+    """In place of `View.versions`: compare the versions of what was read, not of what was known before."""
+    return {} if self.is_guess else shipped(self)
+
+
+def guess_the_answer(shipped: Callable[..., View | None], hints: Hints, group: Group) -> View | None:
+    """In place of `guess_view`: take a guess for a snapshot, whose errors are true."""
+    view = shipped(hints, group)
+    return None if view is None else replace(view, is_guess=False)
+
+
+def write_in_place_of_insert(shipped: Callable[..., Commit], self: Changes[Any], view: View) -> Commit:
+    """In place of `Changes.to_commit`: write new records as if they might exist, since they were not there."""
+    commit = shipped(self, view)
+    reads = {key: version for key, version in commit.reads.items() if version != ABSENT}
+    return replace(commit, reads=reads, inserts={}, puts={**commit.puts, **commit.inserts})
+
+
+def commit_again(
+    shipped: Callable[..., Any], self: Operations, operation: Operation[Any], context: Context, *, may_guess: bool
+) -> Any:
+    """In place of `Operations._try`: repeat what got no reply."""
+    try:
+        return shipped(self, operation, context, may_guess=may_guess)
+    except OutcomeUnknownError:
+        return shipped(self, operation, context, may_guess=False)
+
+
+# --- directories ------------------------------------------------------------------------------------------------------
+def delete_without_count(
+    shipped: Callable[..., Changes[bool]], self: Delete, view: View, context: Context
+) -> Changes[bool]:
+    """In place of `Delete.execute`: trust the look whether the directory is empty."""
+    changes = shipped(self, view, context)
+    changes.ranges.clear()
+    return changes
+
+
+def rename_without_count(
+    shipped: Callable[..., Changes[Inode | None]], self: Rename, view: View, context: Context
+) -> Changes[Inode | None]:
+    """In place of `Rename.execute`: trust the look whether the replaced directory is empty."""
+    changes = shipped(self, view, context)
+    changes.ranges.clear()
+    return changes
+
+
+def move_into_itself(
+    shipped: Callable[..., Inode], self: Rename, source: Chain, target: Chain, view: View, context: Context
+) -> Inode:
+    """In place of `Rename._check`: do not look whether the source is above the target."""
+    try:
+        return shipped(self, source, target, view, context)
+    except RenameError:
+        assert source.target is not None
+        return source.target
+
+
+def forget_the_tree(
+    shipped: Callable[..., None],
+    changes: Changes[Any],
+    inode: Inode,
+    ancestors: Iterable[Inode],
+    path: NsPath,
+    now_ms: int,
+) -> None:
+    """In place of `detach`: remove the directory, and leave what is below to nobody."""
+
+
+def list_in_two(
+    shipped: Callable[..., tuple[View, ScanPage]], self: Lister, path: NsPath, start_after: bytes, limit: int
+) -> tuple[View, ScanPage]:
+    """In place of `Lister._snapshot`: find the directory first, and read its entries then."""
+    view, page = shipped(self, path, start_after, limit)
+    target = view.chains[0].target
+    return view, page if target is None else self.store.scan(*children_range(target.id), limit)
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+def take_any_lease(
+    shipped: Callable[..., Changes[Inode]], self: WriteUnderLease, view: View, context: Context
+) -> Changes[Inode]:
+    """In place of `WriteUnderLease.execute`: do not ask who has the lease."""
+    (chain,) = view.chains
+    return shipped(self if chain.target is None else replace(self, writer=chain.target.writer), view, context)
+
+
+def refuse_nobody(shipped: Callable[..., None], view: View, inode: Inode, chain: Chain, now_ms: int) -> None:
+    """In place of `refuse_writer`: take a lease from whoever has it."""
+
+
+def forget_the_lease(
+    shipped: Callable[..., Changes[Inode | None]], self: Rename, view: View, context: Context
+) -> Changes[Inode | None]:
+    """In place of `Rename.execute`: leave the lease of a file that moves as it is."""
+    changes = shipped(self, view, context)
+    if changes.result is not None:
+        changes.values.pop(lease_key(changes.result.id), None)
+    return changes
+
+
+def stay_at_the_path(
+    shipped: Callable[..., Any], store: TransactionStore, operation: Publish | WriteUnderLease
+) -> Publish | WriteUnderLease:
+    """In place of `_present`: look for a file where it was opened."""
+    return operation
+
+
+def publish_one_by_one(
+    shipped: Callable[..., Any],
+    operations: Operations,
+    caller: Caller,
+    files: tuple[Publish | WriteUnderLease, ...],
+) -> tuple[list[Inode], tuple[Publish | WriteUnderLease, ...]]:
+    """In place of `publish`: publish each file in a step of its own."""
+    return [shipped(operations, caller, (one,))[0][0] for one in files], files
+
+
+def put_one_by_one(shipped: Callable[..., None], self: NamespaceStore, changes: Sequence[Change]) -> None:
+    """In place of `NamespaceStore.apply`: make each change in a transaction of its own."""
+    for one in changes:
+        shipped(self, [one])
+
+
+# --- what is deleted --------------------------------------------------------------------------------------------------
+def collect_without_validation(shipped: Callable[..., Commit], self: Changes[Any], view: View) -> Commit:
+    """In place of `Changes.to_commit`: let the collector write without comparing versions."""
+    commit = shipped(self, view)
+    return commit if view.chains else replace(commit, reads={})
+
+
+def collect_without_age(shipped: Callable[..., Iterator[None]], self: Collector, done: Collected) -> Iterator[None]:
+    """In place of `Collector._delete_garbage`: delete blobs as soon as no file refers to them."""
+    return shipped(replace(self, safety_age_s=-1), done)
+
+
+def forget_garbage(shipped: Callable[..., None], changes: Changes[Any], inode: Inode, now_ms: int) -> None:
+    """In place of `discard_blobs`: leave the bytes of replaced files where they are."""
+
+
+# --- quotas and ids ---------------------------------------------------------------------------------------------------
+def charge_without_bound(
+    shipped: Callable[..., None], changes: Changes[Any], key: bytes, amount: int, quota: int | None
+) -> None:
+    """In place of `_charge`: count, and let nobody be refused."""
+    shipped(changes, key, amount, None)
+
+
+def take_any_mark(
+    shipped: Callable[..., Inode], self: Rename, source: Chain, target: Chain, view: View, context: Context
+) -> Inode:
+    """In place of `Rename._check`: use a count even if the tree was not frozen all the time."""
+    if self.usage is not None and source.target is not None:
+        self = replace(self, usage=replace(self.usage, token=source.target.moving))
+    return shipped(self, source, target, view, context)
+
+
+def reserve_without_validation(shipped: Callable[..., int], self: IdSource) -> int:
+    """In place of `IdSource._reserve`: read the next id, and add to it."""
+    first = self._store.get_many([NEXT_ID])[NEXT_ID].number
+    self._store.commit(Commit(adds={NEXT_ID: self._batch}))
+    return first

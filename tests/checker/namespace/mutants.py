@@ -1,0 +1,209 @@
+"""Mistakes that a developer might have made in the namespace, and the scenes that must find them."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from holdfast.checker.kernel.state_space import BROKEN_CODE
+from holdfast.namespace import accounting, leased_file, view
+from holdfast.namespace.changes import Changes
+from holdfast.namespace.collector import Collector
+from holdfast.namespace.id_source import IdSource
+from holdfast.namespace.listing import Lister
+from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.namespace.operation import Operations
+from holdfast.namespace.operations import base, files
+from holdfast.namespace.operations.delete import Delete
+from holdfast.namespace.operations.files import WriteUnderLease
+from holdfast.namespace.operations.rename import Rename
+from holdfast.namespace.view import View
+from tests.checker.committers.planting import Swap, planted, swap
+from tests.checker.namespace import mistakes
+
+__all__ = ["MUTANTS", "Mutant"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """A mistake.
+
+    Attributes:
+        slip: what a developer might have done, in one sentence.
+        swap: a shipped function, and the one that runs in its place.
+        scenes: scenes in which the mistake does harm, and the shipped code does none.
+        breaks: the property that the checker must report.
+    """
+
+    name: str
+    slip: str
+    swap: Swap
+    scenes: tuple[str, ...]
+    breaks: str = "N2"
+
+    def planted(self) -> AbstractContextManager[None]:
+        """Run the mistake instead of the shipped code."""
+        return planted(self.swap)
+
+
+MUTANTS = (
+    # --- validation ---------------------------------------------------------------------------------------------------
+    Mutant(
+        name="parent-only-in-create",
+        slip="A creation validates the parent, and not the directories above it.",
+        swap=swap(View.versions, mistakes.validate_the_parent),
+        scenes=("below-a-rename", "delete-tree"),
+    ),
+    Mutant(
+        name="parents-only-in-rename",
+        slip="A rename validates both parents, and not the directories above them.",
+        swap=swap(View.versions, mistakes.validate_the_parents),
+        scenes=("under-itself",),
+        breaks="N1",
+    ),
+    Mutant(
+        name="hints-are-not-compared",
+        slip="The versions of inodes that were known before are not compared.",
+        swap=swap(View.versions, mistakes.believe_hints),
+        scenes=("stale-hints", "below-a-rename"),
+    ),
+    Mutant(
+        name="guesses-answer",
+        slip="An error that follows from hints is raised, without a look at the database.",
+        swap=swap(view.guess_view, mistakes.guess_the_answer),
+        scenes=("stale-hints",),
+    ),
+    Mutant(
+        name="inserts-are-puts",
+        slip="A record that must not exist is written as if it might.",
+        swap=swap(Changes.to_commit, mistakes.write_in_place_of_insert),
+        scenes=("same-name", "common-parents"),
+    ),
+    Mutant(
+        name="commits-again",
+        slip="A commit whose reply was lost is repeated blindly.",
+        swap=swap(Operations._try, mistakes.commit_again),
+        scenes=("lost-rename",),
+    ),
+    # --- directories --------------------------------------------------------------------------------------------------
+    Mutant(
+        name="delete-without-count",
+        slip="Nothing guards the absence of children while a directory is deleted.",
+        swap=swap(Delete.execute, mistakes.delete_without_count),
+        scenes=("delete-directory",),
+        breaks="N1",
+    ),
+    Mutant(
+        name="overwrite-without-count",
+        slip="Nothing guards the absence of children while a directory is replaced.",
+        swap=swap(Rename.execute, mistakes.rename_without_count),
+        scenes=("replaced-directory",),
+    ),
+    Mutant(
+        name="into-itself",
+        slip="A rename does not look whether the source is above the target.",
+        swap=swap(Rename._check, mistakes.move_into_itself),
+        scenes=("into-itself",),
+        breaks="N1",
+    ),
+    Mutant(
+        name="tree-forgotten",
+        slip="A directory is deleted without a note of what was below it.",
+        swap=swap(base.detach, mistakes.forget_the_tree),
+        scenes=("delete-tree", "delete-and-list"),
+        breaks="N1",
+    ),
+    Mutant(
+        name="lists-in-two-snapshots",
+        slip="The path of a directory and its entries are read in two snapshots.",
+        swap=swap(Lister._snapshot, mistakes.list_in_two),
+        scenes=("list-the-old-path",),
+    ),
+    # --- files --------------------------------------------------------------------------------------------------------
+    Mutant(
+        name="lease-not-asked",
+        slip="A writer completes its file without a look at the lease.",
+        swap=swap(WriteUnderLease.execute, mistakes.take_any_lease),
+        scenes=("recovery", "lease-theft"),
+    ),
+    Mutant(
+        name="writers-not-refused",
+        slip="A lease is taken over although its writer is alive.",
+        swap=swap(files.refuse_writer, mistakes.refuse_nobody),
+        scenes=("two-appenders", "concat-and-append"),
+    ),
+    Mutant(
+        name="lease-stays-behind",
+        slip="The rename of a file does not tell its lease.",
+        swap=swap(Rename.execute, mistakes.forget_the_lease),
+        scenes=("moved-writer",),
+    ),
+    Mutant(
+        name="writer-stays-behind",
+        slip="A writer looks for its file where it was opened.",
+        swap=swap(leased_file._present, mistakes.stay_at_the_path),
+        scenes=("moved-writer",),
+    ),
+    Mutant(
+        name="batch-in-two",
+        slip="Several files are published in a commit each.",
+        swap=swap(leased_file.publish, mistakes.publish_one_by_one),
+        scenes=("batch",),
+    ),
+    Mutant(
+        name="changes-in-two",
+        slip="The changes of an object store are made in a commit each.",
+        swap=swap(NamespaceStore.apply, mistakes.put_one_by_one),
+        scenes=("object-store-batch",),
+    ),
+    # --- what is deleted ----------------------------------------------------------------------------------------------
+    Mutant(
+        name="collects-blindly",
+        slip="The collector removes what it has listed without comparing versions: another one may have been first.",
+        swap=swap(Changes.to_commit, mistakes.collect_without_validation),
+        scenes=("two-leaders",),
+        breaks="N5",
+    ),
+    Mutant(
+        name="recovers-blindly",
+        slip="The leader recovers a lease without a look whether it was renewed since.",
+        swap=swap(Changes.to_commit, mistakes.collect_without_validation),
+        scenes=("renewal",),
+    ),
+    Mutant(
+        name="no-safety-age",
+        slip="A blob is deleted as soon as no file refers to it, although a reader may have opened the file.",
+        swap=swap(Collector._delete_garbage, mistakes.collect_without_age),
+        scenes=("overwrite-and-read",),
+        breaks=BROKEN_CODE,
+    ),
+    Mutant(
+        name="garbage-forgotten",
+        slip="The bytes of a file that is replaced or deleted stay.",
+        swap=swap(base.discard_blobs, mistakes.forget_garbage),
+        scenes=("overwrite-and-read", "delete-tree"),
+        breaks="leftovers",
+    ),
+    # --- quotas and ids -----------------------------------------------------------------------------------------------
+    Mutant(
+        name="no-bound",
+        slip="The counter of a quota is compared before the commit, and not in it.",
+        swap=swap(accounting._charge, mistakes.charge_without_bound),
+        scenes=("quota",),
+        breaks="N5",
+    ),
+    Mutant(
+        name="mark-not-validated",
+        slip="A tree is moved into a quota with a count during which it may have changed.",
+        swap=swap(Rename._check, mistakes.take_any_mark),
+        scenes=("quota-expired",),
+        breaks="N5",
+    ),
+    Mutant(
+        name="ids-not-validated",
+        slip="Ids are read and reserved in two steps, of which the second does not validate the first.",
+        swap=swap(IdSource._reserve, mistakes.reserve_without_validation),
+        scenes=("ids",),
+        breaks="N1",
+    ),
+)
