@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -146,12 +147,14 @@ class Calls:
         self._namespace.concat(target, sources)
 
     def _publish(self, *files: tuple[str, str]) -> None:
-        writers = []
-        for path, mark in files:
-            writers.append(self._namespace.create(path, check=False))
-            writers[-1].write(mark.encode())
-            writers[-1].prepare()
-        self._namespace.publish_many(writers)
+        with ExitStack() as stack:
+            writers = []
+            for path, mark in files:
+                writers.append(self._namespace.create(path, check=False))
+                stack.callback(writers[-1].discard)  # what is published is not discarded
+                writers[-1].write(mark.encode())
+                writers[-1].prepare()
+            self._namespace.publish_many(writers)
 
     def _put_all(self, *files: tuple[str, str]) -> None:
         self._store.apply([Put(path[1:], mark.encode()) for path, mark in files])
@@ -186,7 +189,11 @@ class Calls:
         written = self._written.get(writer, "")
         file.write(mark.removeprefix(written).encode())
         self._written[writer] = mark
-        act(file)
+        try:
+            act(file)
+        except LeaseLostError:
+            file.discard()
+            raise
         self._written[writer] = ""
 
     def _recover(self, path: str) -> bool:

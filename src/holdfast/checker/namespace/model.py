@@ -14,7 +14,7 @@ from holdfast.checker.histories.history import Operation
 
 __all__ = ["Node", "Tree", "apply"]
 
-Path: TypeAlias = tuple[str, ...]
+_Path: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -45,7 +45,7 @@ class Tree:
         silent: writers that have not been heard of since much time has passed.
     """
 
-    nodes: tuple[tuple[Path, Node], ...]
+    nodes: tuple[tuple[_Path, Node], ...]
     silent: frozenset[str] = frozenset()
 
 
@@ -63,7 +63,7 @@ class _State:
     def tree(self) -> Tree:
         return Tree(tuple(sorted(self.nodes.items())), self.silent)
 
-    def find(self, path: Path) -> Node | None:
+    def find(self, path: _Path) -> Node | None:
         """Return the node at a path.
 
         Raises:
@@ -77,18 +77,18 @@ class _State:
                 raise _RefusedError("ParentNotDirectoryError")
         return self.nodes.get(path)
 
-    def children(self, path: Path) -> list[Path]:
+    def children(self, path: _Path) -> list[_Path]:
         return [one for one in sorted(self.nodes) if len(one) == len(path) + 1 and one[: len(path)] == path]
 
-    def below(self, path: Path) -> list[Path]:
+    def below(self, path: _Path) -> list[_Path]:
         """Return a path and all below it."""
         return [one for one in sorted(self.nodes) if one[: len(path)] == path]
 
-    def make_parents(self, path: Path) -> None:
+    def make_parents(self, path: _Path) -> None:
         for depth in range(1, len(path)):
             self.nodes.setdefault(path[:depth], Node())
 
-    def check_quotas(self, before: dict[Path, Node]) -> None:
+    def check_quotas(self, before: dict[_Path, Node]) -> None:
         """Refuse what has made a directory larger than its quota allows."""
         for path, node in self.nodes.items():
             if node.quota and len(self.below(path)) > node.quota:
@@ -96,7 +96,7 @@ class _State:
                 if len(self.below(path)) > was or path not in before:
                     raise _RefusedError("NamesQuotaExceededError")
 
-    def file(self, path: Path, directory: str = "PathIsDirectoryError") -> Node:
+    def file(self, path: _Path, directory: str = "PathIsDirectoryError") -> Node:
         """Return the file at a path.
 
         Raises:
@@ -113,7 +113,7 @@ class _State:
         if node.writer and node.writer not in self.silent:
             raise _RefusedError("BeingWrittenError")
 
-    def held_by(self, writer: str) -> Path:
+    def held_by(self, writer: str) -> _Path:
         """Return the path of the file whose lease a writer has.
 
         Raises:
@@ -125,12 +125,12 @@ class _State:
         raise _RefusedError("LeaseLostError")
 
 
-def split(path: object) -> Path:
+def _split(path: object) -> _Path:
     return tuple(one for one in cast("str", path).split("/") if one)
 
 
 # --- operations -------------------------------------------------------------------------------------------------------
-def _mkdirs(state: _State, path: Path) -> object:
+def _mkdirs(state: _State, path: _Path) -> object:
     found = state.find(path)
     if found is not None:
         if not found.is_directory:
@@ -141,7 +141,7 @@ def _mkdirs(state: _State, path: Path) -> object:
     return True
 
 
-def _create(state: _State, path: Path, mark: str, overwrite: bool = False, writer: str = "") -> object:
+def _create(state: _State, path: _Path, mark: str, overwrite: bool = False, writer: str = "") -> object:
     found = state.find(path)
     if found is not None:
         if found.is_directory:
@@ -154,7 +154,7 @@ def _create(state: _State, path: Path, mark: str, overwrite: bool = False, write
     return None
 
 
-def _delete(state: _State, path: Path, recursive: bool) -> object:
+def _delete(state: _State, path: _Path, recursive: bool) -> object:
     found = state.find(path)
     if found is None:
         return False
@@ -165,7 +165,7 @@ def _delete(state: _State, path: Path, recursive: bool) -> object:
     return True
 
 
-def _rename(state: _State, source: Path, target: Path, overwrite: bool) -> object:
+def _rename(state: _State, source: _Path, target: _Path, overwrite: bool) -> object:
     moved, found = state.find(source), None
     error = None
     try:
@@ -195,7 +195,7 @@ def _rename(state: _State, source: Path, target: Path, overwrite: bool) -> objec
     return None
 
 
-def _list(state: _State, path: Path) -> object:
+def _list(state: _State, path: _Path) -> object:
     found = state.find(path)
     if found is None:
         raise _RefusedError("PathNotFoundError")
@@ -204,7 +204,7 @@ def _list(state: _State, path: Path) -> object:
     return tuple("/" + "/".join(one) for one in state.children(path))
 
 
-def _walk(state: _State, path: Path) -> object:
+def _walk(state: _State, path: _Path) -> object:
     found = state.find(path)
     if found is None:
         raise _RefusedError("PathNotFoundError")
@@ -213,7 +213,7 @@ def _walk(state: _State, path: Path) -> object:
     return tuple("/" + "/".join(one) for one in state.below(path) if one != path)
 
 
-def _concat(state: _State, target: Path, *sources: Path) -> object:
+def _concat(state: _State, target: _Path, *sources: _Path) -> object:
     node = state.file(target)
     state.refuse_writer(node)
     text = node.content or ""
@@ -229,7 +229,7 @@ def _concat(state: _State, target: Path, *sources: Path) -> object:
     return None
 
 
-def _append(state: _State, path: Path, writer: str) -> object:
+def _append(state: _State, path: _Path, writer: str) -> object:
     node = state.file(path, "DirectoryInTheWayError")
     state.refuse_writer(node)
     state.nodes[path] = replace(node, writer=writer)
@@ -251,7 +251,7 @@ def _renew(state: _State, writer: str) -> object:
     return None
 
 
-def _recover(state: _State, path: Path) -> object:
+def _recover(state: _State, path: _Path) -> object:
     state.nodes[path] = replace(state.file(path), writer="")
     return True
 
@@ -268,7 +268,7 @@ def _later(state: _State) -> object:
     return None
 
 
-def _set_quota(state: _State, path: Path, names: int) -> object:
+def _set_quota(state: _State, path: _Path, names: int) -> object:
     found = state.find(path)
     if found is None:
         raise _RefusedError("PathNotFoundError")
@@ -280,29 +280,29 @@ def _set_quota(state: _State, path: Path, names: int) -> object:
 
 def _publish_many(state: _State, overwrite: bool, *files: tuple[str, str]) -> object:
     for path, mark in files:
-        _create(state, split(path), mark, overwrite)
+        _create(state, _split(path), mark, overwrite)
     return None
 
 
 _OPERATIONS: dict[str, Callable[..., object]] = {
-    "mkdirs": lambda state, path: _mkdirs(state, split(path)),
-    "create": lambda state, path, mark: _create(state, split(path), mark),
-    "overwrite": lambda state, path, mark: _create(state, split(path), mark, overwrite=True),
-    "create_with_lease": lambda state, path, writer: _create(state, split(path), "", writer=writer),
-    "delete": lambda state, path: _delete(state, split(path), recursive=False),
-    "delete_tree": lambda state, path: _delete(state, split(path), recursive=True),
-    "rename": lambda state, source, target: _rename(state, split(source), split(target), overwrite=False),
-    "replace": lambda state, source, target: _rename(state, split(source), split(target), overwrite=True),
-    "list": lambda state, path: _list(state, split(path)),
-    "walk": lambda state, path: _walk(state, split(path)),
-    "read": lambda state, path: state.file(split(path)).content,
-    "concat": lambda state, *paths: _concat(state, *map(split, paths)),
-    "append": lambda state, path, writer: _append(state, split(path), writer),
+    "mkdirs": lambda state, path: _mkdirs(state, _split(path)),
+    "create": lambda state, path, mark: _create(state, _split(path), mark),
+    "overwrite": lambda state, path, mark: _create(state, _split(path), mark, overwrite=True),
+    "create_with_lease": lambda state, path, writer: _create(state, _split(path), "", writer=writer),
+    "delete": lambda state, path: _delete(state, _split(path), recursive=False),
+    "delete_tree": lambda state, path: _delete(state, _split(path), recursive=True),
+    "rename": lambda state, source, target: _rename(state, _split(source), _split(target), overwrite=False),
+    "replace": lambda state, source, target: _rename(state, _split(source), _split(target), overwrite=True),
+    "list": lambda state, path: _list(state, _split(path)),
+    "walk": lambda state, path: _walk(state, _split(path)),
+    "read": lambda state, path: state.file(_split(path)).content,
+    "concat": lambda state, *paths: _concat(state, *map(_split, paths)),
+    "append": lambda state, path, writer: _append(state, _split(path), writer),
     "sync": lambda state, writer, mark: _publish(state, writer, mark, closes=False),
     "close": lambda state, writer, mark: _publish(state, writer, mark, closes=True),
     "write": _renew,
-    "recover": lambda state, path: _recover(state, split(path)),
-    "set_quota": lambda state, path, names: _set_quota(state, split(path), names),
+    "recover": lambda state, path: _recover(state, _split(path)),
+    "set_quota": lambda state, path, names: _set_quota(state, _split(path), names),
     "publish": lambda state, *files: _publish_many(state, False, *files),
     "put_all": lambda state, *files: _publish_many(state, True, *files),
     "collect": _collect,

@@ -56,7 +56,7 @@ _NAMES = (
     ),
     Scene(
         name="into-itself",
-        summary="a directory shall go below one of its own, which goes elsewhere meanwhile",
+        summary="a directory is to go below one of its own, which goes elsewhere meanwhile",
         start=(("mkdirs", "/a/b"),),
         scripts={"ann": (("rename", "/a", "/a/b/x"),), "bob": (("rename", "/a/b", "/z"),)},
         reached=("refused",),

@@ -17,6 +17,8 @@ from holdfast.checker.committers.saved_histories import find_world
 from holdfast.checker.committers.scenes import ANY, LARGE
 from holdfast.checker.kernel.counterexample import Counterexample, encode
 from holdfast.checker.kernel.state_space import BROKEN_CODE
+from holdfast.checker.namespace.scenes import SCENES as NAMESPACE_SCENES
+from holdfast.checker.namespace.worlds import build_world as build_namespace
 from holdfast.checker.narrative.story import Story
 from holdfast.checker.transactions.properties import PROPERTIES, properties_for
 from holdfast.checker.transactions.scenes import FAMILIES, MANY
@@ -255,10 +257,12 @@ def show_replay(
 
 # --- the list ---------------------------------------------------------------------------------------------------------
 def show_list(out: Output) -> None:
-    """List committers, scenes and properties, and those of transactions."""
+    """List committers, scenes and properties, and those of transactions and of the namespace."""
     properties = find_world("two_phase/speculation").properties
     families = [(name, scenes[0].summary if len(scenes) == 1 else MANY[name]) for name, scenes in FAMILIES.items()]
     promises = properties_for((), tuple(PROPERTIES))
+    places = [(name, scene.summary) for name, scene in NAMESPACE_SCENES.items()]
+    invariants = build_namespace(NAMESPACE_SCENES["same-name"]).properties
     out.document(
         {
             "committers": [{"name": one.name, "summary": one.summary} for one in CHECKED.values()],
@@ -268,6 +272,10 @@ def show_list(out: Output) -> None:
                 "scenes": [{"name": name, "summary": summary} for name, summary in families],
                 "properties": [{"name": one.name, "title": one.title, "meaning": one.meaning} for one in promises],
             },
+            "namespace": {
+                "scenes": [{"name": name, "summary": summary} for name, summary in places],
+                "properties": [{"name": one.name, "title": one.title, "meaning": one.meaning} for one in invariants],
+            },
         }
     )
     out.table(["committer", "what it does"], [(one.name, one.summary) for one in CHECKED.values()])
@@ -275,3 +283,5 @@ def show_list(out: Output) -> None:
     out.table(["property", "title", "what must hold"], [(one.name, one.title, one.meaning) for one in properties])
     out.table(["scene of transactions", "what happens"], families)
     out.table(["of transactions", "title", "what must hold"], [(one.name, one.title, one.meaning) for one in promises])
+    out.table(["scene of namespace", "what happens"], places)
+    out.table(["of namespace", "title", "what must hold"], [(one.name, one.title, one.meaning) for one in invariants])

@@ -102,7 +102,7 @@ def test_a_saved_history_is_replayed(tmp_path: Path) -> None:
 def test_a_goal_that_is_never_reached_exits_1(monkeypatch: pytest.MonkeyPatch) -> None:
     """If no history gets anywhere, the check proves nothing."""
     scene = replace(SCENES["write-skew"], reached=("all", "error"))
-    monkeypatch.setattr("holdfast.cli.check.transactions.find_scenes", lambda name: (scene,))
+    monkeypatch.setattr("holdfast.checker.transactions.names.SCENES", {scene.name: scene})
     result = run("check", "transactions", "--scene", "write-skew")
     assert result.exit_code == 1
     assert "NEVER REACHED in write-skew: error (the error of a function reaches its caller)" in result.stdout
