@@ -192,7 +192,7 @@ class Calls:
         try:
             act(file)
         except LeaseLostError:
-            file.discard()
+            self._writers.pop(writer).discard()
             raise
         self._written[writer] = ""
 

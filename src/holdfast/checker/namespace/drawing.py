@@ -69,7 +69,7 @@ def _script(chance: SeededRandom, who: str) -> tuple[tuple[Any, ...], ...]:
                 [("read", place)],
                 [("publish", (place, mark), (other, mark)), ("read", third)],
                 [("append", place, mark), ("close", mark, mark)],
-                [("append", place, mark), ("sync", mark, mark), ("close", mark, "")],
+                [("append", place, mark), ("sync", mark, mark), ("close", mark, "end")],
                 [("recover", place)],
                 [("set_quota", chance.pick(("/a", "/c")), chance.pick((0, 3, 5)))],
             )
