@@ -13,6 +13,7 @@ import pytest
 from holdfast.commit import open_context
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.fs import MagicFileSystem
+from holdfast.namespace.object_store.provider import PROVIDER as NAMESPACE
 from holdfast.options.job import parse_job_options
 from holdfast.options.read import parse_read_options
 from holdfast.options.write import parse_write_options
@@ -92,7 +93,8 @@ def depot(install: Callable[..., None]) -> None:
 # --- schemes ----------------------------------------------------------------------------------------------------------
 def test_built_in_providers_are_found_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_entry_points", lambda: pytest.fail("entry points were searched"))
-    assert {scheme: find_provider(scheme) for one in BUILT_IN for scheme in one.schemes} == registry._by_scheme
+    found = {scheme: find_provider(scheme) for one in BUILT_IN for scheme in one.schemes}
+    assert found.items() <= registry._by_scheme.items()
     assert providers_for(["s3://b/k", "/data/t", "file:///x", "memory://m"]) == BUILT_IN
     assert parse_store_options({"region": "eu-west-1"}) == (S3Options(region="eu-west-1"),)
     open_destination("memory://registry/t")
@@ -154,7 +156,8 @@ def test_a_package_whose_import_fails_hides_no_other(install: Callable[..., None
     install("depot", depot=f"{__name__}:DEPOT")
     with pytest.raises(UnsupportedError, match="cannot be imported: reinstall it"):
         find_provider("failing")
-    assert installed_providers() == (*BUILT_IN, DEPOT)
+    others = [one for one in installed_providers() if one is not NAMESPACE]  # Holdfast's own entry point
+    assert others == [*BUILT_IN, DEPOT]
 
 
 def test_an_option_of_a_package_that_cannot_be_used_is_not_called_unknown(install: Callable[..., None]) -> None:
