@@ -9,7 +9,6 @@ directory itself was changed: who sets a directory's time, or deletes it, must n
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -19,6 +18,7 @@ from holdfast.errors import HoldfastError
 from holdfast.namespace.keys import times_key
 from holdfast.namespace.view import View
 from holdfast.runtime import Clock
+from holdfast.runtime.forks import watch_forks
 from holdfast.transactions.base import ABSENT, Commit, TransactionStore
 
 __all__ = ["DirectoryTimes"]
@@ -49,11 +49,19 @@ class DirectoryTimes:
         self._interval_s = interval_s
         self._written_at_s = clock.elapsed_s()
         self._reset()
+        watch_forks(self)
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._pending: dict[int, _Note] = {}
-        self._pid = os.getpid()
+
+    def before_fork(self) -> None:
+        """Do nothing."""
+
+    def after_fork(self, *, is_child: bool) -> None:
+        """Forget the notes in a child: the parent writes its own."""
+        if is_child:
+            self._reset()
 
     def touch(self, view: View, touched: Collection[bytes], now_ms: int) -> None:
         """Note that the entries of directories have changed, and write all notes if it is time.
@@ -67,8 +75,6 @@ class DirectoryTimes:
         """
         if not touched:
             return
-        if self._pid != os.getpid():
-            self._reset()  # after a fork: the parent writes its own notes
         with self._lock:
             for key in touched:
                 entry = view.entries.get(key)
@@ -92,8 +98,6 @@ class DirectoryTimes:
         Raises:
             UnavailableError, OutcomeUnknownError: the notes are kept, and may be written again.
         """
-        if self._pid != os.getpid():
-            self._reset()
         with self._lock:
             pending, self._pending = self._pending, {}
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from holdfast.errors import UnavailableError
 from holdfast.namespace.keys import NEXT_ID, ROOT_ID
 from holdfast.runtime import Environment
+from holdfast.runtime.forks import watch_forks
 from holdfast.transactions.base import ABSENT, Commit, Committed, TransactionStore
 
 __all__ = ["IdSource"]
@@ -29,12 +29,20 @@ class IdSource:
         self._environment = environment
         self._batch = batch
         self._reset()
+        watch_forks(self)
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._next = self._end = 0
         self._returned: list[int] = []
-        self._pid = os.getpid()
+
+    def before_fork(self) -> None:
+        """Do nothing."""
+
+    def after_fork(self, *, is_child: bool) -> None:
+        """Forget the batch in a child: it belongs to the parent."""
+        if is_child:
+            self._reset()
 
     def take(self) -> int:
         """Return a new id.
@@ -42,8 +50,6 @@ class IdSource:
         Raises:
             UnavailableError: too many processes reserve ids at this moment; nothing happened.
         """
-        if self._pid != os.getpid():
-            self._reset()  # after a fork: the batch belongs to the parent
         with self._lock:
             if self._returned:
                 return self._returned.pop()

@@ -1,16 +1,22 @@
 """Let concurrent callers share one run of an expensive function: one of them runs it for all that wait.
 
+A caller may be interrupted at any point, by Ctrl-C for example. What a leader leaves behind then, is given to the
+others, so that nobody waits for somebody who has gone.
+
 Source: "group commit" in databases; the leader-follower form in W. N. Scherer et al. and in LevelDB's writer queue.
 """
 
 from __future__ import annotations
 
-import os
+import copy
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Generic, TypeVar
+
+from holdfast.errors import HoldfastError, OutcomeUnknownError
+from holdfast.runtime.forks import watch_forks
 
 __all__ = ["Combiner"]
 
@@ -19,22 +25,25 @@ A = TypeVar("A")
 
 
 class _Entry(Generic[Q, A]):
-    """A request in the queue.
+    """A request, and its caller.
 
     Attributes:
-        leads: whether its caller is, or is about to be, a leader: then no other leader answers the request.
         wake: the lock on which the caller sleeps; released with the answer, or with the lead.
+        batch: what the caller, as a leader, has taken off the queue and not answered yet.
+        successor: who gets the lead when the caller leaves.
     """
 
-    __slots__ = ("answer", "error", "is_done", "leads", "request", "wake")
+    __slots__ = ("answer", "batch", "error", "is_done", "request", "successor", "wake")
 
     def __init__(self, request: Q) -> None:
         self.request = request
         self.answer: A | None = None
         self.error: BaseException | None = None
         self.is_done = False
-        self.leads = False
         self.wake = threading.Lock()
+        self.wake.acquire()
+        self.batch: Sequence[_Entry[Q, A]] = ()
+        self.successor: _Entry[Q, A] | None = None
 
 
 class Combiner(Generic[Q, A]):
@@ -50,6 +59,8 @@ class Combiner(Generic[Q, A]):
         limit: the size of a batch.
         take: returns how many requests, from the start of the list, may form a batch: at least one.
         leaders: how many batches run at the same time.
+        repeats: whether requests may be run again. If a leader is interrupted, others then take over its batch; if not,
+            the callers of the batch get `OutcomeUnknownError`.
     """
 
     def __init__(
@@ -59,79 +70,115 @@ class Combiner(Generic[Q, A]):
         limit: int,
         take: Callable[[list[Q]], int] = len,
         leaders: int = 1,
+        repeats: bool = False,
     ) -> None:
         self._run = run
         self._limit = limit
         self._take = take
         self._leaders = leaders
+        self._repeats = repeats
         self._reset()
+        watch_forks(self)
 
     def _reset(self) -> None:
         self._mutex = threading.Lock()
-        self._queue: deque[_Entry[Q, A]] = deque()
-        self._leading = 0
-        self._pid = os.getpid()
+        self._queue: list[_Entry[Q, A]] = []
+        self._leading: set[_Entry[Q, A]] = set()
+
+    def before_fork(self) -> None:
+        """Do nothing."""
+
+    def after_fork(self, *, is_child: bool) -> None:
+        """Start anew in a child: the callers in the parent's threads do not exist there."""
+        if is_child:
+            self._reset()
 
     def submit(self, request: Q) -> A:
         """Run the function on a batch with this request; return its answer, or raise the error of the run."""
-        if self._pid != os.getpid():
-            self._reset()  # after a fork: the threads of the parent do not exist here
         entry: _Entry[Q, A] = _Entry(request)
-        with self._mutex:
-            self._queue.append(entry)
-            if self._leading < self._leaders:
-                self._leading += 1
-                entry.leads = True
-            else:
-                entry.wake.acquire()
-        if not entry.leads:
-            entry.wake.acquire()  # until a leader releases it
-        if entry.leads:
-            self._lead(entry)
+        try:
+            try:
+                self._take_part(entry)
+            finally:
+                self._leave(entry)
+        except BaseException:
+            self._leave(entry)  # the first call may have been interrupted
+            raise
         if entry.error is not None:
             raise entry.error
         return entry.answer  # type: ignore[return-value]  # set when the request is done
 
-    def _lead(self, own: _Entry[Q, A]) -> None:
-        """Run batches until the own request is done, then hand over the lead."""
-        try:
-            while not own.is_done:
-                with self._mutex:
-                    batch = self._cut(own)
-                self._answer(batch, own)
-        finally:
+    def _take_part(self, own: _Entry[Q, A]) -> None:
+        """Wait for the answer; or lead, until the own request is done."""
+        with self._mutex:
+            if len(self._leading) < self._leaders:
+                self._leading.add(own)
+            self._queue.append(own)
+        while not own.is_done and own not in self._leading:
+            own.wake.acquire()
+        while not own.is_done:
             with self._mutex:
-                successor = next((entry for entry in self._queue if not entry.leads), None)
-                if successor is None:
-                    self._leading -= 1
-                else:
-                    successor.leads = True
-            if successor is not None:
-                successor.wake.release()
+                self._cut(own)
+            self._answer(own)
 
-    def _cut(self, own: _Entry[Q, A]) -> list[_Entry[Q, A]]:
+    def _cut(self, own: _Entry[Q, A]) -> None:
         """Take a batch off the queue: what other leaders will not answer, the oldest first."""
-        waiting = list(islice((entry for entry in self._queue if entry is own or not entry.leads), self._limit))
-        batch = waiting[: self._take([entry.request for entry in waiting])]
+        waiting = list(islice((one for one in self._queue if one is own or one not in self._leading), self._limit))
+        batch = waiting[: self._take([one.request for one in waiting])]
         taken = set(map(id, batch))
-        for _ in range(len(self._queue)):
-            entry = self._queue.popleft()
-            if id(entry) not in taken:
-                self._queue.append(entry)
-        return batch
+        rest = [one for one in self._queue if id(one) not in taken]
+        own.batch = batch
+        self._queue = rest
 
-    def _answer(self, batch: list[_Entry[Q, A]], own: _Entry[Q, A]) -> None:
+    def _answer(self, own: _Entry[Q, A]) -> None:
+        batch = own.batch
         try:
-            answers = self._run([entry.request for entry in batch])
-            for entry, answer in zip(batch, answers, strict=True):
-                entry.answer = answer
-        except BaseException as error:
-            for entry in batch:
-                entry.error = error
-            if not isinstance(error, Exception):
-                raise
-        finally:
-            for entry in batch:
-                entry.is_done = True
-                if entry is not own:
-                    entry.wake.release()
+            answers = self._run([one.request for one in batch])
+            for one, answer in zip(batch, answers, strict=True):
+                one.answer = answer
+        except Exception as error:  # noqa: BLE001  # it is raised to each caller
+            for one in batch:
+                one.error = error if one is own else _copy_of(error)
+        for one in batch:
+            one.is_done = True
+            if one is not own:
+                _wake(one)
+        own.batch = ()
+
+    def _leave(self, own: _Entry[Q, A]) -> None:
+        """Hand over the lead, and what is not answered. Every step may be repeated if an interrupt comes in between."""
+        if own.is_done and own not in self._leading and not own.batch:
+            return
+        with self._mutex:
+            lost = [one for one in own.batch if one is not own and not one.is_done]
+            gone = {id(own), *map(id, lost)}
+            self._queue = [*(lost if self._repeats else ()), *(one for one in self._queue if id(one) not in gone)]
+            for one in own.batch:
+                if not self._repeats and not one.is_done:
+                    one.error = OutcomeUnknownError("a thread was interrupted during the commit: read before repeating")
+                    one.is_done = True
+                if one.is_done:
+                    _wake(one)
+            if own in self._leading:
+                if own.successor is None:
+                    own.successor = next((one for one in self._queue if one not in self._leading), None)
+                if own.successor is not None and not own.successor.is_done:
+                    self._leading.add(own.successor)
+                    _wake(own.successor)
+                self._leading.discard(own)
+            own.is_done = True
+            own.batch = ()
+
+
+def _wake(entry: _Entry[Q, A]) -> None:
+    with suppress(RuntimeError):  # it was woken already
+        entry.wake.release()
+
+
+def _copy_of(error: Exception) -> Exception:
+    """Return an error for another thread: two threads must not write their tracebacks into one object."""
+    if not isinstance(error, HoldfastError):
+        return error
+    twin = copy.copy(error)
+    twin.__cause__ = error.__cause__
+    return twin

@@ -43,7 +43,7 @@ class GroupCommit:
             inner.commit_group, limit=_MOST_COMMITS, take=independent, leaders=committers
         )
         self._reads: Combiner[Collection[bytes], dict[bytes, Record]] = Combiner(
-            self._read, limit=_MOST_READS, leaders=readers
+            self._read, limit=_MOST_READS, leaders=readers, repeats=True
         )
 
     def _read(self, requests: list[Collection[bytes]]) -> Sequence[dict[bytes, Record]]:

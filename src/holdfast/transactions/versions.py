@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import threading
 
 from holdfast.runtime import Ids
+from holdfast.runtime.forks import watch_forks
 
 __all__ = ["VersionSource"]
 
@@ -22,17 +22,23 @@ class VersionSource:
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
         self._reset()
+        watch_forks(self)
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._next = 0
         self._end = 0
-        self._pid = os.getpid()
+
+    def before_fork(self) -> None:
+        """Do nothing."""
+
+    def after_fork(self, *, is_child: bool) -> None:
+        """Start a new session in a child."""
+        if is_child:
+            self._reset()
 
     def take(self, count: int) -> int:
         """Return the first of `count` consecutive versions of one session; `count` is at most 2**20."""
-        if self._pid != os.getpid():
-            self._reset()  # after a fork: another thread of the parent may have held the lock
         with self._lock:
             if self._next + count > self._end:
                 session = int(self._ids.token(), 16) % (1 << _SESSION_BITS)

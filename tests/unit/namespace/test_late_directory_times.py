@@ -70,13 +70,14 @@ def test_a_flush_reports_its_error_and_keeps_the_notes(
     assert namespace.status("/dir").mtime_ms == int(clock.at_s * 1000)
 
 
-def test_a_fork_does_not_inherit_the_notes_or_a_held_lock(
-    namespace: Namespace, clock: StillClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fork_does_not_inherit_the_notes_or_a_held_lock(namespace: Namespace, clock: StillClock) -> None:
     clock.at_s += 0.5
     namespace.write_file("/dir/a", b"1")
     times = namespace._times
     with times._lock:  # as another thread may hold it at the moment of the fork
-        monkeypatch.setattr(os, "getpid", lambda: 1)
-        times.flush()
-    assert times._pending == {}
+        child = os.fork()
+        if not child:
+            times.flush()
+            os._exit(times._pending != {})
+    assert os.waitpid(child, 0)[1] == 0
+    assert times._pending != {}

@@ -28,11 +28,11 @@ _OLDEST = (3, 35, 0)
 
 
 def connect(path: str, *, synchronous: str = "full", timeout_s: float = 60.0) -> sqlite3.Connection:
-    """Open an existing file. Writers are ordered before they come to SQLite, so its own timeout is for strangers."""
+    """Open an existing file. Writers are ordered before they come to SQLite, so its own waits are rare."""
     connection = sqlite3.connect(
         f"{Path(path).absolute().as_uri()}?mode=rw",
         uri=True,
-        timeout=min(timeout_s, 10.0),
+        timeout=timeout_s,
         isolation_level=None,
         check_same_thread=False,
         cached_statements=256,

@@ -10,12 +10,9 @@ a transaction never fails with SQLITE_BUSY_SNAPSHOT.
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 
 from holdfast.runtime import Environment
 from holdfast.transactions.base import (
@@ -33,23 +30,13 @@ from holdfast.transactions.base import (
 from holdfast.transactions.memory.store import apply_steps
 from holdfast.transactions.sql_files import load_queries
 from holdfast.transactions.sqlite.connection import connect, sqlite_errors
-from holdfast.transactions.sqlite.ticket_queue import TicketQueue
+from holdfast.transactions.sqlite.connections import Connections
 from holdfast.transactions.versions import VersionSource
 
 __all__ = ["SqliteTransactionStore"]
 
 _SQL = load_queries(__package__)
 _KEYS_PER_QUERY = 500
-
-
-@dataclass
-class _Connections:
-    """The connections of one process: the one that writes, and idle ones that read."""
-
-    pid: int
-    queue: TicketQueue
-    writer: sqlite3.Connection | None = None
-    readers: list[sqlite3.Connection] = field(default_factory=list)
 
 
 class SqliteTransactionStore:
@@ -72,8 +59,7 @@ class SqliteTransactionStore:
         self._synchronous = synchronous
         self._timeout_s = timeout_s
         self._versions = VersionSource(environment.ids)
-        self._lock = threading.Lock()
-        self._now: _Connections | None = None
+        self._connections = Connections(path, self._connect)
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
@@ -128,48 +114,21 @@ class SqliteTransactionStore:
 
     # --- connections --------------------------------------------------------------------------------------------------
     def close(self) -> None:
-        with self._lock:
-            now, self._now = self._now, None
-        if now is not None and now.pid == os.getpid():
-            for one in (now.writer, *now.readers):
-                if one is not None:
-                    one.close()
-
-    def _connections(self) -> _Connections:
-        """Return this process's connections. Those of a parent are left alone: SQLite's locks do not survive a fork."""
-        with self._lock:
-            if self._now is None or self._now.pid != os.getpid():
-                self._inherited = self._now  # keep it alive: closing it here would release locks of the parent
-                self._now = _Connections(os.getpid(), TicketQueue.of(f"{self._path}-queue"))
-            return self._now
+        self._connections.close()
 
     def _connect(self) -> sqlite3.Connection:
         return connect(self._path, synchronous=self._synchronous, timeout_s=self._timeout_s)
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
-        now = self._connections()
-        with self._lock:
-            reader = now.readers.pop() if now.readers else None
-        with sqlite_errors(self._path):
-            reader = reader or self._connect()
-            try:
-                yield reader
-            except BaseException:
-                reader.close()
-                raise
-        with self._lock:
-            if self._now is now:
-                now.readers.append(reader)
-                return
-        reader.close()
+        with sqlite_errors(self._path), self._connections.reader() as reader:
+            yield reader
 
     @contextmanager
     def _write_lock(self) -> Iterator[sqlite3.Connection]:
         """Take this caller's turn and SQLite's write lock. The block commits, else it is rolled back."""
-        now = self._connections()
-        with now.queue.turn(self._clock, self._timeout_s), sqlite_errors(self._path):
-            writer = now.writer = now.writer or self._connect()
+        turn = self._connections.queue().turn(self._clock, self._timeout_s)
+        with turn, sqlite_errors(self._path), self._connections.writer() as writer:
             writer.execute("BEGIN IMMEDIATE")
             try:
                 yield writer

@@ -3,7 +3,8 @@
 SQLite's own busy handler sleeps and tries again, so a process that comes at the wrong moments starves: under load, one
 of eight workers committed nothing at all. Here each process draws a ticket and waits until all earlier tickets are
 gone. A ticket is a locked byte of a file, and the operating system unlocks the bytes of a process that dies, so a
-killed process never blocks the queue.
+killed process never blocks the queue. A process that is stopped while it waits, by Ctrl-Z for example, is passed over
+after a second. The queue is about fairness only: what excludes two writers is SQLite's lock.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import fcntl
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from holdfast.errors import AccessDeniedError, UnavailableError
 from holdfast.runtime import Clock
+from holdfast.runtime.forks import watch_forks
 
 __all__ = ["TicketQueue"]
 
@@ -24,6 +26,7 @@ _TICKETS = 16
 """Position of the byte of ticket 0. Byte 0 is the lock of the counters: the next ticket, and the one being served."""
 _STEP_S = 0.00005
 _LONGEST_STEP_S = 0.002
+_STALL_S = 1.0
 
 
 class TicketQueue:
@@ -33,12 +36,10 @@ class TicketQueue:
     each file in a process (`of`), and it is never closed.
     """
 
-    _queues: dict[tuple[int, int, int], TicketQueue] = {}  # noqa: RUF012  # one for each file and process
-    _queues_lock = threading.Lock()
-
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._turn = threading.Lock()
+        self._passed = 0  # tickets below this one are not waited for
 
     @classmethod
     def of(cls, path: str) -> TicketQueue:
@@ -47,23 +48,11 @@ class TicketQueue:
         Raises:
             AccessDeniedError: the file cannot be written. Check its rights, and those of its directory.
         """
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise AccessDeniedError(
-                "the queue beside the database file cannot be written: check its rights", path=path
-            ) from error
-        status = os.fstat(descriptor)
-        with cls._queues_lock:
-            key = (os.getpid(), status.st_dev, status.st_ino)
-            queue = cls._queues.get(key)
-            if queue is None:
-                queue = cls._queues[key] = cls(descriptor)
-                return queue
-        # Closing the second descriptor would release the locks of the first if another thread held them now.
-        with queue._turn:
-            os.close(descriptor)
-        return queue
+        return _QUEUES.of(path)
+
+    def abandon(self) -> None:
+        """Close the file in a forked child, which has inherited the descriptor, but no lock."""
+        os.close(self._descriptor)
 
     @contextmanager
     def turn(self, clock: Clock, timeout_s: float) -> Iterator[None]:
@@ -78,48 +67,113 @@ class TicketQueue:
                 "another thread writes to the database for too long: repeat later", waited_s=timeout_s
             )
         try:
-            ticket = self._draw(clock, deadline_s)
             try:
-                self._wait(lambda: self._is_served(ticket), clock, deadline_s, ticket)
-                os.pwrite(self._descriptor, ticket.to_bytes(_COUNTER_BYTES, "big"), _COUNTER_BYTES)
+                ticket = self._draw(clock, deadline_s)
+                if ticket is not None:
+                    self._await(ticket, clock, deadline_s)
+                    os.pwrite(self._descriptor, ticket.to_bytes(_COUNTER_BYTES, "big"), _COUNTER_BYTES)
                 yield
             finally:
-                fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, _TICKETS + ticket)
+                # All locks of this process, even one that was being taken when an interrupt came.
+                fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
         finally:
             self._turn.release()
 
-    def _draw(self, clock: Clock, deadline_s: float) -> int:
-        self._wait(lambda: self._try_lock(1, 0), clock, deadline_s, None)
-        try:
-            ticket = self._counter(0)
-            os.pwrite(self._descriptor, (ticket + 1).to_bytes(_COUNTER_BYTES, "big"), 0)
-            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _TICKETS + ticket)
-            return ticket
-        finally:
-            fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, 0)
+    def _draw(self, clock: Clock, deadline_s: float) -> int | None:
+        """Take the next ticket; return None if a process was stopped just while it took one."""
+        if not self._wait(lambda: self._try_lock(0, 1), clock, deadline_s, lambda: _LONGEST_STEP_S):
+            return None
+        ticket = self._counter(0)
+        os.pwrite(self._descriptor, (ticket + 1).to_bytes(_COUNTER_BYTES, "big"), 0)
+        self._try_lock(_TICKETS + ticket, 1)
+        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, 0)
+        return ticket
+
+    def _await(self, ticket: int, clock: Clock, deadline_s: float) -> None:
+        """Wait until all earlier tickets are gone, or the first of them has not moved for too long."""
+
+        def step_s() -> float:
+            return min(max(1, ticket - self._counter(_COUNTER_BYTES)) * _STEP_S, _LONGEST_STEP_S)
+
+        while not self._wait(lambda: self._are_gone(self._passed, ticket), clock, deadline_s, step_s):
+            first, last = self._passed, ticket  # the first ticket that is not gone is between them
+            while first < last:
+                middle = (first + last) // 2
+                first, last = (middle + 1, last) if self._are_gone(first, middle + 1) else (first, middle)
+            self._passed = first + 1
 
     def _counter(self, position: int) -> int:
         return int.from_bytes(os.pread(self._descriptor, _COUNTER_BYTES, position), "big")
 
-    def _try_lock(self, length: int, position: int) -> bool:
+    def _try_lock(self, position: int, length: int) -> bool:
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, length, position)
         except OSError:
             return False
         return True
 
-    def _is_served(self, ticket: int) -> bool:
-        """Check whether all earlier tickets are gone: then the range of their bytes can be locked."""
-        if ticket == 0:
+    def _are_gone(self, first: int, end: int) -> bool:
+        """Check whether all tickets from the first up to the end are gone: then their bytes can be locked."""
+        if first >= end:
             return True
-        if not self._try_lock(ticket, _TICKETS):
+        if not self._try_lock(_TICKETS + first, end - first):
             return False
-        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, ticket, _TICKETS)
+        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, end - first, _TICKETS + first)
         return True
 
-    def _wait(self, is_over: Callable[[], bool], clock: Clock, deadline_s: float, ticket: int | None) -> None:
+    def _wait(self, is_over: Callable[[], bool], clock: Clock, deadline_s: float, step_s: Callable[[], float]) -> bool:
+        """Wait for something; return False if nobody was served for so long that the queue must have stalled."""
+        served, since_s = self._counter(_COUNTER_BYTES), clock.elapsed_s()
         while not is_over():
-            if clock.elapsed_s() > deadline_s:
+            now_s = clock.elapsed_s()
+            if now_s > deadline_s:
                 raise UnavailableError("other processes write to the database for too long: repeat later")
-            ahead = 1 if ticket is None else max(1, ticket - self._counter(_COUNTER_BYTES))
-            clock.sleep(min(ahead * _STEP_S, _LONGEST_STEP_S))
+            if self._counter(_COUNTER_BYTES) != served:
+                served, since_s = self._counter(_COUNTER_BYTES), now_s
+            if now_s - since_s > _STALL_S:
+                return False
+            clock.sleep(step_s())
+        return True
+
+
+class _Queues:
+    """The queues of this process, one for each file."""
+
+    def __init__(self) -> None:
+        self._reset()
+        watch_forks(self)
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._queues: dict[tuple[int, int], TicketQueue] = {}
+
+    def before_fork(self) -> None:
+        """Do nothing."""
+
+    def after_fork(self, *, is_child: bool) -> None:
+        """Start anew in a child."""
+        if is_child:
+            for queue in self._queues.values():
+                queue.abandon()
+            self._reset()
+
+    def of(self, path: str) -> TicketQueue:
+        with self._lock:
+            with suppress(FileNotFoundError):
+                found = self._queues.get(_identity(os.stat(path)))
+                if found is not None:
+                    return found
+            try:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            except OSError as error:
+                raise AccessDeniedError(
+                    "the queue beside the database file cannot be written: check its rights", path=path
+                ) from error
+            return self._queues.setdefault(_identity(os.fstat(descriptor)), TicketQueue(descriptor))
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+_QUEUES = _Queues()

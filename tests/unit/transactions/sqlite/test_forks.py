@@ -1,0 +1,132 @@
+"""A store survives forks of its process: no connection, lock, number or queue is shared with a child."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import UnavailableError
+from holdfast.runtime import Environment
+from holdfast.transactions.base import Commit, Committed, Database
+from holdfast.transactions.registry import open_database
+from holdfast.transactions.sqlite import connections
+from holdfast.transactions.sqlite.connection import prepare_file
+from holdfast.transactions.sqlite.store import SqliteTransactionStore
+from tests.children import Child, run_in_children
+from tests.patience import PATIENCE_S
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    path = str(tmp_path / "records.db")
+    prepare_file(path, create=True)
+    return path
+
+
+def _count(store: Database, key: bytes, times: int) -> None:
+    for _ in range(times):
+        assert isinstance(store.commit(Commit(adds={key: 1})), Committed)
+
+
+def test_parent_and_children_use_one_store(path: str) -> None:
+    store = open_database(f"sqlite://{path}")
+    _count(store, b"n", 1)
+    children = [Child(lambda: _count(store, b"n", 20)) for _ in range(3)]
+    _count(store, b"n", 20)
+    for child in children:
+        child.result()
+    assert store.get_many([b"n"])[b"n"].number == 81
+    store.close()
+
+
+def test_versions_are_not_used_twice(path: str) -> None:
+    """A child that went on counting where its parent was would give two commits one version."""
+    store = SqliteTransactionStore(path, Environment())
+    _count(store, b"n", 1)
+
+    def versions(number: int) -> set[int]:
+        outcomes = [store.commit(Commit(adds={b"%d" % number: 1})) for _ in range(10)]
+        return {one.version for one in outcomes if isinstance(one, Committed)}
+
+    found = [*run_in_children(3, versions), versions(9)]
+    assert len(set().union(*found)) == 40
+    store.close()
+
+
+def test_no_connection_is_open_during_a_fork(path: str) -> None:
+    """SQLite's notes about its locks, in the memory of the process, must not reach the child."""
+    store = SqliteTransactionStore(path, Environment())
+    _count(store, b"n", 1)
+    store.get_many([b"n"])
+
+    def descriptors() -> list[str]:
+        links = Path("/proc/self/fd").iterdir()
+        return [str(link.resolve()) for link in links if "records.db" in str(link.resolve())]
+
+    assert descriptors() != []
+    assert Child(descriptors).result() == []
+    store.close()
+
+
+def test_threads_at_work_do_not_harm_a_child(path: str) -> None:
+    """At the moment of a fork, other threads read and write, and hold every lock there is."""
+    store = open_database(f"sqlite://{path}")
+    is_over = threading.Event()
+    counts = [0] * 4
+
+    def work(number: int) -> None:
+        while not is_over.is_set():
+            _count(store, b"parent", 1)
+            store.get_many([b"parent"])
+            counts[number] += 1
+
+    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(4)]
+    for one in threads:
+        one.start()
+    try:
+        for _ in range(5):
+            Child(lambda: _count(store, b"child", 5)).result()
+    finally:
+        is_over.set()
+        for one in threads:
+            one.join(PATIENCE_S)
+    found = store.get_many([b"parent", b"child"])
+    assert (found[b"parent"].number, found[b"child"].number) == (sum(counts), 25)
+    store.close()
+
+
+def test_a_child_of_a_process_in_mid_walk_is_told_to_start_anew(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection of the walk cannot be closed, so the child cannot use the file."""
+    store = SqliteTransactionStore(path, Environment())
+    _count(store, b"n", 1)
+
+    def use() -> str:
+        try:
+            store.get_many([b"n"])
+        except UnavailableError as error:
+            return error.message
+        return "no error"
+
+    with store.snapshot() as reader:
+        assert "forked while its parent used the database" in Child(use).result()
+        assert reader.get_many([b"n"])[b"n"].number == 1
+    assert Child(use).result() == "no error"
+
+    monkeypatch.setattr(connections, "_FORK_WAIT_S", 0.01)
+    begun, is_over = threading.Event(), threading.Event()
+
+    def walk() -> None:
+        with store.snapshot():
+            begun.set()
+            is_over.wait(PATIENCE_S)
+
+    thread = threading.Thread(target=walk, daemon=True)
+    thread.start()
+    assert begun.wait(PATIENCE_S)
+    assert "forked while its parent used the database" in Child(use).result()
+    is_over.set()
+    thread.join(PATIENCE_S)
+    assert Child(use).result() == "no error"
+    store.close()

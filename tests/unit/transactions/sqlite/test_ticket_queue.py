@@ -1,0 +1,236 @@
+"""Processes that write to one file take turns, whatever happens to one of them."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import AccessDeniedError, UnavailableError
+from holdfast.runtime import SystemClock
+from holdfast.runtime.simulated import SimulatedClock
+from holdfast.transactions.sqlite.ticket_queue import TicketQueue
+from tests.children import Child, run_in_children
+from tests.patience import PATIENCE_S, wait_until
+
+CLOCK = SystemClock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "queue")
+
+
+def _drawn(path: str) -> int:
+    """Return how many tickets were drawn so far."""
+    return _counter(path, 0)
+
+
+def _counter(path: str, position: int) -> int:
+    """Read a counter; to open the file and close it would release the locks of this process."""
+    return int.from_bytes(os.pread(TicketQueue.of(path)._descriptor, 8, position), "big")
+
+
+def test_the_threads_of_a_process_take_turns(path: str) -> None:
+    inside, most = Counter[str](), Counter[str]()
+
+    def work() -> None:
+        for _ in range(50):
+            with TicketQueue.of(path).turn(CLOCK, PATIENCE_S):
+                inside["now"] += 1
+                most["now"] = max(most["now"], inside["now"])
+                inside["now"] -= 1
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(6)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(PATIENCE_S)
+        assert not one.is_alive()
+    assert most["now"] == 1
+    assert _drawn(path) == 300
+
+
+def test_processes_are_served_in_the_order_of_their_tickets(path: str, tmp_path: Path) -> None:
+    """Each of eight processes gets its share: nobody is served twice while another one waits."""
+    order = tmp_path / "order"
+
+    def work(number: int) -> None:
+        queue = TicketQueue.of(path)
+        with order.open("ab", buffering=0) as stream:
+            for _ in range(25):
+                with queue.turn(CLOCK, PATIENCE_S):
+                    before = order.stat().st_size
+                    stream.write(bytes([number]))
+                    assert order.stat().st_size == before + 1, "somebody else is inside"
+
+    run_in_children(8, work)
+    served = order.read_bytes()
+    assert Counter(served) == dict.fromkeys(range(8), 25)
+    assert _drawn(path) == 200
+
+
+def test_who_waits_is_not_overtaken(path: str) -> None:
+    """A process that comes again and again gets its turn after those that came before."""
+    queue = TicketQueue.of(path)
+    with queue.turn(CLOCK, PATIENCE_S):
+        waiting = Child(lambda: _served(path))
+        wait_until(lambda: _drawn(path) == 2, "the child does not draw a ticket")
+    with queue.turn(CLOCK, PATIENCE_S):
+        assert _counter(path, 8) == 2
+    assert waiting.result() == 1
+
+
+def _served(path: str) -> int:
+    """Take a turn; return the number of its ticket."""
+    with TicketQueue.of(path).turn(CLOCK, PATIENCE_S):
+        return _counter(path, 8)
+
+
+@pytest.mark.parametrize("state", ["holding", "waiting"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_process_does_not_block_the_queue(path: str, state: str, number: signal.Signals) -> None:
+    queue = TicketQueue.of(path)
+    if state == "holding":
+        victim = _holder(path)
+        victim.signal(number)
+    else:
+        with queue.turn(CLOCK, PATIENCE_S):
+            victim = Child(lambda: _served(path))
+            wait_until(lambda: _drawn(path) == 2, "the child does not draw a ticket")
+            victim.signal(number)
+            assert victim.wait()[1] == -number
+    with queue.turn(CLOCK, PATIENCE_S):
+        pass
+    if state == "holding":
+        assert victim.wait()[1] == -number
+
+
+def _holder(path: str) -> Child[None]:
+    """Start a process that takes a turn and keeps it."""
+
+    def hold() -> None:
+        with TicketQueue.of(path).turn(CLOCK, PATIENCE_S):
+            threading.Event().wait(PATIENCE_S)
+
+    ticket = _drawn(path)
+    child = Child(hold)
+    wait_until(lambda: _drawn(path) > ticket, "the child does not draw a ticket")
+    wait_until(lambda: os.fstat(TicketQueue.of(path)._descriptor).st_size >= 16, "the child is not served")
+    return child
+
+
+@pytest.mark.parametrize("state", ["holding", "waiting"])
+def test_a_stopped_process_is_passed_over(path: str, state: str) -> None:
+    """Ctrl-Z once stopped all other writers, until each gave up after a minute."""
+    if state == "holding":
+        stopped = _holder(path)
+    else:
+        with TicketQueue.of(path).turn(CLOCK, PATIENCE_S):
+            stopped = Child(lambda: _served(path))
+            wait_until(lambda: _drawn(path) == 2, "the child does not draw a ticket")
+            stopped.signal(signal.SIGSTOP)
+    if state == "holding":
+        stopped.signal(signal.SIGSTOP)
+    try:
+        clock = SimulatedClock(step_s=0.3)  # so nobody waits
+        for expected in range(3):
+            waits = len(clock.waits)
+            with TicketQueue.of(path).turn(clock, 60.0):
+                pass
+            assert len(clock.waits) == waits or not expected, "whoever was passed over once is not waited for again"
+    finally:
+        stopped.signal(signal.SIGKILL)
+    assert stopped.wait()[1] == -signal.SIGKILL
+
+
+def test_a_process_that_was_passed_over_goes_on(path: str) -> None:
+    with TicketQueue.of(path).turn(CLOCK, PATIENCE_S):
+        stopped = Child(lambda: _served(path))
+        wait_until(lambda: _drawn(path) == 2, "the child does not draw a ticket")
+        stopped.signal(signal.SIGSTOP)
+    with TicketQueue.of(path).turn(SimulatedClock(step_s=0.3), 60.0):
+        stopped.signal(signal.SIGCONT)
+    assert stopped.result() == 1
+
+
+def test_a_process_that_was_stopped_while_it_drew_is_passed_over(path: str) -> None:
+    TicketQueue.of(path)
+
+    def draw() -> None:
+        descriptor = os.open(path, os.O_RDWR)
+        fcntl.lockf(descriptor, fcntl.LOCK_EX, 1, 0)
+        os.pwrite(descriptor, b"", 0)
+        Path(f"{path}-locked").touch()
+        threading.Event().wait(PATIENCE_S)
+
+    stopped = Child(draw)
+    wait_until(lambda: os.path.exists(f"{path}-locked"), "the child does not lock")
+    try:
+        with TicketQueue.of(path).turn(SimulatedClock(step_s=0.3), 60.0):
+            pass
+    finally:
+        stopped.signal(signal.SIGKILL)
+    assert stopped.wait()[1] == -signal.SIGKILL
+
+
+class InterruptError(BaseException):
+    """What Ctrl-C raises."""
+
+
+def test_an_interrupt_leaves_no_ticket_behind(path: str) -> None:
+    """A ticket that an interrupted call had drawn once blocked all other processes, while this one lived."""
+    queue = TicketQueue.of(path)
+    holder = _holder(path)
+
+    class Interrupting(SystemClock):
+        def sleep(self, duration_s: float) -> None:
+            raise InterruptError
+
+    with pytest.raises(InterruptError), queue.turn(Interrupting(), PATIENCE_S):
+        pass
+    holder.signal(signal.SIGKILL)
+    holder.wait()
+    assert Child(lambda: _served(path)).result() == 2
+    with queue.turn(CLOCK, PATIENCE_S):
+        pass
+
+
+def test_an_error_inside_ends_the_turn(path: str) -> None:
+    queue = TicketQueue.of(path)
+    with pytest.raises(KeyError), queue.turn(CLOCK, PATIENCE_S):
+        raise KeyError
+    assert Child(lambda: _served(path)).result() == 1
+
+
+def test_a_wait_has_an_end(path: str) -> None:
+    queue = TicketQueue.of(path)
+    begun, is_over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with queue.turn(CLOCK, PATIENCE_S):
+            begun.set()
+            is_over.wait(PATIENCE_S)
+
+    thread = threading.Thread(target=hold, daemon=True)
+    thread.start()
+    assert begun.wait(PATIENCE_S)
+    with pytest.raises(UnavailableError, match="another thread"), queue.turn(CLOCK, 0.01):
+        pass
+    is_over.set()
+    thread.join(PATIENCE_S)
+    holder = _holder(path)
+    with pytest.raises(UnavailableError, match="other processes"), queue.turn(SimulatedClock(step_s=0.01), 0.5):
+        pass
+    holder.signal(signal.SIGKILL)
+    holder.wait()
+
+
+def test_a_queue_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(AccessDeniedError, match="the queue beside the database file"):
+        TicketQueue.of(str(tmp_path / "none" / "queue"))
