@@ -86,15 +86,12 @@ def _require_file(file: Path, *, create: bool) -> None:
 
 def _migrate(connection: sqlite3.Connection, path: str, *, create: bool) -> None:
     scripts = load_schema("holdfast.transactions.sqlite")
-    if _version(connection) == len(scripts):
+    if _checked_version(connection, len(scripts), path, create=create) == len(scripts):
         return
     connection.execute("PRAGMA journal_mode = WAL")  # persistent; outside transactions only
     connection.execute("BEGIN IMMEDIATE")  # another process may be migrating
     try:
-        found = _version(connection)
-        require_schema(found, len(scripts), create=create, where=path)
-        if found == 0 and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise InvalidRequestError("the file is a database of another program: choose another file", path=path)
+        found = _checked_version(connection, len(scripts), path, create=create)
         for number, script in enumerate(scripts[found:], found + 1):
             for statement in script.split(";\n"):
                 connection.execute(statement)
@@ -105,8 +102,14 @@ def _migrate(connection: sqlite3.Connection, path: str, *, create: bool) -> None
             connection.execute("ROLLBACK")
 
 
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+def _checked_version(connection: sqlite3.Connection, present: int, path: str, *, create: bool) -> int:
+    """Return the version of the schema; refuse, without a change, what is not ours. Other programs count theirs too."""
+    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    if tables and "records" not in tables:
+        raise InvalidRequestError("the file is a database of another program: choose another file", path=path)
+    found = int(connection.execute("PRAGMA user_version").fetchone()[0]) if tables else 0
+    require_schema(found, present, create=create, where=path)
+    return found
 
 
 # SQLite's result codes: Python 3.10 does not name them.

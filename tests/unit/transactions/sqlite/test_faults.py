@@ -1,0 +1,256 @@
+"""A disk that is full, a file that is damaged, locked, removed or not ours: one sentence, and nothing half done."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import (
+    AccessDeniedError,
+    CorruptDataError,
+    HoldfastError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    StorageFullError,
+    UnavailableError,
+    UnsupportedError,
+)
+from holdfast.runtime import Environment
+from holdfast.transactions.base import Commit, Committed
+from holdfast.transactions.registry import open_database
+from holdfast.transactions.sqlite.connection import prepare_file
+from holdfast.transactions.sqlite.store import SqliteTransactionStore
+from tests.children import Child
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    path = str(tmp_path / "records.db")
+    prepare_file(path, create=True)
+    return path
+
+
+def _store(path: str, *, timeout_s: float = 60.0) -> SqliteTransactionStore:
+    return SqliteTransactionStore(path, Environment(), timeout_s=timeout_s)
+
+
+def _fill(store: SqliteTransactionStore) -> int:
+    """Commit until it fails; return how many commits were acknowledged."""
+    for number in range(1000):
+        try:
+            outcome = store.commit(Commit(puts={b"k%d" % number: bytes(20_000)}, adds={b"count": 1}))
+        except (StorageFullError, OutcomeUnknownError):
+            return number
+        assert isinstance(outcome, Committed)
+    raise AssertionError("the disk does not become full")
+
+
+def _is_whole(store: SqliteTransactionStore, count: int) -> bool:
+    records = store.scan(b"k", b"l", 10_000).records
+    return len(records) == count and store.get_many([b"count"])[b"count"].number == count
+
+
+def test_a_file_that_reaches_its_limit(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite reports a full database in the middle of a transaction."""
+    store = _store(path)
+    with store._connections.writer() as writer:
+        writer.execute("PRAGMA max_page_count = 60")
+    count = _fill(store)
+    assert count > 2
+    assert _is_whole(store, count)
+    with store._connections.writer() as writer:
+        writer.execute("PRAGMA max_page_count = 10000")
+    assert isinstance(store.commit(Commit(puts={b"k%d" % count: b""}, adds={b"count": 1})), Committed)
+    assert _is_whole(store, count + 1)
+    store.close()
+
+
+def test_a_disk_that_is_full(path: str) -> None:
+    """The log cannot grow: the commit fails, and what was acknowledged stays."""
+
+    def fill() -> int:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))
+        store = _store(path)
+        count = _fill(store)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert _is_whole(store, count)
+        assert isinstance(store.commit(Commit(puts={b"k%d" % count: b""}, adds={b"count": 1})), Committed)
+        store.close()
+        return count + 1
+
+    count = Child(fill).result()
+    store = _store(path)
+    assert count > 2
+    assert _is_whole(store, count)
+    store.close()
+
+
+def test_a_file_that_is_read_only(path: str) -> None:
+    store = _store(path)
+    with store._connections.writer() as writer:
+        writer.execute("PRAGMA query_only = 1")
+    with pytest.raises(AccessDeniedError, match="cannot be written"):
+        store.commit(Commit(puts={b"a": b"1"}))
+    assert store.get_many([b"a"]) == {}
+    store.close()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everything")
+def test_a_file_without_rights(path: str) -> None:
+    os.chmod(path, stat.S_IRUSR)
+    with pytest.raises(AccessDeniedError):
+        _store(path).commit(Commit(puts={b"a": b"1"}))
+
+
+def _no_database(path: str) -> None:
+    Path(path).write_bytes(b"name,price\n" * 1000)
+
+
+def _database_of_others(path: str) -> None:
+    os.remove(path)
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE shopping (item TEXT)")
+    connection.execute("PRAGMA user_version = 1")  # as our own schema has it
+    connection.commit()
+    connection.close()
+
+
+def _empty(path: str) -> None:
+    Path(path).write_bytes(b"")
+
+
+def _newer_schema(path: str) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error", "words"),
+    [
+        (os.remove, NotFoundError, "does not exist"),
+        (_no_database, InvalidRequestError, "not an SQLite database"),
+        (_database_of_others, InvalidRequestError, "database of another program"),
+        (_empty, NotFoundError, "no tables of Holdfast"),
+        (_newer_schema, UnsupportedError, "upgrade Holdfast"),
+    ],
+)
+def test_a_file_that_is_not_ours(
+    path: str, spoil: Callable[[str], None], error: type[HoldfastError], words: str
+) -> None:
+    spoil(path)
+    before = Path(path).read_bytes() if os.path.exists(path) else None
+    with pytest.raises(error, match=words):
+        open_database(f"sqlite://{path}")
+    assert (Path(path).read_bytes() if os.path.exists(path) else None) == before
+
+
+def test_tables_are_not_made_in_the_database_of_another_program(path: str) -> None:
+    _database_of_others(path)
+    with pytest.raises(InvalidRequestError, match="database of another program"):
+        open_database(f"sqlite://{path}", create=True)
+
+
+def test_a_file_that_is_damaged(path: str) -> None:
+    store = _store(path)
+    for number in range(200):
+        store.commit(Commit(puts={b"k%d" % number: bytes(1000)}))
+    store.close()
+    data = bytearray(Path(path).read_bytes())
+    data[8192:-4096] = b"\xaa" * (len(data) - 8192 - 4096)
+    Path(path).write_bytes(data)
+    store = _store(path)
+    with pytest.raises(CorruptDataError, match="damaged"):
+        store.scan(b"k", b"l", 1000)
+    store.close()
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_a_file_that_was_removed_takes_no_commits(path: str, comes_back: bool) -> None:
+    """A commit to a file without a name would be acknowledged, and lost with the process."""
+    store = _store(path)
+    assert isinstance(store.commit(Commit(puts={b"a": b"1"})), Committed)
+    with store._connections.writer() as writer:
+        writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    saved = f"{path}-saved"
+    shutil.move(path, saved)
+    if comes_back:
+        prepare_file(path, create=True)
+    for call in (lambda: store.commit(Commit(puts={b"a": b"2"})), lambda: store.get_many([b"a"])):
+        with pytest.raises(NotFoundError, match="removed or replaced"):
+            call()
+    store.close()
+    os.replace(saved, path)
+    assert store.get_many([b"a"])[b"a"].value == b"1"
+    store.close()
+
+
+def test_a_file_that_another_program_locks(path: str) -> None:
+    stranger = sqlite3.connect(path, isolation_level=None)
+    stranger.execute("BEGIN IMMEDIATE")
+    store = _store(path, timeout_s=0.05)
+    with pytest.raises(UnavailableError, match="another program has locked the database"):
+        store.commit(Commit(puts={b"a": b"1"}))
+    assert store.get_many([b"a"]) == {}
+    stranger.execute("ROLLBACK")
+    assert isinstance(store.commit(Commit(puts={b"a": b"1"})), Committed)
+    stranger.close()
+    store.close()
+
+
+def test_an_error_in_a_pessimistic_transaction_rolls_it_back(path: str) -> None:
+    store = _store(path)
+    with pytest.raises(ZeroDivisionError), store.locked() as transaction:
+        assert 1 // len(transaction.read([b"a"], exclusive=True))
+    assert isinstance(store.commit(Commit(puts={b"a": b"1"})), Committed)
+    store.close()
+
+
+def test_a_killed_process_loses_nothing_and_locks_nothing(path: str) -> None:
+    """SIGKILL in the middle of commits, from several threads."""
+
+    def work() -> None:
+        store = open_database(f"sqlite://{path}")
+
+        def count(number: int) -> None:
+            for turn in range(1_000_000):
+                store.commit(Commit(puts={b"t%d" % number: b"%d" % turn}, adds={b"n": 1}))
+                os.write(acknowledged, b"%d %d\n" % (number, turn))
+
+        threads = [threading.Thread(target=count, args=(number,), daemon=True) for number in range(4)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+
+    reader, acknowledged = os.pipe()
+    child = Child(work)
+    os.close(acknowledged)
+    with os.fdopen(reader, "rb") as stream:
+        seen = [stream.readline() for _ in range(100)]
+        child.signal(signal.SIGKILL)
+        seen += stream.readlines()
+    assert child.wait()[1] == -signal.SIGKILL
+    last = {}
+    for line in seen:
+        if line.endswith(b"\n"):
+            number, turn = line.split()
+            last[b"t" + number] = int(turn)
+    store = _store(path)
+    assert isinstance(store.commit(Commit(puts={b"after": b"1"})), Committed)
+    found = store.get_many([*last, b"n"])
+    written = {key: int(found[key].value) for key in last}
+    assert all(written[key] in (turn, turn + 1) for key, turn in last.items())
+    assert found[b"n"].number == sum(turn + 1 for turn in written.values()), "no commit is half done"
+    store.close()
