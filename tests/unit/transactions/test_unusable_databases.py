@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import AccessDeniedError, InvalidRequestError
+from holdfast.transactions.base import Commit
 from holdfast.transactions.registry import open_database, public_url
 
 needs_rights = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -44,6 +45,6 @@ def test_a_queue_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     database = open_database(f"sqlite://{tmp_path}/n.db", create=True)
     try:
         with pytest.raises(AccessDeniedError, match="the queue beside the database file cannot be written"):
-            database.get_many([b"x"])
+            database.commit(Commit(puts={b"x": b"1"}))
     finally:
         database.close()
