@@ -184,7 +184,7 @@ def _interrupted_at(line: int, work: Callable[[], object]) -> bool:
 @pytest.mark.parametrize("repeats", [False, True])
 @pytest.mark.parametrize("leaders", [1, 2])
 def test_an_interrupt_at_any_line_stops_nobody_else(leaders: int, repeats: bool) -> None:
-    """Ctrl-C once took the lead, or a request, away with it, and the others waited for ever."""
+    """Ctrl-C once took the lead, or a request, away with it, and the others waited forever."""
     line, is_within = 0, True
     while is_within:
         line += 1
