@@ -1,12 +1,13 @@
 """Sweep at a safety age of 0 while others work: no blob that a file has, or will have, is ever deleted.
 
-The steps of a sweep and of the others interleave at every call of the database, at every page of the listing and at
-every page of the snapshot.
+And check while others work: a namespace that is whole is found whole; a repair does not disturb them. The steps of a
+sweep, a check or a repair and those of the others interleave at every call of the database, at every page of the
+listing and at every page of the snapshot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -17,7 +18,7 @@ from holdfast.errors import HoldfastError
 from holdfast.namespace import Namespace
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.file_writer import FileWriter
-from holdfast.namespace.fsck import Subject
+from holdfast.namespace.fsck import Severity, Subject, check, repair
 from holdfast.namespace.fsck.listing import CLOSING_S
 from holdfast.namespace.keys import blob_of
 from holdfast.namespace.lease import HARD_LIMIT_MS, SOFT_LIMIT_MS
@@ -138,20 +139,21 @@ def _is_whole(namespace: Namespace) -> bool:
     return namespace.check().is_healthy
 
 
-def _sweep_beside(before: list[Step], beside: list[list[Step]]) -> None:
+def _beside(before: list[Step], beside: list[list[Step]], work: Callable[[Subject, World], object]) -> World:
+    """Do some steps, then the work, with more steps in each of its gaps."""
     world, store = _worlds()
     others = _Others(world, world.client())
     for step in before:
         others.do(step)
     gaps: Iterator[list[Step]] = iter(beside)
 
-    def work(call: str = "", argument: object = None) -> None:
+    def go_on(call: str = "", argument: object = None) -> None:
         for step in next(gaps, []):
             others.do(step)
 
-    store.between = work
-    subject = Subject(HookedDatabase(world.database, work), BlobStore(store, "data/", world.ids), world.environment, 0)
-    sweep(subject, closing_s=0)
+    store.between = go_on
+    blobs = BlobStore(store, "data/", world.ids)
+    work(Subject(HookedDatabase(world.database, go_on), blobs, world.environment, 0), world)
     store.between = lambda: None
     namespace = world.client()
     namespace.collect()
@@ -161,19 +163,43 @@ def _sweep_beside(before: list[Step], beside: list[list[Step]]) -> None:
     for path in list(others.writers):
         others.do(("close", path, ""))
     assert _is_whole(namespace)
+    return world
 
 
-@settings(max_examples=60)
-@given(st.lists(steps, max_size=8), st.lists(st.lists(steps, max_size=3), max_size=14))
-def test_what_files_have_stays(before: list[Step], beside: list[list[Step]]) -> None:
-    _sweep_beside(before, beside)
+def _sweep(subject: Subject, world: World) -> None:
+    sweep(subject, closing_s=0)
+
+
+def _check(subject: Subject, world: World) -> None:
+    report = check(subject)
+    assert report.is_healthy, report
+
+
+def _repair(subject: Subject, world: World) -> None:
+    report = repair(subject, world.configuration)
+    assert {finding.kind.severity for finding in report.repaired} <= {Severity.LEFTOVER}, report
+    assert report.failed == []
+
+
+histories = st.lists(steps, max_size=8), st.lists(st.lists(steps, max_size=3), max_size=14)
+long_histories = st.lists(steps, max_size=20), st.lists(st.lists(steps, max_size=4), max_size=25)
+
+
+@pytest.mark.parametrize("work", [_sweep, _check, _repair])
+@settings(max_examples=40)
+@given(*histories)
+def test_what_files_have_stays(
+    work: Callable[[Subject, World], object], before: list[Step], beside: list[list[Step]]
+) -> None:
+    _beside(before, beside, work)
 
 
 @pytest.mark.slow
-@settings(max_examples=5000)
-@given(st.lists(steps, max_size=20), st.lists(st.lists(steps, max_size=4), max_size=25))
-def test_long_histories(before: list[Step], beside: list[list[Step]]) -> None:
-    _sweep_beside(before, beside)
+@pytest.mark.parametrize("work", [_sweep, _check, _repair])
+@settings(max_examples=1000)
+@given(*long_histories)
+def test_long_histories(work: Callable[[Subject, World], object], before: list[Step], beside: list[list[Step]]) -> None:
+    _beside(before, beside, work)
 
 
 def _sweep_in_each_gap(before: list[Step], waited_s: float, closing_s: float, *, leased: bool) -> None:
