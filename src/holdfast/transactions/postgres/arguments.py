@@ -4,38 +4,122 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 
 from holdfast.errors import CorruptDataError
-from holdfast.transactions.base import AlreadyDone, Commit, Committed, Conflict, Outcome, Step, version_of
+from holdfast.transactions.base import (
+    AlreadyDone,
+    Commit,
+    Committed,
+    Conflict,
+    Kind,
+    Outcome,
+    Step,
+    steps_of,
+    version_of,
+)
 from holdfast.transactions.postgres.arrays import ByteaArray, Int2Array, Int4Array, Int8Array
 
-__all__ = ["arguments_of", "outcomes_of"]
+__all__ = ["Group"]
 
 _KEY = itemgetter(0)
 
 
-def arguments_of(session: int, base: int, commits: Sequence[Commit], steps: Sequence[Step]) -> list[object]:
-    """Return the arguments in the order of the function's parameters. Indexes of steps count from 1, as in SQL."""
-    keys, calls, kinds, expected, values, deltas = zip(*steps, strict=True)
-    arguments: list[object] = [session, base, len(commits)]
-    arguments += [ByteaArray.of(keys), Int4Array.of(calls), Int2Array.of(kinds), Int8Array.of(expected)]
-    arguments += [ByteaArray.of(values), Int8Array.of(deltas)]
-    if not any(commit.ranges or commit.bounds for commit in commits):
-        return arguments + _NO_CONDITIONS
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of transactions on its way to the function and back.
 
-    def first_step(key: bytes) -> int:
-        return bisect_left(steps, key, key=_KEY) + 1
+    Attributes:
+        steps: in the order in which the function takes them. One step may stand for the same read by several
+            transactions: files that are created at the same time share their directories.
+        sharers: the other transactions that share a step: its index, which counts from 1 as in SQL, and theirs.
+    """
 
-    ranges = [
-        (call, first_step(one.guard), one.start, one.end, one.count + _created_in(commit, one.start, one.end))
-        for call, commit in enumerate(commits)
-        for one in commit.ranges
-    ]
-    bounds = [
-        (call, first_step(bound.key), bound.most) for call, commit in enumerate(commits) for bound in commit.bounds
-    ]
-    return [*arguments, *_encode_ranges(ranges), *_encode_bounds(bounds)]
+    commits: Sequence[Commit]
+    steps: Sequence[Step]
+    sharers: Sequence[tuple[int, int]]
+
+    @staticmethod
+    def of(commits: Sequence[Commit]) -> Group:
+        """Return the group of transactions.
+
+        Raises:
+            InvalidRequestError: see `steps_of`.
+        """
+        steps: list[Step] = []
+        sharers: list[tuple[int, int]] = []
+        key: bytes | None = None
+        version = 0
+        for step in steps_of(commits):
+            if step.kind is not Kind.READ:
+                key = None
+            elif step.key == key and step.expected == version:
+                sharers.append((len(steps), step.call))
+                continue
+            else:
+                key, version = step.key, step.expected
+            steps.append(step)
+        return Group(commits, steps, sharers)
+
+    def arguments(self, session: int, base: int) -> list[object]:
+        """Return the arguments in the order of the function's parameters."""
+        keys, calls, kinds, expected, values, deltas = zip(*self.steps, strict=True)
+        return [
+            session,
+            base,
+            len(self.commits),
+            ByteaArray.of(keys),
+            Int4Array.of(calls),
+            Int2Array.of(kinds),
+            Int8Array.of(expected),
+            ByteaArray.of(values),
+            Int8Array.of(deltas),
+            *_encode_pairs(self.sharers),
+            *self._conditions(),
+        ]
+
+    def _conditions(self) -> Sequence[object]:
+        if not any(commit.ranges or commit.bounds for commit in self.commits):
+            return _NO_CONDITIONS
+        ranges = [
+            (call, self._first_step(one.guard), one.start, one.end, one.count + _created_in(commit, one.start, one.end))
+            for call, commit in enumerate(self.commits)
+            for one in commit.ranges
+        ]
+        bounds = [
+            (call, self._first_step(bound.key), bound.most)
+            for call, commit in enumerate(self.commits)
+            for bound in commit.bounds
+        ]
+        return [*_encode_ranges(ranges), *_encode_bounds(bounds)]
+
+    def _first_step(self, key: bytes) -> int:
+        return bisect_left(self.steps, key, key=_KEY) + 1
+
+    def outcomes(self, status: Sequence[int], base: int) -> list[Outcome]:
+        """Return the outcomes that the function reports, two numbers for each transaction.
+
+        Raises:
+            CorruptDataError: the numbers are not a result of this group.
+        """
+        outcomes: list[Outcome] = []
+        for call in range(len(status) // 2):
+            kind, detail = status[2 * call : 2 * call + 2]
+            if kind == 0:
+                outcomes.append(Committed(version_of(base, call)))
+            elif kind == 1 and 0 < detail <= len(self.steps):
+                outcomes.append(Conflict((self.steps[detail - 1].key,)))
+            elif kind == 2:
+                outcomes.append(AlreadyDone(detail))
+            else:
+                raise CorruptDataError("the database reports an unknown outcome: report this", kind=kind, detail=detail)
+        return outcomes
+
+
+def _encode_pairs(pairs: Sequence[tuple[int, int]]) -> list[object]:
+    first, second = zip(*pairs, strict=True) if pairs else ((), ())
+    return [Int4Array.of(first), Int4Array.of(second)]
 
 
 def _encode_ranges(ranges: Sequence[tuple[int, int, bytes, bytes, int]]) -> list[object]:
@@ -60,23 +144,3 @@ _NO_CONDITIONS = [*_encode_ranges(()), *_encode_bounds(())]
 def _created_in(commit: Commit, start: bytes, end: bytes) -> int:
     """Return how many records of a range exist only because the transaction's inserts come before the count."""
     return sum(start <= key < end for key in commit.inserts)
-
-
-def outcomes_of(status: Sequence[int], base: int, steps: Sequence[Step]) -> list[Outcome]:
-    """Return the outcomes that the function reports, two numbers for each transaction.
-
-    Raises:
-        CorruptDataError: the numbers are not a result of this group.
-    """
-    outcomes: list[Outcome] = []
-    for call in range(len(status) // 2):
-        kind, detail = status[2 * call : 2 * call + 2]
-        if kind == 0:
-            outcomes.append(Committed(version_of(base, call)))
-        elif kind == 1 and 0 < detail <= len(steps):
-            outcomes.append(Conflict((steps[detail - 1].key,)))
-        elif kind == 2:
-            outcomes.append(AlreadyDone(detail))
-        else:
-            raise CorruptDataError("the database reports an unknown outcome: report this", kind=kind, detail=detail)
-    return outcomes

@@ -16,7 +16,8 @@ SELECT 1, key, version, value, number FROM records WHERE key = ANY (%b);
 -- name: commit_group
 SELECT commit_group(
     %s::int8, %s::int8, %s::int4, %b::bytea[], %b::int4[], %b::int2[], %b::int8[], %b::bytea[], %b::int8[],
-    %s::int4[], %s::int4[], %s::bytea[], %s::bytea[], %s::int8[], %s::int4[], %s::int4[], %s::int8[]
+    %b::int4[], %b::int4[],
+    %b::int4[], %b::int4[], %b::bytea[], %b::bytea[], %b::int8[], %b::int4[], %b::int4[], %b::int8[]
 );
 
 -- name: settle

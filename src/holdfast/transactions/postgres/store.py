@@ -18,9 +18,9 @@ from psycopg import errors
 
 from holdfast.errors import DeadlockError, HoldfastError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Commit, Outcome, Record, ScanPage, Step, steps_of
+from holdfast.transactions.base import Commit, Outcome, Record, ScanPage
 from holdfast.transactions.pool import Pool
-from holdfast.transactions.postgres.arguments import arguments_of, outcomes_of
+from holdfast.transactions.postgres.arguments import Group
 from holdfast.transactions.postgres.arrays import ByteaArray
 from holdfast.transactions.postgres.connection import Connection, PostgresAddress, connect, statement_errors
 from holdfast.transactions.sql_files import load_queries
@@ -129,38 +129,37 @@ class PostgresTransactionStore:
         return self.commit_group([commit])[0]
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
-        steps = steps_of(commits)
-        if not steps:
-            base = VersionSource(self._environment.ids).take(len(commits))
-            return outcomes_of([0, 0] * len(commits), base, steps)
+        group = Group.of(commits)
+        if not group.steps:
+            return group.outcomes([0, 0] * len(commits), VersionSource(self._environment.ids).take(len(commits)))
         for attempt in range(_COLLISION_ATTEMPTS):
             if attempt:
                 self._environment.clock.sleep(0.002 * 2**attempt * self._environment.chance.fraction())
-            outcomes = self._try_commit(commits, steps)
+            outcomes = self._try_commit(group)
             if outcomes is not None:
                 return outcomes
         raise UnavailableError("too many transactions collide in the database: repeat later", tries=_COLLISION_ATTEMPTS)
 
-    def _try_commit(self, commits: Sequence[Commit], steps: Sequence[Step]) -> list[Outcome] | None:
+    def _try_commit(self, group: Group) -> list[Outcome] | None:
         """Commit a group; return None if nothing happened, because of a collision or a broken connection."""
         base: int | None = None
         try:
             with self._pool.lease() as session:
-                base = session.versions.take(len(commits))
-                arguments = arguments_of(VersionSource.session_of(base), base, commits, steps)
+                base = session.versions.take(len(group.commits))
+                arguments = group.arguments(VersionSource.session_of(base), base)
                 with statement_errors(self._address):
                     try:
                         row = session.connection.execute(_SQL["commit_group"], arguments, binary=True).fetchone()
                     except _COLLISIONS:
                         return None
                 assert row is not None, "a function returns a row"
-                return outcomes_of(row[0], base, steps)
+                return group.outcomes(row[0], base)
         except OutcomeUnknownError as error:
             if base is None:
                 raise
-            return self._settle(base, len(commits), steps, error)
+            return self._settle(base, group, error)
 
-    def _settle(self, base: int, count: int, steps: Sequence[Step], cause: OutcomeUnknownError) -> list[Outcome] | None:
+    def _settle(self, base: int, group: Group, cause: OutcomeUnknownError) -> list[Outcome] | None:
         """Find the outcome of a commit whose reply was lost; None if nothing happened, and never will.
 
         Raises:
@@ -169,7 +168,7 @@ class PostgresTransactionStore:
         self._pool.clear()
         clock = self._environment.clock
         deadline_s = clock.elapsed_s() + _SETTLE_S
-        last = {"session": VersionSource.session_of(base), "version": base + count - 1}
+        last = {"session": VersionSource.session_of(base), "version": base + len(group.commits) - 1}
         while clock.elapsed_s() < deadline_s:
             try:
                 row = self._on_connection(lambda connection: connection.execute(_SQL["settle"], last).fetchone())
@@ -178,7 +177,7 @@ class PostgresTransactionStore:
                 clock.sleep(0.1 + 0.4 * self._environment.chance.fraction())
                 continue
             assert row is not None, "an upsert returns a row"
-            return None if row[0] is None else outcomes_of(row[0], base, steps)
+            return None if row[0] is None else group.outcomes(row[0], base)
         raise OutcomeUnknownError(
             "the database went away during a commit, and did not come back: read before repeating",
             database=self._address.where,
@@ -232,23 +231,23 @@ class _LockedPostgres:
             raise DeadlockError("a deadlock with another transaction: start over") from error
 
     def apply(self, commit: Commit) -> Outcome:
-        steps = steps_of([commit])
-        if not steps:
-            self._session.connection.execute("COMMIT")
-            return outcomes_of([0, 0], self._session.versions.take(1), steps)[0]
+        group = Group.of([commit])
         base = self._session.versions.take(1)
-        arguments = arguments_of(VersionSource.session_of(base), base, [commit], steps)
+        if not group.steps:
+            self._session.connection.execute("COMMIT")
+            return group.outcomes([0, 0], base)[0]
+        arguments = group.arguments(VersionSource.session_of(base), base)
         row = self._rows(_SQL["commit_group"], tuple(arguments))[0]
         try:
             self._session.connection.execute("COMMIT")
         except psycopg.OperationalError as error:
             cause = OutcomeUnknownError("the connection to the database broke: read before repeating")
             cause.__cause__ = error
-            outcomes = self._store._settle(base, 1, steps, cause)
+            outcomes = self._store._settle(base, group, cause)
             if outcomes is None:
                 raise UnavailableError("the database went away before the commit: repeat it") from error
             return outcomes[0]
-        return outcomes_of(row[0], base, steps)[0]
+        return group.outcomes(row[0], base)[0]
 
 
 class _PostgresSnapshot:

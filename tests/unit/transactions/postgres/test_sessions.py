@@ -14,8 +14,9 @@ import pytest
 from holdfast.errors import OutcomeUnknownError
 from holdfast.runtime import Environment
 from holdfast.testing.postgres_server import PostgresServer
-from holdfast.transactions.base import AlreadyDone, Commit, Committed, Conflict, Progress, steps_of
+from holdfast.transactions.base import AlreadyDone, Commit, Committed, Conflict, Progress
 from holdfast.transactions.postgres import store as store_module
+from holdfast.transactions.postgres.arguments import Group
 from holdfast.transactions.postgres.connection import PostgresAddress, connect, prepare_database
 from holdfast.transactions.postgres.store import PostgresTransactionStore
 from holdfast.transactions.versions import VersionSource
@@ -100,9 +101,9 @@ def test_a_commit_that_was_given_up_cannot_happen_later(address: PostgresAddress
     try:
         session = store._connect()
         base = session.versions.take(1)
-        assert store._settle(base, 1, [], OutcomeUnknownError("lost")) is None
-        commits = [Commit(puts={b"a": b""})]
-        arguments = store_module.arguments_of(VersionSource.session_of(base), base, commits, steps_of(commits))
+        group = Group.of([Commit(puts={b"a": b""})])
+        assert store._settle(base, group, OutcomeUnknownError("lost")) is None
+        arguments = group.arguments(VersionSource.session_of(base), base)
         with pytest.raises(psycopg.Error, match="given up"):
             session.connection.execute(store_module._SQL["commit_group"], arguments)
         session.close()

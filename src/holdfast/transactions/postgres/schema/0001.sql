@@ -21,12 +21,14 @@ CREATE TABLE sessions (
 --
 -- The steps come ordered by key, then by transaction (base/steps.py); kinds: 1 read, 2 guard, 3 insert, 4 put,
 -- 5 delete, 6 add, 7 progress. `expected` is a version, 0 for absence, -1 for any. `guards` are indexes of steps.
+-- A read that several transactions have in common is one step; `sharing_calls` are all of them but the first.
 --
 -- Returns two numbers for each transaction: (0, 0) committed; (1, step) conflict at that step; (2, n) already done,
 -- up to n.
 CREATE FUNCTION commit_group(
     session bigint, base bigint, group_size int,
     keys bytea[], calls int[], kinds smallint[], expected bigint[], payloads bytea[], deltas bigint[],
+    shared_steps int[], sharing_calls int[],
     range_calls int[], range_guards int[], range_starts bytea[], range_ends bytea[], range_counts bigint[],
     bound_calls int[], bound_steps int[], bound_most bigint[]
 ) RETURNS bigint[] LANGUAGE plpgsql AS $$
@@ -108,9 +110,17 @@ BEGIN
                         status[2 * calls[i] + 1] := 2;
                         status[2 * calls[i] + 2] := num;
                     END IF;
-                ELSIF expected[i] <> -1 AND expected[i] <> v AND status[2 * calls[i] + 1] = 0 THEN
-                    status[2 * calls[i] + 1] := 1;
-                    status[2 * calls[i] + 2] := i;
+                ELSIF expected[i] <> -1 AND expected[i] <> v THEN
+                    IF status[2 * calls[i] + 1] = 0 THEN
+                        status[2 * calls[i] + 1] := 1;
+                        status[2 * calls[i] + 2] := i;
+                    END IF;
+                    FOR m IN 1..coalesce(cardinality(shared_steps), 0) LOOP
+                        IF shared_steps[m] = i AND status[2 * sharing_calls[m] + 1] = 0 THEN
+                            status[2 * sharing_calls[m] + 1] := 1;
+                            status[2 * sharing_calls[m] + 2] := i;
+                        END IF;
+                    END LOOP;
                 END IF;
                 i := i + 1;
                 EXIT WHEN i > steps OR keys[i] <> k;

@@ -1,0 +1,83 @@
+"""Test groups whose transactions read the same records: such a read is locked and compared once for all of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+
+import pytest
+
+from holdfast.transactions.base import ABSENT, Commit, Committed, Database, Kind
+from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.postgres.arguments import Group
+from holdfast.transactions.registry import open_database
+from tests.database_servers import NewUrl
+from tests.databases import needs_postgres
+
+_SHARED = [b"p1", b"p2", b"p3"]
+
+
+@pytest.fixture
+def store(new_postgres_url: NewUrl) -> Iterator[Database]:
+    found = open_database(f"{new_postgres_url()}?group=off", create=True)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def test_equal_reads_are_one_step() -> None:
+    group = Group.of([Commit(reads={b"p": 7, b"q": one}, inserts={b"x%d" % one: b""}) for one in (1, 2, 2)])
+    assert [(step.key, step.call, step.expected) for step in group.steps if step.kind is Kind.READ] == [
+        (b"p", 0, 7),
+        (b"q", 0, 1),
+        (b"q", 1, 2),
+    ]
+    assert group.sharers == [(1, 1), (1, 2), (3, 2)]
+
+
+def test_what_is_written_is_not_shared() -> None:
+    group = Group.of([Commit(reads={b"n": 1}, adds={b"n": 1}), Commit(adds={b"n": 1}), Commit(adds={b"n": 2})])
+    assert [step.call for step in group.steps] == [0, 1, 2] and group.sharers == []
+
+
+@needs_postgres
+@pytest.mark.parametrize("seed", range(3))
+def test_whoever_read_an_old_version_conflicts_and_nobody_else(store: Database, seed: int) -> None:
+    """The memory store shares nothing: every transaction must fare as it does there."""
+    chance, memory = random.Random(seed), MemoryTransactionStore()
+    stores: Sequence[Database] = (store, memory)
+    for one in stores:
+        for _ in range(2):
+            one.commit(Commit(puts=dict.fromkeys(_SHARED[:2], b"")))
+    fates: set[type] = set()
+    for number in range(30):
+        old = [_versions(one) for one in stores]
+        changed = chance.sample(_SHARED, chance.randint(0, 2))
+        for one in stores:
+            one.commit(Commit(puts=dict.fromkeys(changed, b"%d" % number)))
+        new = [_versions(one) for one in stores]
+        reads = [{key: chance.random() < 0.3 for key in _SHARED if chance.random() < 0.7} for _ in range(8)]
+        outcomes = [
+            one.commit_group(
+                [
+                    Commit(
+                        reads={key: (before if is_old else after)[key] for key, is_old in wanted.items()},
+                        inserts={b"child%d-%d" % (number, call): b""},
+                    )
+                    for call, wanted in enumerate(reads)
+                ]
+            )
+            for one, before, after in zip(stores, old, new, strict=True)
+        ]
+        assert [type(one) for one in outcomes[0]] == [type(one) for one in outcomes[1]]
+        fates.update(map(type, outcomes[0]))
+        assert [key for key, _ in store.scan(b"child", b"childz", 1000).records] == [
+            key for key, _ in memory.scan(b"child", b"childz", 1000).records
+        ]
+    assert len(fates) == 2 and Committed in fates
+
+
+def _versions(store: Database) -> Mapping[bytes, int]:
+    found = store.get_many(_SHARED)
+    return {key: found[key].version if key in found else ABSENT for key in _SHARED}
