@@ -2,7 +2,7 @@
 
 | phase | here |
 |---|---|
-| 1. read | `read_phase`: resolve the semantic related group and take a snapshot of it |
+| 1. read | `read_view`: resolve the semantic related group and take a snapshot of it |
 | 2. execute | `Operation.execute`: a function of the snapshot; it never reads from the database |
 | 3. validate | `validate_and_update`: the store locks the group, shared or exclusive, and compares versions |
 | 4. update | in the same call: writes in key order, and new versions for what was written, and for nothing else |
@@ -16,8 +16,8 @@ operation at a time, as HDFS's lock of the whole namespace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeVar
 
@@ -37,6 +37,7 @@ from holdfast.namespace.permissions import Caller
 from holdfast.namespace.view import Chain, Group, Hints, View, guess_view, read_view
 from holdfast.runtime import Environment
 from holdfast.transactions.base import (
+    ABSENT,
     Commit,
     Committed,
     Conflict,
@@ -188,23 +189,36 @@ class Operations:
         self, operation: Operation[R], context: Context, *, may_guess: bool
     ) -> tuple[Outcome | None, Changes[R] | None]:
         """Run the phases once; return the outcome, or None if a guess failed before its commit."""
-        with self._new_ids(operation) as new_id, self._read_phase(operation, may_guess=may_guess) as phase:
-            view, validate_and_update = phase
-            try:
-                changes = operation.execute(view, Context(context.caller, context.now_ms, new_id))
-            except HoldfastError:
-                if view.is_guess:
-                    return None, None  # perhaps only the guess is wrong
-                raise
-            if changes.is_empty:
-                # A snapshot proves the result; a guess does not.
-                return (None if view.is_guess else Committed(0)), changes
-            _end_expired_marks(view, changes, context.now_ms)
-            outcome = validate_and_update(changes.to_commit(view))
-        if isinstance(outcome, Committed):
+        if self.mode == "optimistic":
+            view = guess_view(self.hints, operation) if may_guess else None
+            view = view or read_view(self.store, self.hints, operation)
+            outcome, changes = self._execute(operation, view, context, self.store.commit)
+        else:
+            # One id for each component of the paths, and one for a quota.
+            needed = 1 + sum(len(path.names) for path in operation.paths)
+            with self.ids.set_aside(needed) as new_id, self.store.locked() as transaction:
+                view = read_view(_LockingReader(self, operation, transaction), self.hints, operation)
+                outcome, changes = self._execute(operation, view, replace(context, new_id=new_id), transaction.apply)
+        if isinstance(outcome, Committed) and changes is not None:
             changes.remember(self.hints, outcome.version)
             self.times.touch(view, changes.touched, context.now_ms)
         return outcome, changes
+
+    def _execute(
+        self, operation: Operation[R], view: View, context: Context, validate_and_update: Callable[[Commit], Outcome]
+    ) -> tuple[Outcome | None, Changes[R] | None]:
+        """Run all phases but the first."""
+        try:
+            changes = operation.execute(view, context)
+        except HoldfastError:
+            if view.is_guess:
+                return None, None  # perhaps only the guess is wrong
+            raise
+        if changes.is_empty:
+            # A snapshot proves the result; a guess does not.
+            return (None if view.is_guess else Committed(ABSENT)), changes
+        _end_expired_marks(view, changes, context.now_ms)
+        return validate_and_update(changes.to_commit(view)), changes
 
     def _try_unfrozen(
         self, operation: Operation[R], context: Context, *, may_guess: bool
@@ -224,24 +238,6 @@ class Operations:
             may_guess = False
             context = replace(context, now_ms=self.now_ms())
         raise AssertionError("the last try returns or raises")
-
-    def _new_ids(self, operation: Operation[R]) -> AbstractContextManager[Callable[[], int]]:
-        """Return the source of new ids; under locks, one for each component of the paths, and one for a quota."""
-        if self.mode == "optimistic":
-            return nullcontext(self.ids.take)
-        return self.ids.set_aside(1 + sum(len(path.names) for path in operation.paths))
-
-    @contextmanager
-    def _read_phase(
-        self, operation: Operation[R], *, may_guess: bool
-    ) -> Iterator[tuple[View, Callable[[Commit], Outcome]]]:
-        """Take the snapshot; yield it with the function that validates and updates."""
-        if self.mode == "optimistic":
-            view = guess_view(self.hints, operation) if may_guess else None
-            yield view or read_view(self.store, self.hints, operation), self.store.commit
-            return
-        with self.store.locked() as transaction:
-            yield read_view(_LockingReader(self, operation, transaction), self.hints, operation), transaction.apply
 
     def _wait(self, attempt: int) -> None:
         """Wait a random time, longer after each conflict, so that the others get ahead."""

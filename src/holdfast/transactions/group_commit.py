@@ -13,8 +13,8 @@ from holdfast.transactions.base import (
     Record,
     ScanPage,
     SnapshotReader,
+    check_commit,
     independent,
-    steps_of,
 )
 from holdfast.transactions.combining import Combiner
 
@@ -59,7 +59,7 @@ class GroupCommit:
         return self._inner.scan(start, end, limit, guards)
 
     def commit(self, commit: Commit) -> Outcome:
-        steps_of([commit])  # a mistake of one caller must not reach the others
+        check_commit(commit)  # a mistake of one caller must not reach the others
         return self._commits.submit(commit)
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:

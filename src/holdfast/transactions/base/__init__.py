@@ -27,7 +27,7 @@ from holdfast.transactions.base.protocols import (
     SnapshotStore,
     TransactionStore,
 )
-from holdfast.transactions.base.steps import ANY, Kind, Step, independent, steps_of
+from holdfast.transactions.base.steps import ANY, Kind, Step, check_commit, independent, steps_of
 from holdfast.transactions.base.values import (
     ABSENT,
     MAX_KEY_BYTES,
@@ -68,6 +68,7 @@ __all__ = [
     "SnapshotStore",
     "Step",
     "TransactionStore",
+    "check_commit",
     "independent",
     "judge",
     "seen_count",

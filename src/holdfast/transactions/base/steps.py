@@ -13,7 +13,7 @@ from typing import NamedTuple
 from holdfast.errors import InvalidRequestError
 from holdfast.transactions.base.values import ABSENT, MAX_KEY_BYTES, MAX_VALUE_BYTES, Commit
 
-__all__ = ["ANY", "Kind", "Step", "independent", "steps_of"]
+__all__ = ["ANY", "Kind", "Step", "check_commit", "independent", "steps_of"]
 
 
 class Kind(enum.IntEnum):
@@ -63,6 +63,7 @@ def steps_of(commits: Sequence[Commit]) -> list[Step]:
     """
     steps: list[Step] = []
     for call, commit in enumerate(commits):
+        check_commit(commit)
         steps.extend(_steps(call, commit))
     steps.sort(key=_ORDER)
     return steps
@@ -71,47 +72,59 @@ def steps_of(commits: Sequence[Commit]) -> list[Step]:
 _ORDER = attrgetter("key", "call")
 
 
+def check_commit(commit: Commit) -> None:
+    """Check a transaction; a group with it then has steps.
+
+    Raises:
+        InvalidRequestError: see `steps_of`.
+    """
+    reads = commit.reads
+    for key in commit.inserts:
+        if reads.get(key, ABSENT) != ABSENT:
+            raise InvalidRequestError("a record that was read cannot be inserted: put it instead", key=key)
+    writes = {*commit.inserts, *commit.puts, *commit.deletes, *commit.adds}
+    count = len(commit.inserts) + len(commit.puts) + len(commit.deletes) + len(commit.adds)
+    keys = writes.union(reads, [one.guard for one in commit.ranges])
+    if commit.progress is not None:
+        owner = commit.progress.owner
+        if owner in keys and owner not in writes:
+            raise InvalidRequestError("a transaction may not read its own progress: use another key", key=owner)
+        keys.add(owner)
+        writes.add(owner)
+        count += 1
+    if len(writes) != count:
+        raise InvalidRequestError("a transaction writes one key twice: merge the two writes")
+    for bound in commit.bounds:
+        if bound.key not in commit.adds:
+            raise InvalidRequestError("a bound needs an add to the same key in the same transaction", key=bound.key)
+    for key in keys:
+        if not 0 < len(key) <= MAX_KEY_BYTES:
+            raise InvalidRequestError(f"a key has 1 to {MAX_KEY_BYTES} bytes: change it", key=key, bytes=len(key))
+    for values in (commit.inserts, commit.puts):
+        for key, value in values.items():
+            if len(value) > MAX_VALUE_BYTES:
+                raise InvalidRequestError(
+                    f"a value is limited to {MAX_VALUE_BYTES} bytes: split it", key=key, bytes=len(value)
+                )
+
+
 def _steps(call: int, commit: Commit) -> Iterable[Step]:
     reads = commit.reads
     steps = {key: Step(key, call, Kind.READ, version) for key, version in reads.items()}
     for one in commit.ranges:
         steps[one.guard] = Step(one.guard, call, Kind.GUARD, reads.get(one.guard, ANY))
-    written = 0
     for key, value in commit.inserts.items():
-        if reads.get(key, ABSENT) != ABSENT:
-            raise InvalidRequestError("a record that was read cannot be inserted: put it instead", key=key)
-        steps[key] = Step(key, call, Kind.INSERT, ABSENT, _checked(key, value))
-        written += 1
+        steps[key] = Step(key, call, Kind.INSERT, ABSENT, value)
     for key, value in commit.puts.items():
-        steps[key] = Step(key, call, Kind.PUT, reads.get(key, ANY), _checked(key, value))
-        written += 1
+        steps[key] = Step(key, call, Kind.PUT, reads.get(key, ANY), value)
     for key in commit.deletes:
         steps[key] = Step(key, call, Kind.DELETE, reads.get(key, ANY))
-        written += 1
     for key, delta in commit.adds.items():
         steps[key] = Step(key, call, Kind.ADD, reads.get(key, ANY), delta=delta)
-        written += 1
     if commit.progress is not None:
-        key = commit.progress.owner
-        if key in steps and steps[key].kind <= Kind.GUARD:
-            raise InvalidRequestError("a transaction may not read its own progress: use another key", key=key)
-        steps[key] = Step(key, call, Kind.PROGRESS, ANY, delta=commit.progress.number)
-        written += 1
-    if sum(step.kind > Kind.GUARD for step in steps.values()) != written:
-        raise InvalidRequestError("a transaction writes one key twice: merge the two writes")
-    for bound in commit.bounds:
-        if bound.key not in commit.adds:
-            raise InvalidRequestError("a bound needs an add to the same key in the same transaction", key=bound.key)
-    for key in steps:
-        if not 0 < len(key) <= MAX_KEY_BYTES:
-            raise InvalidRequestError(f"a key has 1 to {MAX_KEY_BYTES} bytes: change it", key=key, bytes=len(key))
+        owner = commit.progress.owner
+        steps[owner] = Step(owner, call, Kind.PROGRESS, ANY, delta=commit.progress.number)
     return steps.values()
-
-
-def _checked(key: bytes, value: bytes) -> bytes:
-    if len(value) > MAX_VALUE_BYTES:
-        raise InvalidRequestError(f"a value is limited to {MAX_VALUE_BYTES} bytes: split it", key=key, bytes=len(value))
-    return value
 
 
 def independent(commits: Sequence[Commit]) -> int:
