@@ -155,9 +155,12 @@ class FileWriter:
         """Yield the operation that publishes what is durable and ends the file; the block runs it."""
         before = self._may_be_published, self._is_unknown
         self._may_be_published = self._is_unknown = True
-        operation = replace(self._template, extents=self._extents, data=self._data)
+        template, extents, data = self._template, self._extents, self._data
         try:
-            yield replace(operation, is_repeated=before[1]) if isinstance(operation, Publish) else operation
+            if isinstance(template, Publish):
+                yield replace(template, extents=extents, data=data, is_repeated=before[1])
+            else:
+                yield replace(template, extents=extents, data=data)
         except (InvalidRequestError, ConflictError):
             self._may_be_published, self._is_unknown = before  # this operation was refused
             raise

@@ -134,12 +134,13 @@ class Publish(FileGroup):
         check_block_size(self.block_size)
         if not self.path.names:
             raise DirectoryInTheWayError("the root is a directory: choose another path", path="/")
+        deepest = chain.inodes[min(len(chain.inodes), len(self.path.names)) - 1]
         new = Inode(
             id=self.file_id,
             kind=Kind.FILE,
             mode=self.mode & 0o777,
             owner=context.caller.user,
-            group="",
+            group=deepest.group,  # directories that have to be made in between have it too
             mtime_ms=context.now_ms,
             atime_ms=context.now_ms,
             replication=self.replication,
@@ -152,12 +153,13 @@ class Publish(FileGroup):
         if chain.target is None:
             parent = make_parents(changes, chain, context, mode=None, allowed=self.parents)
             key = inode_key(parent.inode.id, self.path.names[-1])
-            new = changes.inserts[key] = replace(new, group=parent.inode.group)
+            changes.inserts[key] = new
             charge(changes, chain.ancestors, names=parent.made + 1, space=new.space)
             trail = parent.trail
         else:
             key = chain.target_key
-            new = changes.puts[key] = replace(new, group=self._check_replaced(view, chain, context).group)
+            self._check_replaced(view, chain, context)
+            changes.puts[key] = new
             discard_file(changes, chain.target, context.now_ms)
             charge(changes, chain.ancestors, space=new.space - chain.target.space)
             changes.touched.add(chain.keys[-2])
@@ -165,13 +167,12 @@ class Publish(FileGroup):
         if self.writer:
             changes.new_values[lease_key(new.id)] = Lease(self.writer, context.now_ms, key, trail).encode()
         changes.new_values.update({data_key(blob): data for blob, data in self.data.items()})
-        changes.result = new
         return changes
 
-    def _check_replaced(self, view: View, chain: Chain, context: Context) -> Inode:
-        """Check that the existing file may be replaced, whoever is writing it; return its parent."""
-        target, parent = chain.target, chain.parent
-        assert target is not None and parent is not None
+    def _check_replaced(self, view: View, chain: Chain, context: Context) -> None:
+        """Check that the existing file may be replaced, whoever is writing it."""
+        target = chain.target
+        assert target is not None
         context.caller.check(chain, len(self.path.names) - 1, WRITE)
         if target.is_directory:
             raise DirectoryInTheWayError("a directory has this path: choose another one", path=str(self.path))
@@ -179,7 +180,6 @@ class Publish(FileGroup):
             refuse_writer(view, target, chain, context.now_ms)
             raise PathExistsError("a file has this path already: overwrite it or choose another", path=str(self.path))
         context.caller.check(chain, len(self.path.names), WRITE)
-        return parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
