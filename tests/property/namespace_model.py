@@ -11,14 +11,16 @@ from dataclasses import dataclass, field
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.errors import (
     BeingWrittenError,
+    DirectoryInTheWayError,
     DirectoryNotEmptyError,
     LeaseLostError,
+    NamesQuotaExceededError,
     ParentNotDirectoryError,
     PathExistsError,
     PathIsDirectoryError,
     PathNotFoundError,
-    QuotaExceededError,
     RenameError,
+    SpaceQuotaExceededError,
     TreeMovingError,
 )
 from holdfast.namespace.lease import HARD_LIMIT_MS, SOFT_LIMIT_MS
@@ -42,7 +44,7 @@ class ModelWriter:
     """A client that writes a file under a lease.
 
     Attributes:
-        path: where the file was when the client opened it.
+        path: where the client last found the file.
         unpublished: what was written and not published.
         renewed_ms: when the client last looked after its lease.
     """
@@ -72,7 +74,7 @@ class Directory:
     """A directory.
 
     Attributes:
-        pending: names and space of deleted trees that still count for the quota.
+        pending: names and space of deleted trees that are still counted, until they are collected or needed.
         frozen_until_ms: while a dead client's mark freezes the tree.
     """
 
@@ -175,13 +177,13 @@ class Model:
             before = sums.get(id(directory), (directory, 0, 0))
             sums[id(directory)] = (directory, before[1] + names, before[2] + space)
         for directory, names, space in sums.values():
-            used = self.used(directory)
-            for amount, now, limit in (
-                (names, used[0], directory.names_quota),
-                (space, used[1], directory.space_quota),
+            used = _usage(directory)
+            for amount, now, limit, error in (
+                (names, used[0], directory.names_quota, NamesQuotaExceededError),
+                (space, used[1], directory.space_quota, SpaceQuotaExceededError),
             ):
                 if amount > 0 and limit is not None and now + amount > limit:
-                    raise RefusedError(QuotaExceededError)
+                    raise RefusedError(error)
 
     def _charge_path(self, path: str, names: int = 0, space: int = 0) -> None:
         self._charge([(directory, names, space) for directory in self._ancestors(path)])
@@ -212,11 +214,6 @@ class Model:
         return True
 
     def write_file(self, path: str, content: bytes, *, overwrite: bool, replication: int) -> None:
-        node = self.find(path)
-        if isinstance(node, Directory):
-            raise RefusedError(PathIsDirectoryError)
-        if node is not None and not overwrite:
-            raise RefusedError(PathExistsError)
         self._publish(path, File(content, replication), overwrite=overwrite)
 
     def create_with_lease(self, path: str, *, overwrite: bool) -> ModelWriter:
@@ -228,18 +225,20 @@ class Model:
     def _publish(self, path: str, file: File, *, overwrite: bool) -> None:
         old = self._check(path)
         if isinstance(old, Directory):
-            raise RefusedError(PathIsDirectoryError)
+            raise RefusedError(DirectoryInTheWayError)
         if old is None:
             self._add(path, file, parents=True)
             return
-        self._refuse_writer(old)
         if not overwrite:
+            self._refuse_writer(old)
             raise RefusedError(PathExistsError)
         self._charge_path(path, 0, file.space - old.space)
         self._ancestors(path)[-1].children[split(path)[-1]] = file
 
     def append(self, path: str) -> ModelWriter:
-        file = self._file(path)
+        file = self._existing(path)
+        if isinstance(file, Directory):
+            raise RefusedError(DirectoryInTheWayError)
         self._refuse_writer(file)
         file.writer, file.heard_ms = ModelWriter(path, file, self.now_ms), self.now_ms
         return file.writer
@@ -252,9 +251,15 @@ class Model:
         writer.unpublished += data
 
     def publish(self, writer: ModelWriter, *, closes: bool) -> None:
-        file = self.find(writer.path)
-        if file is not writer.file or writer.file.writer is not writer:
+        if writer.file.writer is not writer:
+            is_closed = self.find(writer.path) is writer.file and writer.file.writer is None
+            if is_closed and closes and not writer.unpublished:
+                return  # somebody else has closed the file, and nothing is missing
             raise RefusedError(LeaseLostError)
+        present = [path for path, node in self.walk() if node is writer.file]
+        if not present:
+            raise RefusedError(LeaseLostError)
+        (writer.path,) = present
         self._check(writer.path)
         self._charge_path(writer.path, 0, len(writer.unpublished) * writer.file.replication)
         writer.file.content += writer.unpublished
@@ -272,22 +277,23 @@ class Model:
         self._refuse_writer(file)
         if length > len(file.content):
             raise RefusedError(InvalidRequestError)
-        if length < len(file.content):
-            file.content = file.content[:length]
-            file.writer = None
+        file.content = file.content[:length]
+        file.writer = None
 
     def concat(self, target: str, sources: list[str]) -> None:
-        if not sources or len({target, *sources}) != 1 + len(sources):
+        if not sources:
             raise RefusedError(InvalidRequestError)
         file = self._file(target)
         self._refuse_writer(file)
         found = []
         for source in sources:
             one = self._file(source)
-            if split(source)[:-1] != split(target)[:-1]:
-                raise RefusedError(InvalidRequestError)
             self._refuse_writer(one)
+            if split(source)[:-1] != split(target)[:-1] or one is file or not one.content:
+                raise RefusedError(InvalidRequestError)
             found.append(one)
+        if len(set(sources)) < len(sources):
+            raise RefusedError(InvalidRequestError)
         more = b"".join(one.content for one in found)
         self._charge_path(target, -len(found), len(more) * file.replication - sum(one.space for one in found))
         file.content += more
@@ -297,8 +303,8 @@ class Model:
             del self._ancestors(source)[-1].children[split(source)[-1]]
 
     def set_replication(self, path: str, replication: int) -> bool:
-        node = self._existing(path)
-        if isinstance(node, Directory):
+        node = self._check(path)
+        if node is None or isinstance(node, Directory):
             return False
         self._charge_path(path, 0, len(node.content) * (replication - node.replication))
         node.replication = replication
@@ -325,14 +331,14 @@ class Model:
         if split(target)[: len(split(source))] == split(source):
             raise RefusedError(RenameError)
         if not split(target):
-            raise RefusedError(PathExistsError)
+            raise RefusedError(RenameError)
         if len(self.chain(target)) < len(split(target)):
             raise RefusedError(PathNotFoundError)
         if replaced is not None:
-            if not overwrite:
-                raise RefusedError(PathExistsError)
             if isinstance(moved, Directory) != isinstance(replaced, Directory):
                 raise RefusedError(RenameError)
+            if not overwrite:
+                raise RefusedError(PathExistsError)
             if isinstance(replaced, Directory) and replaced.children:
                 raise RefusedError(DirectoryNotEmptyError)
         before, after = self._ancestors(source), self._ancestors(target)
@@ -357,23 +363,19 @@ class Model:
         try:
             self.rename(source, destination, overwrite=False)
         except RefusedError as refused:
-            if issubclass(refused.kind, PathExistsError):
-                return source == target and isinstance(self.find(source), File)
-            if issubclass(
-                refused.kind, PathNotFoundError | ParentNotDirectoryError | RenameError | DirectoryNotEmptyError
-            ):
+            if split(source) == split(destination) and self.find(source) is not None and split(source):
+                return refused.kind is PathExistsError
+            if issubclass(refused.kind, PathExistsError | PathNotFoundError | RenameError):
                 return False
             raise
         return True
 
     def delete(self, path: str, *, recursive: bool) -> bool:
         node = self._check(path)
-        if node is None:
-            return False
-        if not split(path):
-            raise RefusedError(RenameError)
         if isinstance(node, Directory) and node.children and not recursive:
             raise RefusedError(DirectoryNotEmptyError)
+        if node is None or not split(path):
+            return False
         self._remove(path, node, is_detached=recursive and isinstance(node, Directory))
         return True
 
