@@ -1,0 +1,43 @@
+"""The tables of findings and of records in docs/reference/namespace.md are those of the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from holdfast.namespace import keys
+from holdfast.namespace.fsck.checkers import CHECKERS
+from holdfast.namespace.fsck.survey import KINDS
+
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "namespace.md"
+
+
+def _table(header: str) -> list[list[str]]:
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    start = lines.index(header)
+    rows = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return rows
+
+
+def test_findings() -> None:
+    kinds = [checker.kind for checker in CHECKERS]
+    assert _table("| finding | severity | what is wrong | next act |") == [
+        [f"`{kind.name}`", kind.severity.value, kind.title, kind.next_act] for kind in kinds
+    ]
+
+
+def test_kinds_of_records() -> None:
+    """The page, the code and the pass of a check have the same kinds; single records are no kind of a check."""
+    first = re.compile(r"^\| ``(.)``", re.MULTILINE)
+    named = first.findall(keys.__doc__ or "")
+    assert [row[0][1] for row in _table("| key | record |")] == named
+    assert {kind.first.decode() for kind in KINDS} | {"x"} == set(named)
+
+
+def test_a_pass_takes_the_kinds_in_the_order_of_their_keys() -> None:
+    """Later kinds ask what earlier ones have said."""
+    assert [kind.first for kind in KINDS] == sorted(kind.first for kind in KINDS)
