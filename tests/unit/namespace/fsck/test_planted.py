@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from holdfast.namespace.fsck import Severity
 from holdfast.namespace.fsck.checkers import CHECKERS
 from holdfast.namespace.fsck.repairs.registry import REPAIRS
+from holdfast.namespace.keys import inode_key, times_key
+from holdfast.transactions.base import Commit
 from tests.unit.namespace.fsck.plants import LARGE, PLANTS, Plant, Site, healthy_site
 
 _each = pytest.mark.parametrize("plant", PLANTS.values(), ids=PLANTS)
@@ -90,3 +93,21 @@ def test_all_of_them_at_once() -> None:
     assert report.report.totals == {}
     assert report.failed == []
     assert LARGE in _all_bytes(site)
+
+
+def test_more_findings_than_one_round_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All are counted, some are shown, and a repair goes on until none is left."""
+    for module in ("check", "facts"):
+        monkeypatch.setattr(importlib.import_module(f"holdfast.namespace.fsck.{module}"), "MOST_FINDINGS", 2)
+    site = healthy_site()
+    for number in range(5):
+        site.world.database.commit(Commit(adds={times_key(10**6 + number): 7}))
+        site.put(inode_key(1, b"damaged-%d" % number), b"?")
+    report = site.namespace.check()
+    assert {kind.name: total for kind, total in report.totals.items()} == {"stray-time": 5, "damaged-record": 5}
+    assert len(report.findings) == 4
+    repaired = site.namespace.repair()
+    assert repaired.report.totals == {}
+    assert len(repaired.repaired) == 10
+    kept = [entry for entry in site.namespace.walk("/lost+found") if not entry.is_directory]
+    assert [site.namespace.open(entry.path).read() for entry in kept] == [b"?"] * 5
