@@ -1,0 +1,1 @@
+"""Run namespaces in databases under load: what `benchmarks/namespace.py` measures."""
