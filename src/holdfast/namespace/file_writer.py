@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
 
-from holdfast.errors import ConflictError, HoldfastError, InvalidRequestError, OutcomeUnknownError
+from holdfast.errors import ConflictError, FencedError, HoldfastError, InvalidRequestError, OutcomeUnknownError
 from holdfast.namespace.blobs import BlobStore, BlobWriter
 from holdfast.namespace.errors import FeatureUnsupportedError
 from holdfast.namespace.inode import Extent, Inode
@@ -161,7 +161,7 @@ class FileWriter:
                 yield replace(template, extents=extents, data=data, is_repeated=before[1])
             else:
                 yield replace(template, extents=extents, data=data)
-        except (InvalidRequestError, ConflictError):
+        except (InvalidRequestError, ConflictError, FencedError):
             self._may_be_published, self._is_unknown = before  # this operation was refused
             raise
         except HoldfastError as error:

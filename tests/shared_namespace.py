@@ -1,0 +1,91 @@
+"""A namespace on a database that several processes share, for tests of what they do to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
+from holdfast.namespace.operation import Mode
+from holdfast.stores.url import open_destination
+from holdfast.transactions.registry import open_database
+from tests.namespace_check import problems_of
+
+__all__ = ["SHARED", "SharedNamespace", "shared_namespace"]
+
+
+@dataclass(frozen=True)
+class SharedNamespace:
+    """A namespace that each process opens by itself.
+
+    Attributes:
+        rounds: how often a test repeats what it tries.
+    """
+
+    url: str
+    data: str
+    rounds: int = 1
+    mode: Mode = "optimistic"
+
+    def open(self) -> Namespace:
+        """Open the namespace as its superuser."""
+        return open_namespace(self.url, user="root", groups=[], mode=self.mode)
+
+    def problems(self, *, strays: bool = False) -> list[str]:
+        """Describe what is wrong with the namespace: see `problems_of`."""
+        database, blobs = open_database(self.url), open_destination(self.data)
+        try:
+            return problems_of(database, blobs.store, blobs.key(""), strays=strays)
+        finally:
+            database.close()
+
+    def is_whole_after_collection(self, *, strays: bool = False) -> None:
+        """Check the namespace as it is, and once more after a collection."""
+        self.is_whole(strays=strays)
+        with self.open() as namespace:
+            namespace.collect()
+        self.is_whole(strays=strays)
+
+    def is_whole(self, *, strays: bool = False) -> None:
+        """Check the namespace as it is."""
+        problems = self.problems(strays=strays)
+        assert problems == [], "\n".join(problems)
+
+
+def shared_namespace(url: str, folder: Path, *, inline_bytes: int = 8) -> SharedNamespace:
+    """Create a namespace; files of more than `inline_bytes` are in a folder."""
+    data = str(folder / "data")
+    configuration = Configuration(name="shared", data=data, superuser="root", inline_bytes=inline_bytes)
+    init_namespace(configuration, url, register=False)
+    return SharedNamespace(url, data)
+
+
+def _sqlite(request: pytest.FixtureRequest, folder: Path) -> SharedNamespace:
+    # What is lost when the machine crashes is no matter here, and a hundred times faster.
+    return shared_namespace(f"sqlite://{folder}/ns.db?synchronous=normal", folder)
+
+
+def _server(fixture: str) -> Callable[[pytest.FixtureRequest, Path], SharedNamespace]:
+    return lambda request, folder: shared_namespace(request.getfixturevalue(fixture)(), folder)
+
+
+_SLOW = pytest.mark.slow
+SHARED = [
+    pytest.param((_sqlite, "optimistic", 1), id="sqlite"),
+    pytest.param((_sqlite, "optimistic", 40), id="sqlite-long", marks=_SLOW),
+    pytest.param((_sqlite, "pessimistic", 4), id="sqlite-pessimistic", marks=_SLOW),
+    pytest.param((_server("new_postgres_url"), "optimistic", 8), id="postgresql", marks=_SLOW),
+    pytest.param((_server("new_postgres_url"), "pessimistic", 4), id="postgresql-pessimistic", marks=_SLOW),
+    pytest.param((_server("new_mysql_url"), "optimistic", 8), id="mysql", marks=_SLOW),
+]
+"""For an indirect parameter of the fixture `shared`."""
+
+
+@pytest.fixture
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> SharedNamespace:
+    """Create a namespace on the database of the parameter."""
+    make, mode, rounds = request.param
+    return replace(make(request, tmp_path), mode=mode, rounds=rounds)
