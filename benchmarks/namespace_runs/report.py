@@ -82,8 +82,14 @@ def _words(settings: object) -> str:
 
 def _sizes(table: Mapping[str, Mapping[int, float]]) -> list[list[str]]:
     return [
-        [f"paper: {name}", "1,024", f"{size:,}", f"{seconds:.2f}", f"{size / seconds:,.0f}"]
-        + [f"{table['PCC'][size] / seconds:.2f}"]
+        [
+            f"paper: {name}",
+            "1,024",
+            f"{size:,}",
+            f"{seconds:.2f}",
+            f"{size / seconds:,.0f}",
+            f"{table['PCC'][size] / seconds:.2f}",
+        ]
         for size in table["PCC"]
         for name, seconds in ((name, of[size]) for name, of in table.items())
     ]

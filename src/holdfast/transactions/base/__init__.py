@@ -31,6 +31,7 @@ from holdfast.transactions.base.steps import ANY, Kind, Step, check_commit, inde
 from holdfast.transactions.base.values import (
     ABSENT,
     MAX_KEY_BYTES,
+    MAX_NUMBER,
     MAX_VALUE_BYTES,
     AlreadyDone,
     Bound,
@@ -48,6 +49,7 @@ __all__ = [
     "ABSENT",
     "ANY",
     "MAX_KEY_BYTES",
+    "MAX_NUMBER",
     "MAX_VALUE_BYTES",
     "AlreadyDone",
     "Bound",

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from holdfast.errors import InvalidRequestError
-from holdfast.transactions.base.values import ABSENT, MAX_KEY_BYTES, MAX_VALUE_BYTES, Commit
+from holdfast.transactions.base.values import ABSENT, MAX_KEY_BYTES, MAX_NUMBER, MAX_VALUE_BYTES, Commit
 
 __all__ = ["ANY", "Kind", "Step", "check_commit", "independent", "steps_of"]
 
@@ -58,8 +58,9 @@ def steps_of(commits: Sequence[Commit]) -> list[Step]:
     """Return the steps of a group, ordered by key and then by transaction.
 
     Raises:
-        InvalidRequestError: a key or a value is too long, one transaction writes a key twice, it inserts a record that
-            it has seen, it bounds a record that it does not add to, or it reads the record of its own progress.
+        InvalidRequestError: a key or a value is too long, a number too large, one transaction writes a key twice, it
+            inserts a record that it has seen, it bounds a record that it does not add to, or it reads the record of its
+            own progress.
     """
     steps: list[Step] = []
     for call, commit in enumerate(commits):
@@ -70,6 +71,10 @@ def steps_of(commits: Sequence[Commit]) -> list[Step]:
 
 
 _ORDER = attrgetter("key", "call")
+
+_VERSIONS = 2**63
+_SHARED_ADD = 2**50
+"""Larger adds have their counter for themselves, so that a group's sum stays within what a database can hold."""
 
 
 def check_commit(commit: Commit) -> None:
@@ -106,6 +111,23 @@ def check_commit(commit: Commit) -> None:
                 raise InvalidRequestError(
                     f"a value is limited to {MAX_VALUE_BYTES} bytes: split it", key=key, bytes=len(value)
                 )
+    _check_numbers(commit)
+
+
+def _check_numbers(commit: Commit) -> None:
+    """Refuse numbers that no database can hold; one of them would make a whole group fail."""
+    for number in (*commit.adds.values(), *(bound.most for bound in commit.bounds)):
+        if not -MAX_NUMBER <= number <= MAX_NUMBER:
+            raise InvalidRequestError(f"a number is limited to {MAX_NUMBER}: use a smaller one", number=number)
+    for one in commit.ranges:
+        if not 0 <= one.count <= MAX_NUMBER:
+            raise InvalidRequestError("no range has such a number of records: count them", count=one.count)
+    if commit.progress is not None and not 1 <= commit.progress.number <= MAX_NUMBER:
+        number = commit.progress.number
+        raise InvalidRequestError(f"the numbers of a series are 1 to {MAX_NUMBER}: use one of them", number=number)
+    for key, version in commit.reads.items():
+        if not ABSENT <= version < _VERSIONS:
+            raise InvalidRequestError("no record has such a version: read it", key=key, version=version)
 
 
 def _steps(call: int, commit: Commit) -> Iterable[Step]:
@@ -130,7 +152,8 @@ def _steps(call: int, commit: Commit) -> Iterable[Step]:
 def independent(commits: Sequence[Commit]) -> int:
     """Return how many transactions from the start of the list may form a group; at least one, if there is one.
 
-    In a group, no transaction touches what another one writes. Several may add to one counter that none of them reads.
+    In a group, no transaction touches what another one writes. Several may add to one counter that none of them
+    reads, if the adds are small.
     """
     shared: set[bytes] = set()
     exclusive: set[bytes] = set()
@@ -138,6 +161,9 @@ def independent(commits: Sequence[Commit]) -> int:
     for number, commit in enumerate(commits):
         writes = {*commit.inserts, *commit.puts, *commit.deletes, *(one.guard for one in commit.ranges)}
         adds = set(commit.adds)
+        large = {key for key, delta in commit.adds.items() if abs(delta) > _SHARED_ADD}
+        writes |= large
+        adds -= large
         if commit.progress is not None:
             writes.add(commit.progress.owner)
         reads = commit.reads.keys() - writes

@@ -9,6 +9,7 @@ from typing import TypeAlias
 __all__ = [
     "ABSENT",
     "MAX_KEY_BYTES",
+    "MAX_NUMBER",
     "MAX_VALUE_BYTES",
     "AlreadyDone",
     "Bound",
@@ -27,6 +28,9 @@ MAX_KEY_BYTES = 1024
 
 MAX_VALUE_BYTES = 8 * 1024 * 1024
 """The longest value: half of the smallest default limit for one packet (MariaDB, 16 MiB)."""
+
+MAX_NUMBER = 2**62 - 1
+"""The largest number that an add, a bound, a count or a series may name; `-MAX_NUMBER` is the smallest."""
 
 ABSENT = 0
 """The version of a record that does not exist. No record has this version."""
@@ -100,7 +104,8 @@ class Commit:
         inserts: records to create. The commit conflicts if one of them exists.
         deletes: records to delete; absent ones are ignored unless they are in `reads`.
         adds: maps counters to what is added to them. A missing counter starts at 0. Adds to a key that is not in
-            `reads` never conflict with other adds.
+            `reads` never conflict with other adds. The commit conflicts if an add would take its counter beyond
+            `MAX_NUMBER`, or below `-MAX_NUMBER`.
         ranges, bounds: conditions. The commit conflicts if one does not hold; the conflict names its guard or key.
         progress: the commit's place in a series, or None.
     """

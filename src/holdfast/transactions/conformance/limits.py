@@ -10,9 +10,12 @@ from holdfast.errors import InvalidRequestError
 from holdfast.transactions.base import (
     ABSENT,
     MAX_KEY_BYTES,
+    MAX_NUMBER,
     MAX_VALUE_BYTES,
     Bound,
     Commit,
+    Committed,
+    Conflict,
     Progress,
     RangeCount,
 )
@@ -23,6 +26,7 @@ __all__ = [
     "check_conflict_in_huge_commit",
     "check_huge_commits",
     "check_key_limits",
+    "check_number_limits",
     "check_similar_keys",
     "check_value_limits",
     "check_values",
@@ -113,6 +117,40 @@ def check_value_limits(subject: Subject) -> None:
         group = [Commit(puts={subject.key(b"c"): b""}), commit]
         refused(InvalidRequestError, partial(subject.store.commit_group, group), "such a value in a group")
     equal(list(subject.records()), [b"large"], "records after the refusals")
+
+
+def check_number_limits(subject: Subject) -> None:
+    """Check that numbers stay within 62 bits, and that a group does not suffer from a member that would leave them."""
+    up, down = subject.key(b"up"), subject.key(b"down")
+    subject.committed(Commit(adds={up: MAX_NUMBER - 1, down: 1 - MAX_NUMBER}), "large adds")
+    subject.committed(Commit(adds={up: 1, down: -1}, bounds=[Bound(up, MAX_NUMBER)]), "adds up to the limits")
+    for key, delta in {up: 1, down: -1}.items():
+        subject.conflicts(Commit(adds={key: delta}), "an add beyond the limit", key[len(subject.prefix) :])
+        subject.conflicts(Commit(adds={key: delta * MAX_NUMBER}), "a large one", key[len(subject.prefix) :])
+        other = Commit(adds={subject.key(b"n"): 1})
+        outcomes = subject.store.commit_group([other, Commit(adds={key: delta}), other])
+        equal([type(one) for one in outcomes], [Committed, Conflict, Committed], "one such add in a group")
+    subject.holds({b"up": (b"", MAX_NUMBER), b"down": (b"", -MAX_NUMBER), b"n": (b"", 4)}, "at the limits")
+    subject.committed(Commit(adds={up: -MAX_NUMBER, down: MAX_NUMBER}), "the way back")
+    subject.committed(Commit(progress=Progress(subject.key(b"owner"), MAX_NUMBER)), "the last step of a series")
+    before = subject.records()
+    for number in (MAX_NUMBER + 1, -MAX_NUMBER - 1, 2**63, 2**64, -(2**63) - 1):
+        ranges = [RangeCount(up, subject.prefix, subject.end, number)]
+        for commit in (
+            Commit(adds={up: number}),
+            Commit(adds={up: 1}, bounds=[Bound(up, number)]),
+            Commit(progress=Progress(up, number)),
+            Commit(ranges=ranges),
+        ):
+            refused(InvalidRequestError, partial(subject.store.commit, commit), f"the number {number}")
+    for wrong in (
+        Commit(progress=Progress(up, 0)),
+        Commit(ranges=[RangeCount(up, subject.prefix, subject.end, -1)]),
+        Commit(reads={up: -1}),
+        Commit(reads={up: 2**63}),
+    ):
+        refused(InvalidRequestError, partial(subject.store.commit, wrong), "a number that cannot be")
+    equal(subject.records(), before, "records after the refusals")
 
 
 def check_huge_commits(subject: Subject) -> None:

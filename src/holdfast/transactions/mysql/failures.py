@@ -53,7 +53,6 @@ _ERRORS: Mapping[int, tuple[type[HoldfastError], str]] = {
     1049: (NotFoundError, "the database does not exist: create it first"),
     _MISSING_TABLE: (NotFoundError, "the database has no tables of Holdfast: create them first"),
     1153: (InvalidRequestError, _TOO_LARGE),
-    1264: (InvalidRequestError, "a number does not fit into 64 bits: add less"),
     1286: (UnsupportedError, "the server has no InnoDB: enable it"),
     1290: (UnavailableError, _READ_ONLY),
     1792: (UnavailableError, _READ_ONLY),

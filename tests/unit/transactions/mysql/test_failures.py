@@ -35,7 +35,6 @@ from holdfast.transactions.mysql.failures import as_holdfast_error, code_of, is_
         (pymysql.OperationalError(1040, "Too many connections"), UnavailableError),
         (pymysql.OperationalError(1290, "read-only"), UnavailableError),
         (pymysql.InterfaceError(0, ""), UnavailableError),
-        (pymysql.DataError(1264, "Out of range"), InvalidRequestError),
         (pymysql.OperationalError(1665, "binlog"), UnsupportedError),
         (pymysql.OperationalError(2026, "SSL is required"), InvalidRequestError),
         (pymysql.ProgrammingError(1064, "syntax"), CorruptDataError),

@@ -54,7 +54,7 @@ def random_commit(chance: random.Random, seen: dict[bytes, Record], number: int)
         if kind == "read" or chance.random() < 0.5:
             reads[key] = seen[key].version if key in seen else ABSENT
             if chance.random() < 0.1:
-                reads[key] += 1 << 62
+                reads[key] ^= 1
         if kind == "put":
             puts[key] = b"p%d" % number
         elif kind == "delete":
@@ -126,7 +126,7 @@ def test_nothing_is_a_commit_too(store: MysqlTransactionStore) -> None:
 def test_wrong_commits_are_refused_before_anything_is_written(store: MysqlTransactionStore) -> None:
     with pytest.raises(InvalidRequestError, match="writes one key twice"):
         store.commit(Commit(puts={b"a": b"", b"b": b""}, inserts={b"a": b""}))
-    with pytest.raises(InvalidRequestError, match="a number does not fit into 64 bits"):
+    with pytest.raises(InvalidRequestError, match="a number is limited to"):
         store.commit(Commit(puts={b"b": b""}, adds={b"a": 1 << 63}))
     assert store.get_many([b"a", b"b"]) == {}
 

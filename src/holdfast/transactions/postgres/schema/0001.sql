@@ -34,6 +34,7 @@ CREATE FUNCTION commit_group(
 ) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
     steps   CONSTANT int := coalesce(cardinality(keys), 0);
+    max_number CONSTANT bigint := 4611686018427387903;         -- beyond it, an add is a conflict
     status  bigint[] := array_fill(0::bigint, ARRAY[2 * group_size]);
     seen    bigint[] := array_fill(0::bigint, ARRAY[steps]);   -- the number of the record of each step
     made    boolean[] := array_fill(false, ARRAY[steps]);      -- whether the step created the row, for now
@@ -121,6 +122,11 @@ BEGIN
                             status[2 * sharing_calls[m] + 2] := i;
                         END IF;
                     END LOOP;
+                ELSIF kinds[i] = 6 AND abs(num + deltas[i]) > greatest(max_number, abs(num)) THEN
+                    IF status[2 * calls[i] + 1] = 0 THEN
+                        status[2 * calls[i] + 1] := 1;
+                        status[2 * calls[i] + 2] := i;
+                    END IF;
                 END IF;
                 i := i + 1;
                 EXIT WHEN i > steps OR keys[i] <> k;
