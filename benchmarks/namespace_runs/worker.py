@@ -33,7 +33,7 @@ _WARM_UP = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What the clients of one process shall do.
+    """What the clients of one process are to do.
 
     Attributes:
         url: of the database.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import pytest
@@ -61,12 +62,12 @@ def test_one_of_many_creates_a_name(shared: SharedNamespace) -> None:
 
     def work(namespace: Namespace, number: int, chance: SeededRandom) -> list[str]:
         data = b"%d" % number * (20 if number % 2 else 1)
-        won = [name for name in names if _try(lambda name=name: namespace.write_file(name, data), PathExistsError)]  # type: ignore[misc]
+        won = [name for name in names if _try(partial(namespace.write_file, name, data), PathExistsError)]
         made = [
             f"{name}-d"
             for name in names
-            if _try(lambda name=name: namespace.mkdirs(f"{name}-d", parents=False), PathExistsError)
-        ]  # type: ignore[misc]
+            if _try(partial(namespace.mkdirs, f"{name}-d", parents=False), PathExistsError)
+        ]
         return won + made
 
     results = _race(shared, work)
@@ -106,7 +107,7 @@ def test_crossing_renames_of_directories_make_no_cycle(shared: SharedNamespace) 
             source, target = chance.pick(sorted(found)), chance.pick([*sorted(found), ""])
             into = f"{found[target] if target else ''}/{source}"
             done += _try(
-                lambda source=found[source], into=into: namespace.rename(source, into),  # type: ignore[misc]  # bound now
+                partial(namespace.rename, found[source], into),
                 *(PathNotFoundError, PathExistsError, RenameError),
             )
         return done
@@ -150,9 +151,9 @@ def test_nothing_is_created_in_a_directory_that_is_deleted(shared: SharedNamespa
                 _try(lambda: namespace.mkdirs("/d/e/f"))
                 done += namespace.delete("/d", recursive=True)
             elif number % 4 == 1:
-                done += _try(lambda turn=turn: namespace.write_file(f"/d/e/{number}-{turn}", b"12345678901"))  # type: ignore[misc]
+                done += _try(partial(namespace.write_file, f"/d/e/{number}-{turn}", b"12345678901"))
             elif number % 4 == 2:
-                done += _try(lambda turn=turn: namespace.mkdirs(f"/d/e/{number}-{turn}/x/y"))  # type: ignore[misc]
+                done += _try(partial(namespace.mkdirs, f"/d/e/{number}-{turn}/x/y"))
             else:
                 done += _try(lambda: namespace.delete("/d/e"), HoldfastError)
                 done += _try(lambda: namespace.rename("/d/e", "/d/f"), HoldfastError)
@@ -273,12 +274,12 @@ def test_quotas_hold_against_all_at_once(shared: SharedNamespace) -> None:
         for turn in range(10 * shared.rounds):
             name = f"{number}-{turn % 3}"
             moves: dict[str, Callable[[], object]] = {
-                "create": lambda name=name: namespace.write_file(f"/q/in/{name}", bytes(30), overwrite=True),  # type: ignore[misc]
-                "out": lambda name=name: namespace.rename(f"/q/in/{name}", f"/out/{name}", overwrite=True),  # type: ignore[misc]
-                "in": lambda name=name: namespace.rename(f"/out/{name}", f"/q/in/{name}"),  # type: ignore[misc]
-                "delete": lambda name=name: namespace.delete(f"/q/in/{name}"),  # type: ignore[misc]
-                "tree": lambda name=name: namespace.mkdirs(f"/q/{name}/a"),  # type: ignore[misc]
-                "prune": lambda name=name: namespace.delete(f"/q/{name}", recursive=True),  # type: ignore[misc]
+                "create": partial(namespace.write_file, f"/q/in/{name}", bytes(30), overwrite=True),
+                "out": partial(namespace.rename, f"/q/in/{name}", f"/out/{name}", overwrite=True),
+                "in": partial(namespace.rename, f"/out/{name}", f"/q/in/{name}"),
+                "delete": partial(namespace.delete, f"/q/in/{name}"),
+                "tree": partial(namespace.mkdirs, f"/q/{name}/a"),
+                "prune": partial(namespace.delete, f"/q/{name}", recursive=True),
             }
             move = chance.pick(sorted(moves))
             done[move] += _try(moves[move], QuotaExceededError, PathNotFoundError, PathExistsError)
@@ -299,12 +300,12 @@ def test_a_quota_that_is_set_in_the_middle_counts_right(shared: SharedNamespace)
         for turn in range(4 * shared.rounds):
             if number == 0:
                 names = chance.pick([None, 1000])
-                _try(lambda names=names: namespace.set_quota("/q", names=names, space=None), HoldfastError)  # type: ignore[misc]
+                _try(partial(namespace.set_quota, "/q", names=names, space=None), HoldfastError)
             elif number == 1:
                 _try(lambda: namespace.rename("/q", "/r"), PathNotFoundError, PathExistsError)
                 _try(lambda: namespace.rename("/r", "/q"), PathNotFoundError, PathExistsError)
             else:
-                _try(lambda turn=turn: namespace.mkdirs(f"/q/in/{number}/{turn}"), HoldfastError)  # type: ignore[misc]
+                _try(partial(namespace.mkdirs, f"/q/in/{number}/{turn}"), HoldfastError)
                 _try(lambda: namespace.delete(f"/q/in/{number}", recursive=True), HoldfastError)
 
     _race(shared, work)

@@ -60,13 +60,13 @@ def test_a_commit_is_neither_lost_nor_doubled(
                 Commit(adds={b"n": 1}, inserts={b"row%d" % number: _MARK}),
                 Commit(inserts={b"first": b""}),
                 Commit(puts={b"p": b"%d" % number}, progress=Progress(b"series", number)),
-                Commit(puts={b"q": b""}, progress=Progress(b"other", 0)),
+                Commit(puts={b"q": b""}, progress=Progress(b"other", 1)),
             ]
         )
         assert isinstance(outcomes[0], Committed)
         assert outcomes[1] == Conflict((b"first",))
         assert isinstance(outcomes[2], Committed)
-        assert isinstance(outcomes[3], AlreadyDone | Committed)
+        assert isinstance(outcomes[3], Committed) if number == 1 else outcomes[3] == AlreadyDone(1)
     found = lossy.get_many([b"n", b"p"])
     assert (found[b"n"].number, found[b"p"].value) == (5, b"5")
     assert proxy.faults == [fault] * 5
