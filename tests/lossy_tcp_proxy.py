@@ -77,6 +77,8 @@ class LossyTcpProxy:
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        _close(self._listener)
+        self._threads[0].join(PATIENCE_S)  # now there are no new connections
         for one in self._sockets:
             _close(one)
         for thread in self._threads:
@@ -102,9 +104,10 @@ class LossyTcpProxy:
             except OSError:
                 _close(client)
                 continue
-            for one in (client, server):
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._sockets.append(server)
+            with suppress(OSError):  # the client may have gone
+                for one in (client, server):
+                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             loses_reply = threading.Event()
             self._start(self._pass_requests, client, server, loses_reply)
             self._start(self._pass_replies, client, server, loses_reply)

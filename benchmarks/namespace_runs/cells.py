@@ -53,7 +53,7 @@ class Cell:
     options: Mapping[str, int] = field(default_factory=dict)
     prepare: Prepare = lambda namespace, root: None
     check: Check = lambda namespace, root, taken: None
-    watch: Callable[[], AbstractContextManager[object]] = nullcontext
+    watch: AbstractContextManager[object] = field(default_factory=nullcontext)
 
     @property
     def name(self) -> str:
@@ -157,7 +157,7 @@ def _contender(
             limit_s=cell.limit_s,
             options=cell.options,
         )
-        found = clients.run(cell.layout, order, database.cpu_s, cell.watch())
+        found = clients.run(cell.layout, order, database.cpu_s, cell.watch)
         taken.append(found)
         cell.check(namespace, root, found)
         failed = f", failed: {dict(found.failures)}" if found.failures else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from benchmarks.namespace_runs.cells import MODES, Cell
 from benchmarks.namespace_runs.clients import Layout, Taken
@@ -97,12 +98,16 @@ def _conflicts(scale: Scale) -> list[Cell]:
             limit_s=scale.limit_s,
             label=f"{names:,} names",
             options={"sharing": scale.conflicting // names},
-            check=_check_new(lambda taken, names=names: names if taken.is_complete else None),  # type: ignore[misc]  # bound
+            check=_check_new(partial(_all_names, names)),
         )
         for names in scale.names
         for mode in scale.modes
         if mode != "global"
     ]
+
+
+def _all_names(names: int, taken: Taken) -> int | None:
+    return names if taken.is_complete else None
 
 
 def _operations(scale: Scale) -> list[Cell]:

@@ -115,7 +115,7 @@ def measure_waits(database: Database, clients: Clients, run: Run) -> Iterator[Re
                 workload="mkdirs",
                 operations=1_000_000,
                 limit_s=run.scale.limit_s,
-                watch=lambda sampler=sampler: sampler,  # type: ignore[misc]  # bound
+                watch=sampler,
             )
             for mode, sampler in samplers.items()
         ]
