@@ -14,7 +14,7 @@ from holdfast.stores.url import open_destination
 from holdfast.transactions.registry import open_database
 from tests.namespace_check import problems_of
 
-__all__ = ["SHARED", "SharedNamespace", "shared_namespace"]
+__all__ = ["SHARED", "SharedNamespace", "shared", "shared_namespace", "shared_on"]
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,22 @@ def _server(fixture: str) -> Callable[[pytest.FixtureRequest, Path], SharedNames
     return lambda request, folder: shared_namespace(request.getfixturevalue(fixture)(), folder)
 
 
+_DATABASES = {"sqlite": _sqlite, "postgresql": _server("new_postgres_url"), "mysql": _server("new_mysql_url")}
+
+
+def shared_on(database: str, mode: Mode = "optimistic", rounds: int = 1) -> object:
+    """Return a value for an indirect parameter of the fixture `shared`."""
+    return _DATABASES[database], mode, rounds
+
+
 _SLOW = pytest.mark.slow
 SHARED = [
-    pytest.param((_sqlite, "optimistic", 1), id="sqlite"),
-    pytest.param((_sqlite, "optimistic", 40), id="sqlite-long", marks=_SLOW),
-    pytest.param((_sqlite, "pessimistic", 4), id="sqlite-pessimistic", marks=_SLOW),
-    pytest.param((_server("new_postgres_url"), "optimistic", 8), id="postgresql", marks=_SLOW),
-    pytest.param((_server("new_postgres_url"), "pessimistic", 4), id="postgresql-pessimistic", marks=_SLOW),
-    pytest.param((_server("new_mysql_url"), "optimistic", 8), id="mysql", marks=_SLOW),
+    pytest.param(shared_on("sqlite"), id="sqlite"),
+    pytest.param(shared_on("sqlite", rounds=40), id="sqlite-long", marks=_SLOW),
+    pytest.param(shared_on("sqlite", "pessimistic", 4), id="sqlite-pessimistic", marks=_SLOW),
+    pytest.param(shared_on("postgresql", rounds=8), id="postgresql", marks=_SLOW),
+    pytest.param(shared_on("postgresql", "pessimistic", 4), id="postgresql-pessimistic", marks=_SLOW),
+    pytest.param(shared_on("mysql", rounds=8), id="mysql", marks=_SLOW),
 ]
 """For an indirect parameter of the fixture `shared`."""
 
@@ -88,4 +96,5 @@ SHARED = [
 def shared(request: pytest.FixtureRequest, tmp_path: Path) -> SharedNamespace:
     """Create a namespace on the database of the parameter."""
     make, mode, rounds = request.param
-    return replace(make(request, tmp_path), mode=mode, rounds=rounds)
+    made: SharedNamespace = make(request, tmp_path)
+    return replace(made, mode=mode, rounds=rounds)

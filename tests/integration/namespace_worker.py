@@ -1,9 +1,12 @@
-"""Work in one directory of a namespace while its database is killed, and compare every state with a model.
+"""Work in one directory of a namespace while its database, or the worker, is killed; compare every state with a model.
 
-Usage: ``python -m tests.integration.namespace_worker URL DIRECTORY SEED STOP-FILE REPORT-FILE``. The worker runs until
-the stop file exists, then writes a report: a JSON object with the number of operations of each outcome, and the files
-that must exist, with their contents. An operation that was acknowledged must be visible at once and later; one of
+Usage: ``python -m tests.integration.namespace_worker URL DIRECTORY SEED STOP-FILE REPORT-FILE [MODE]``. The worker runs
+until the stop file exists, then writes a report: a JSON object with the number of operations of each outcome, and the
+files that must exist, with their contents. An operation that was acknowledged must be visible at once and later; one of
 unknown outcome may be there or not, but not in part. If something else is true, the worker dies with an error.
+
+Before and after each operation, the worker writes the states that are possible to a journal beside the report. A worker
+that takes the place of one that was killed begins with them.
 """
 
 from __future__ import annotations
@@ -12,11 +15,13 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from holdfast.errors import OutcomeUnknownError, UnavailableError
 from holdfast.namespace import Namespace, open_namespace
+from holdfast.namespace.operation import Mode
 from holdfast.runtime import SeededRandom, SystemClock
 
 _BIG = 100_000
@@ -25,53 +30,74 @@ _PATIENCE_S = 240.0
 T = TypeVar("T")
 
 State = dict[str, str]
-"""The first characters of the content of each file, by path."""
+"""The content of each file without its spaces, by path."""
 
 
 class Worker:
     """One client with a model of its own directory."""
 
-    def __init__(self, namespace: Namespace, directory: str, seed: int) -> None:
+    def __init__(self, namespace: Namespace, directory: str, seed: int, journal: Path) -> None:
         self.namespace = namespace
         self.directory = directory
-        self.chance = SeededRandom(seed)
         self.clock = SystemClock()
         self.state: State = {}
         self.outcomes: Counter[str] = Counter()
         self.number = 0
+        self.journal = journal.open("a", buffering=1)
+        self._take_over(journal.read_text().splitlines())
+        self.chance = SeededRandom(seed * 1_000_003 + self.number)
+
+    def _take_over(self, lines: list[str]) -> None:
+        """Begin where a killed worker ended: its last operation has happened, or not."""
+        if lines:
+            last = json.loads(lines[-1])
+            self.number, self.outcomes = last["number"], Counter(last["outcomes"])
+            self._move(f"{self.directory}-moved", self.directory)
+            self._settle(last["possible"])
+        else:
+            for name in "ab":
+                self.namespace.mkdirs(f"{self.directory}/{name}")
+
+    def _note(self, *possible: State) -> None:
+        line = {"number": self.number, "outcomes": self.outcomes, "possible": possible}
+        self.journal.write(json.dumps(line) + "\n")  # one write: a kill leaves the whole line, or nothing
 
     def step(self) -> None:
         """Do one operation, and take over its outcome."""
         self.number += 1
         after = dict(self.state)
         files = sorted(self.state)
-        choice = self.chance.pick(["create", "create", "overwrite", "rename", "move", "delete"])
+        choice = self.chance.pick(["create", "create", "overwrite", "append", "rename", "move", "delete"])
         target = f"{self.directory}/{'ab'[self.number % 2]}/f{self.number}"
         text = f"{self.number}-"
+        if not files:
+            choice = "create"
+        path = self.chance.pick(files) if files else ""
+        act: Callable[[], object]
+        if choice == "create":
+            after[target] = text
+            act = partial(self._write, target, text)
+        elif choice == "overwrite":
+            after[path] = text
+            act = partial(self._write, path, text, overwrite=True)
+        elif choice == "append":
+            after[path] += text
+            act = partial(self._append, path, text)
+        elif choice == "rename":
+            after[target] = after.pop(path)
+            act = partial(self.namespace.rename, path, target)
+        elif choice == "delete":
+            del after[path]
+            act = partial(self.namespace.delete, path)
+        else:
+            # The whole tree moves away, and back: two transactions, of which the second may never happen.
+            act = self._move_away_and_back
+        self._note(self.state, after)
         try:
-            if choice == "create" or not files:
-                choice = "create"
-                after[target] = text
-                self._write(target, text)
-            elif choice == "overwrite":
-                target = self.chance.pick(files)
-                after[target] = text
-                self._write(target, text, overwrite=True)
-            elif choice == "rename":
-                source = self.chance.pick(files)
-                after[target] = after.pop(source)
-                self.namespace.mkdirs(target.rpartition("/")[0])
-                self.namespace.rename(source, target)
-            elif choice == "move":
-                # The whole tree moves away, and back: two transactions, of which the second may never happen.
-                self._move_tree()
-                return
-            else:
-                source = self.chance.pick(files)
-                del after[source]
-                self.namespace.delete(source)
+            act()
         except UnavailableError:
             self.outcomes["unavailable"] += 1
+            # An append takes two transactions; the first one may have happened.
             self._settle([self.state])
         except OutcomeUnknownError:
             self.outcomes["unknown"] += 1
@@ -79,6 +105,7 @@ class Worker:
         else:
             self.outcomes[choice] += 1
             self.state = after
+            self._note(after)
             if self.number % 20 == 0:
                 self._settle([self.state])
 
@@ -86,17 +113,21 @@ class Worker:
         data = text.encode()
         self.namespace.write_file(path, data.ljust(_BIG if self.number % 5 == 0 else 100), overwrite=overwrite)
 
-    def _move_tree(self) -> None:
-        for source, target in (
-            (self.directory, f"{self.directory}-moved"),
-            (f"{self.directory}-moved", self.directory),
-        ):
-            while not self._is_moved(source, target):
-                try:
-                    self.namespace.rename(source, target)
-                    self.outcomes["move"] += 1
-                except (UnavailableError, OutcomeUnknownError):
-                    self.outcomes["unknown"] += 1
+    def _append(self, path: str, text: str) -> None:
+        with self.namespace.append(path) as file:
+            file.write(text.encode().ljust(100))
+
+    def _move_away_and_back(self) -> None:
+        away = f"{self.directory}-moved"
+        self._move(self.directory, away)
+        self._move(away, self.directory)
+
+    def _move(self, source: str, target: str) -> None:
+        while not self._is_moved(source, target):
+            try:
+                self.namespace.rename(source, target)
+            except (UnavailableError, OutcomeUnknownError):
+                self.outcomes["unknown"] += 1
 
     def _is_moved(self, source: str, target: str) -> bool:
         here, there = self._patiently(lambda: (self.namespace.exists(source), self.namespace.exists(target)))
@@ -105,13 +136,21 @@ class Worker:
 
     def _settle(self, possible: list[State]) -> None:
         """Read the directory, and check that it is in one of the possible states."""
+        self._patiently(self._recover_leases)
         found = self._patiently(self._read)
         assert found in possible, f"{self.directory}: found {found}, expected one of {possible}"
         self.state = found
+        self._note(found)
+
+    def _recover_leases(self) -> None:
+        """End the append of a worker that was killed, or that could not reach the database."""
+        for entry in list(self.namespace.walk(self.directory)):
+            if entry.is_open:
+                self.namespace.recover_lease(entry.path)
 
     def _read(self) -> State:
         files = [entry.path for entry in self.namespace.walk(self.directory) if not entry.is_directory]
-        return {path: self.namespace.open(path).read().decode().partition("-")[0] + "-" for path in files}
+        return {path: self.namespace.open(path).read().decode().replace(" ", "") for path in files}
 
     def _patiently(self, read: Callable[[], T]) -> T:
         """Read, and wait for the database if it is away."""
@@ -125,18 +164,17 @@ class Worker:
                 self.clock.sleep(0.05)
 
 
-def main(url: str, directory: str, seed: str, stop: str, report: str) -> None:
+def main(url: str, directory: str, seed: str, stop: str, report: str, mode: Mode = "optimistic") -> None:
     """Run the worker."""
-    with open_namespace(url) as namespace:
-        worker = Worker(namespace, directory, int(seed))
-        namespace.mkdirs(f"{directory}/a")
-        namespace.mkdirs(f"{directory}/b")
+    with open_namespace(url, mode=mode) as namespace:
+        worker = Worker(namespace, directory, int(seed), Path(f"{report}.journal"))
         Path(f"{report}.ready").touch()
         while not Path(stop).exists():
             worker.step()
         worker._settle([worker.state])
+    worker.journal.close()
     Path(report).write_text(json.dumps({"outcomes": worker.outcomes, "files": worker.state}))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[1:])  # type: ignore[arg-type]  # the caller names a mode
