@@ -6,6 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Protocol
 
+from holdfast.runtime.garbage import is_collecting
+
 __all__ = ["BackgroundExecutor", "InlineExecutor", "ThreadExecutor"]
 
 
@@ -24,7 +26,10 @@ class BackgroundExecutor(Protocol):
         ...
 
     def close(self) -> None:
-        """Wait for running calls, cancel the others, and end the threads. Never raises; safe to call twice."""
+        """Wait for running calls, cancel the others, and end the threads. Never raises; safe to call twice.
+
+        Called by a finalizer in a garbage collection, it does not wait: running calls end later, by themselves.
+        """
         ...
 
 
@@ -75,7 +80,7 @@ class ThreadExecutor:
 
     def close(self) -> None:
         if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool.shutdown(wait=not is_collecting(), cancel_futures=True)
             self._pool = None
         self._pending.clear()
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from holdfast.runtime.background_executor import BackgroundExecutor, InlineExecutor, ThreadExecutor
+from holdfast.runtime.garbage import is_collecting
 
 __all__ = ["Runner", "SerialRunner", "ThreadRunner"]
 
@@ -24,7 +25,9 @@ class Runner(Protocol):
 
         Guarantee: items are taken only as results are consumed, so memory is bounded. The first error ends the run: no
         further item is started, items in flight are waited for, and the error is raised. No thread outlives the
-        iterator, even if the iterator is abandoned.
+        iterator, even if the iterator is abandoned, as by an error in the body of a ``for`` statement. One exception:
+        if the garbage collector has to find the iterator, because a reference cycle contains it, no further item is
+        started, but nobody waits for items in flight. So leave no iterator in a variable.
         """
         ...
 
@@ -88,7 +91,7 @@ class ThreadRunner:
                 yield result(pending.popleft())
         finally:
             # Runs at the end, after an error, and when an abandoned iterator is closed.
-            pool.shutdown(wait=True, cancel_futures=True)
+            pool.shutdown(wait=not is_collecting(), cancel_futures=True)
 
     def background(self) -> BackgroundExecutor:
         return ThreadExecutor(self.background_threads)

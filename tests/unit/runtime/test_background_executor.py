@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable
 
@@ -53,6 +54,31 @@ def test_closing_raises_nothing_and_may_be_repeated(make: Callable[[], Backgroun
     background.submit(lambda: None)
     background.close()
     background.close()
+
+
+def test_the_garbage_collector_does_not_wait() -> None:
+    """Defect: it may run halfway through the start of a thread, which holds locks that the end of a thread takes."""
+    over, ended = threading.Event(), threading.Event()
+
+    class Owner:
+        def __init__(self) -> None:
+            self.itself = self
+            self.background = ThreadExecutor(1)
+
+        def __del__(self) -> None:
+            self.background.close()
+
+    def work() -> None:
+        over.wait(PATIENCE_S)
+        ended.set()
+
+    owner = Owner()
+    owner.background.submit(work)
+    del owner
+    gc.collect()
+    assert not ended.is_set()
+    over.set()
+    assert ended.wait(PATIENCE_S)
 
 
 def test_submitting_blocks_while_too_many_calls_are_in_flight() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.runtime import Runner, SerialRunner, ThreadRunner
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
 RUNNERS = [SerialRunner(), ThreadRunner(1), ThreadRunner(4)]
 
@@ -132,6 +132,50 @@ def test_an_abandoned_run_ends_its_threads() -> None:
     del results
     gc.collect()
     assert _runner_threads() == []
+
+
+def test_a_loop_that_is_left_waits_for_items_in_flight() -> None:
+    started, left = threading.Event(), threading.Event()
+    finished: list[int] = []
+
+    def work(number: int) -> None:
+        if number == 1:
+            started.set()
+            assert left.wait(PATIENCE_S)
+            finished.append(number)
+
+    def leave() -> None:
+        for _ in ThreadRunner(2).map(work, range(5)):
+            assert started.wait(PATIENCE_S)
+            left.set()
+            raise ValueError("enough")
+
+    with pytest.raises(ValueError, match="enough"):
+        leave()
+    assert finished == [1]
+
+
+def test_the_garbage_collector_does_not_wait() -> None:
+    """Defect: it may run halfway through the start of a thread, which holds locks that the end of a thread takes."""
+    over = threading.Event()
+    started: list[int] = []
+
+    def work(number: int) -> None:
+        started.append(number)
+        if number > 0:
+            over.wait(PATIENCE_S)
+
+    results = ThreadRunner(1).map(work, itertools.count())
+    next(results)
+    wait_until(lambda: len(started) == 2, "item 1 does not start")
+    cycle: list[object] = [results]
+    cycle.append(cycle)
+    del results, cycle
+    gc.collect()
+    assert _runner_threads() != []
+    over.set()
+    wait_until(lambda: not _runner_threads(), "the thread does not end")
+    assert started == [0, 1]
 
 
 def test_a_run_that_is_never_consumed_starts_no_thread() -> None:
