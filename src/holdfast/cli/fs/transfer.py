@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import signal
-import threading
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import FrameType
 
 from holdfast.cli.fs.command import CopyOptions
+from holdfast.cli.fs.interrupts import Stop, Stopped, stop_threads_first
 from holdfast.cli.fs.places.base import Sink
 from holdfast.cli.fs.plan import Copy, Plan, Target
 from holdfast.cli.fs.problems import Problems
@@ -22,13 +19,8 @@ from holdfast.wording import counted
 
 __all__ = ["transfer"]
 
-
 _READERS = 4
 """How many pieces of a single file are read at the same time; of several files, one of each."""
-
-
-class _Stopped(Exception):
-    """The user has interrupted the command; the file in hand is given up."""
 
 
 def transfer(plan: Plan, target: Target, how: CopyOptions, problems: Problems, out: Output) -> None:
@@ -43,20 +35,31 @@ def transfer(plan: Plan, target: Target, how: CopyOptions, problems: Problems, o
             target.place.make_directory(directory)
             made += 1
     copies = list(plan.copies.values())
-    with transfer_bar(len(copies), plan.size_bytes) as bar, _stop_at_signals() as stop:
+    # In this thread, an interrupt ends even the wait for a pipe, which other threads would go on with.
+    is_alone = len(copies) == 1 or plan.size_bytes is None
+    runner: Runner = SerialRunner() if is_alone else ThreadRunner(threads=how.threads)
+    stopping = contextlib.nullcontext(Stop()) if is_alone else stop_threads_first()
+    with stopping as stop, transfer_bar(len(copies), plan.size_bytes) as bar:
         copying = _Copying(target, how.preserve, bar, stop, readers=1 if len(copies) > 1 else _READERS)
         try:
-            # In this thread, an interrupt ends even the wait for a pipe, which other threads would go on with.
-            is_alone = len(copies) == 1 or plan.size_bytes is None
-            runner: Runner = SerialRunner() if is_alone else ThreadRunner(threads=how.threads)
             for copy, error in runner.map(copying.attempt, copies):
                 if error is not None:
-                    problems.add(copy.source.url, error)
+                    _note(copy, error, problems, stop)
+            stop.check()  # asked after the last piece
         except BaseException as error:
-            if len(copies) > 1 and isinstance(error, KeyboardInterrupt | SystemExit | HoldfastError):
+            if len(copies) > 1 and isinstance(error, Stopped | KeyboardInterrupt | SystemExit | HoldfastError):
                 out.note(f"copied {bar.files:,} of {counted(len(copies), 'file')}; none of the others is there in part")
             raise
     _report(plan, target, problems, out, bar, made)
+
+
+def _note(copy: Copy, error: HoldfastError, problems: Problems, stop: Stop) -> None:
+    """Report a problem; if it ends the copy, let the files in hand be given up."""
+    try:
+        problems.add(copy.source.url, error)
+    except HoldfastError:
+        stop.asked = True
+        raise
 
 
 def _report(plan: Plan, target: Target, problems: Problems, out: Output, bar: TransferBar, made: int) -> None:
@@ -83,14 +86,14 @@ class _Copying:
     """Copies single files; may be used by several threads.
 
     Attributes:
-        stop: set when files in hand are to be given up.
+        stop: asks threads to give up the files in hand.
         readers: how many pieces of a file are read at the same time.
     """
 
     target: Target
     preserve: bool
     bar: TransferBar
-    stop: threading.Event
+    stop: Stop
     readers: int
 
     def attempt(self, copy: Copy) -> tuple[Copy, HoldfastError | None]:
@@ -102,13 +105,13 @@ class _Copying:
         return copy, None
 
     def _copy(self, copy: Copy) -> None:
+        self.stop.check()
         place, entry = copy.source.place, copy.source.entry
         sink = self.target.place.create(copy.target, entry, overwrite=self.target.overwrite, preserve=self.preserve)
         copied = 0
         try:
             for piece in place.read(entry, self.readers):
-                if self.stop.is_set():
-                    raise _Stopped
+                self.stop.check()
                 sink.write(piece)
                 copied += len(piece)
                 self.bar.advance(len(piece))
@@ -124,36 +127,3 @@ def _discard(sink: Sink) -> None:
     """Give a file up; the error that led to this matters more than one that follows."""
     with contextlib.suppress(HoldfastError):
         sink.discard()
-
-
-_Handler = Callable[[int, FrameType | None], object]
-
-
-@contextlib.contextmanager
-def _stop_at_signals() -> Iterator[threading.Event]:
-    """Yield an event that is set as soon as Ctrl-C or SIGTERM arrives.
-
-    The runner waits for its threads before the interrupt reaches its caller: a large file would keep the user waiting.
-    """
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def stopping(then: _Handler) -> _Handler:
-        def handle(number: int, frame: FrameType | None) -> object:
-            stop.set()
-            return then(number, frame)
-
-        return handle
-
-    for number, handler in before.items():
-        if callable(handler):
-            signal.signal(number, stopping(handler))
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            if callable(handler):
-                signal.signal(number, handler)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,9 +39,17 @@ class _Shelf:
 
     has_directories = True
 
-    def __init__(self, *names: str, bang: BaseException | None = None) -> None:
+    def __init__(
+        self,
+        *names: str,
+        bang: BaseException = UnavailableError("the store is gone"),  # noqa: B008  # never changed
+        ready: Callable[[], bool] = lambda: True,
+        ended: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.names = names
         self.bang = bang
+        self.ready = ready
+        self.ended = ended
         self.files: dict[str, bytes] = {}
         self.discarded: set[str] = set()
         self.reading = threading.Event()
@@ -68,14 +77,25 @@ class _Shelf:
         yield b"data"
         while entry.path == "endless":
             self.reading.set()
-            yield b"more"
+            yield b"more"  # until somebody stops
         if entry.path == "bang":
-            assert self.bang is not None
-            self.reading.wait(PATIENCE_S)
-            if isinstance(self.bang, KeyboardInterrupt):
-                os.kill(os.getpid(), signal.SIGINT)  # to the main thread, while this one reads
-            else:
-                raise self.bang
+            wait_until(self.ready, "the other files are not copied")
+            self.explode()
+
+    def explode(self) -> None:
+        """Raise the error, or press Ctrl-C until somebody notices."""
+        if not isinstance(self.bang, KeyboardInterrupt):
+            raise self.bang
+        presses = itertools.count()
+
+        def noticed() -> bool:
+            if self.ended():
+                return True
+            if next(presses) % 100 == 0:  # the main thread may overlook a signal if it falls asleep at that moment
+                os.kill(os.getpid(), signal.SIGINT)
+            return False
+
+        wait_until(noticed, "nobody stops")
 
     def create(self, path: str, source: Entry, *, overwrite: bool, preserve: bool) -> Sink:
         return _Item(self, path)
@@ -113,8 +133,13 @@ def _transfer(source: Place, target: Place) -> None:
 def test_ctrl_c_gives_up_files_in_hand_and_keeps_complete_ones(capsys: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(signal.SIGINT)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    shelf = _Shelf("done", "endless", "bang", bang=KeyboardInterrupt())
     target = _Shelf()
+    shelf = _Shelf(
+        *("done", "endless", "bang"),
+        bang=KeyboardInterrupt(),
+        ready=lambda: "done" in target.files and shelf.reading.is_set(),
+        ended=lambda: "endless" in target.discarded,
+    )
     try:
         with pytest.raises(KeyboardInterrupt):
             _transfer(shelf, target)
@@ -130,7 +155,6 @@ def test_an_error_of_the_store_ends_the_copy(capsys: pytest.CaptureFixture[str])
     shelf = _Shelf(
         "done", "bang", *(f"later-{number}" for number in range(100)), bang=UnavailableError("the store is gone")
     )
-    shelf.reading.set()
     target = _Shelf()
     with pytest.raises(UnavailableError):
         _transfer(shelf, target)

@@ -1,0 +1,71 @@
+"""Let threads end their work before Ctrl-C or SIGTERM ends the command."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import FrameType
+
+__all__ = ["Stop", "Stopped", "stop_threads_first"]
+
+_Handler = Callable[[int, FrameType | None], object]
+
+
+class Stopped(Exception):
+    """Work was given up, because a thread has noticed that it was asked to stop."""
+
+
+@dataclass
+class Stop:
+    """Whether threads are asked to stop. Not an event: its lock would block a signal handler that interrupts `set`."""
+
+    asked: bool = False
+
+    def check(self) -> None:
+        """Give the work in hand up if this was asked.
+
+        Raises:
+            Stopped: it was.
+        """
+        if self.asked:
+            raise Stopped
+
+
+@contextlib.contextmanager
+def stop_threads_first() -> Iterator[Stop]:
+    """Yield a `Stop` that Ctrl-C and SIGTERM set; the first of them takes its usual effect when the block has ended.
+
+    An exception that a signal raises halfway through the start of a thread, or in the wait for threads, would leave
+    some of them behind. So the block has to end soon after it is asked to; an error that ends it gives way to the
+    signal. A second signal takes effect at once, for impatient users. Other threads than the main thread get no
+    signals, and signals that were ignored stay so.
+    """
+    stop = Stop()
+    arrived: list[int] = []
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)} if is_main else {}
+    handlers: dict[int, _Handler] = {number: handler for number, handler in before.items() if callable(handler)}
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        stop.asked = True
+        arrived.append(number)
+        if len(arrived) > 1:
+            handlers[number](number, frame)
+
+    def end_as_signaled() -> None:
+        if arrived:
+            handlers[arrived[0]](arrived[0], None)
+
+    try:
+        with contextlib.ExitStack() as restoring:
+            for number, handler in handlers.items():
+                restoring.callback(signal.signal, number, handler)
+                signal.signal(number, handle)
+            yield stop
+    except Exception:
+        end_as_signaled()
+        raise
+    end_as_signaled()
