@@ -91,7 +91,7 @@ def make_plan(sources: Sequence[Source], target: Target, problems: Problems) -> 
     """
     tops = _tops(sources, target)
     plan = Plan()
-    there = ThreadRunner(THREADS).map(target.place.find, (top for _, top in tops))
+    there = list(ThreadRunner(THREADS).map(target.place.find, (top for _, top in tops)))
     for (source, top), found in zip(tops, there, strict=True):
         _refuse_kinds(source, found, target, top)
         if source.entry.is_directory:
