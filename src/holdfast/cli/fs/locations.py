@@ -108,7 +108,7 @@ def local_path(text: str) -> str | None:
     scheme = scheme_of(text)
     if scheme not in ("", "file"):
         return None
-    if not scheme:
-        locate(text)  # refuses urls that have lost a slash
-    path = text[len("file://") :] if scheme else text
-    return path.removeprefix("localhost") if scheme else path
+    locate(text)  # refuses hosts, and urls that have lost a slash
+    if scheme:
+        return "/" + text[len("file://") :].partition("/")[2]
+    return text[len("file:") :] if text.lower().startswith("file:") else text

@@ -318,10 +318,10 @@ def test_keys_that_are_no_paths_are_named(ns: Namespace, here: Path, bucket: tup
 
 
 def test_cp_takes_local_paths_and_file_urls(ns: Namespace, here: Path) -> None:
-    _write(here, "a", "d/b")
-    run_fs("cp", f"file://{here}/a", "d", ":/")
+    _write(here, "a", "d/b", "c", "e", "f")
+    run_fs("cp", f"file://{here}/a", "d", f"file:{here}/c", f"file://localhost{here}/e", "FILE:f", ":/")
     run_fs("cp", ":/d", f"file://{here}/back")
-    assert shown(ns) == ["/a", "/d/", "/d/b"]
+    assert shown(ns) == ["/a", "/c", "/d/", "/d/b", "/e", "/f"]
     assert (here / "back/b").read_bytes() == b"d/b"
 
 
@@ -338,6 +338,7 @@ def test_cp_takes_local_paths_and_file_urls(ns: Namespace, here: Path) -> None:
         (["memory://nothing-here/a", ":/b"], "the source does not exist"),
         (["foo://x/a", ":/b"], "no store has this url scheme"),
         (["s3:/x/a", ":/b"], "two slashes must follow the scheme"),
+        (["file://host/a", ":/b"], "a file url names no host"),
         (["-", ":/b"], "standard input and output belong to fs put and fs get"),
         ([":/a", "s3://key:secret@bucket/x"], "credentials do not belong in a url"),
     ],
