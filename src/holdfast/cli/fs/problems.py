@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import traceback
 from collections.abc import Callable, Iterator
 
 import click
@@ -62,6 +63,8 @@ class Problems:
             self._out.line(document)
         elif self._out.json:
             self.documents.append(document)
+        if self._out.debug:
+            traceback.print_exception(error)
         if len(self._errors) <= _MOST_SHOWN:
             self._out.note(f"error: {error}")
 

@@ -99,6 +99,11 @@ def test_what_exists_is_listed_even_if_another_path_does_not() -> None:
     assert [one.get("kind") for one in found] == ["PathNotFoundError", None]
 
 
+def test_debug_shows_the_tracebacks_of_problems() -> None:
+    result = run_fs("ls", ":/nothing", ":/top.txt", "--debug")
+    assert (result.exit_code, "Traceback" in result.stderr) == (1, True)
+
+
 def test_a_directory_without_rights_is_reported_and_the_others_are_listed(ns: Namespace) -> None:
     fill(ns, "/data/locked/secret.csv")
     ns.set_permission("/data/locked", 0o700)
