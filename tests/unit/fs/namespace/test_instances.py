@@ -181,7 +181,7 @@ import os, sys
 import fsspec
 from holdfast.fs import NamespaceFileSystem
 fs = NamespaceFileSystem(database=sys.argv[1], user="me")
-fs.pipe_file("n/before", b"parent")
+fs.pipe({"n/before": b"parent", "n/removed": b"parent"})
 children = []
 for number in range(3):
     child = os.fork()
@@ -191,7 +191,7 @@ for number in range(3):
         assert other is not fs and other.namespace("n")[0] is not fs.namespace("n")[0]
         with other.transaction:
             other.pipe_file(f"n/own{number}", fs.cat_file("n/before"))
-        fs.rm_file("n/before") if number == 2 else None
+        fs.rm_file("n/removed") if number == 2 else None
         sys.exit(0)
     children.append(child)
     fs.pipe_file(f"n/parent{number}", b"parent" * 10)
@@ -203,7 +203,7 @@ fs.pipe_file("n/after", b"parent")
 def test_a_fork(fs: NamespaceFileSystem, database: str) -> None:
     subprocess.run([sys.executable, "-c", _FORK, database], check=True, timeout=PATIENCE_S)
     names = [f"n/{word}{number}" for word in ("inherited", "own", "parent") for number in range(3)]
-    assert fs.find("n") == sorted([*names, "n/after"])
+    assert fs.find("n") == sorted([*names, "n/before", "n/after"])
     assert fs.cat_file("n/inherited1") == b"child" * 10 and fs.cat_file("n/own1") == b"parent"
 
 
