@@ -86,7 +86,7 @@ SHARED = [
     pytest.param(shared_on("sqlite", rounds=40), id="sqlite-long", marks=_SLOW),
     pytest.param(shared_on("sqlite", "pessimistic", 4), id="sqlite-pessimistic", marks=_SLOW),
     pytest.param(shared_on("postgresql", rounds=8), id="postgresql", marks=_SLOW),
-    pytest.param(shared_on("postgresql", "pessimistic", 4), id="postgresql-pessimistic", marks=_SLOW),
+    pytest.param(shared_on("postgresql", "pessimistic", 1), id="postgresql-pessimistic", marks=_SLOW),
     pytest.param(shared_on("mysql", rounds=8), id="mysql", marks=_SLOW),
 ]
 """For an indirect parameter of the fixture `shared`."""

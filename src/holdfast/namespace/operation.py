@@ -7,7 +7,8 @@
 | 3. validate | `validate_and_update`: the store locks the group, shared or exclusive, and compares versions |
 | 4. update | in the same call: writes in key order, and new versions for what was written, and for nothing else |
 
-A conflict in phase 3 or 4 starts over from phase 1, after a random wait, at most `TOTAL_RETRY` times.
+A conflict in phase 3 or 4 starts over from phase 1, after a random wait, at most `TOTAL_RETRY` times. The last of these
+tries are pessimistic, whatever the mode: where many want the same path, somebody would else lose every time.
 
 The modes differ in phase 1. ``optimistic`` locks nothing. ``pessimistic`` locks all ancestors shared, and the parents
 and targets exclusively, before it executes (paper 004, 2.3, Table 2). ``global`` locks the root exclusively: one
@@ -56,6 +57,9 @@ Mode = Literal["optimistic", "pessimistic", "global"]
 
 TOTAL_RETRY = 12
 """How often an operation is tried; paper 004 tries 10 times. The first try may be a guess that costs no read."""
+
+_TRIES_WITHOUT_LOCKS = 7
+"""How often an operation loses against others before it locks what it reads."""
 
 _FIRST_WAIT_S = 0.001
 _LONGEST_WAIT_S = 0.25
@@ -141,7 +145,7 @@ class Operations:
             if attempt > 1:
                 self._wait(attempt)
             try:
-                outcome, changes = self._try_unfrozen(operation, context, may_guess=attempt == 0)
+                outcome, changes = self._try_unfrozen(operation, context, attempt)
             except DeadlockError:
                 continue  # between two pessimistic operations
             if isinstance(outcome, Committed):
@@ -185,12 +189,10 @@ class Operations:
         """Return the time, milliseconds since the epoch."""
         return int(self.environment.clock.now_s() * 1000)
 
-    def _try(
-        self, operation: Operation[R], context: Context, *, may_guess: bool
-    ) -> tuple[Outcome | None, Changes[R] | None]:
+    def _try(self, operation: Operation[R], context: Context, attempt: int) -> tuple[Outcome | None, Changes[R] | None]:
         """Run the phases once; return the outcome, or None if a guess failed before its commit."""
-        if self.mode == "optimistic":
-            view = guess_view(self.hints, operation) if may_guess else None
+        if self.mode == "optimistic" and attempt < _TRIES_WITHOUT_LOCKS:
+            view = guess_view(self.hints, operation) if attempt == 0 else None
             view = view or read_view(self.store, self.hints, operation)
             outcome, changes = self._execute(operation, view, context, self.store.commit)
         else:
@@ -221,7 +223,7 @@ class Operations:
         return validate_and_update(changes.to_commit(view)), changes
 
     def _try_unfrozen(
-        self, operation: Operation[R], context: Context, *, may_guess: bool
+        self, operation: Operation[R], context: Context, attempt: int
     ) -> tuple[Outcome | None, Changes[R] | None]:
         """Run the phases once; wait while a directory on the path is being counted.
 
@@ -230,12 +232,12 @@ class Operations:
         """
         for left in reversed(range(_MOVING_TRIES)):
             try:
-                return self._try(operation, context, may_guess=may_guess)
+                return self._try(operation, context, attempt)
             except TreeMovingError:
                 if not left:
                     raise
             self.environment.clock.sleep(_LONGEST_WAIT_S * self.environment.chance.fraction())
-            may_guess = False
+            attempt = max(attempt, 1)  # no guess anymore
             context = replace(context, now_ms=self.now_ms())
         raise AssertionError("the last try returns or raises")
 

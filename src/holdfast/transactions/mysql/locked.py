@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pymysql
 
-from holdfast.errors import ConflictError, InvalidRequestError
+from holdfast.errors import DeadlockError, InvalidRequestError
 from holdfast.transactions.base import Commit, Judgment, Outcome, Record, ScanPage, steps_of
 from holdfast.transactions.mysql.connection import Link, Reply, chunked, literal
 from holdfast.transactions.mysql.failures import as_holdfast_error, is_deadlock
@@ -24,7 +24,7 @@ _SQL = load_queries(__package__)
 class LockedMysql:
     """A pessimistic transaction on one connection.
 
-    All methods may raise `ConflictError`: a deadlock was resolved by ending this transaction; start over. After an
+    All methods may raise `DeadlockError`: a deadlock was resolved by ending this transaction; start over. After an
     error the transaction is over: its locks are gone.
 
     Args:
@@ -72,5 +72,5 @@ class LockedMysql:
         except pymysql.MySQLError as error:
             self._is_over = True
             if is_deadlock(error):
-                raise ConflictError("two transactions waited for each other: start over") from error
+                raise DeadlockError("two transactions waited for each other: start over") from error
             raise as_holdfast_error(error, self._where) from error
