@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -31,9 +32,12 @@ def show(results: Sequence[Result], console: Console) -> None:
 
 
 def _table(title: str, columns: Sequence[str]) -> Table:
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for number, name in enumerate(columns):
-        table.add_column(name, no_wrap=number > 0, justify="right" if number > 0 else "left")
+        if number:
+            table.add_column(name, no_wrap=True, justify="right", vertical="bottom")
+        else:
+            table.add_column(name, min_width=11)
     return table
 
 
@@ -46,12 +50,10 @@ def _cells(result: Result, console: Console, paper_rows: Sequence[Sequence[str]]
             "clients",
             what,
             "seconds",
-            "per second",
-            "pessimistic/this",
-            "CPU us client",
-            "server",
-            "median ms",
-            "99 %",
+            "per\nsecond",
+            "times\nPCC",
+            "CPU us:\nclient,\nserver",
+            "ms:\nmedian,\n99 %",
         ),
     )
     cells: Sequence[Mapping[str, Any]] = result.details["cells"]  # type: ignore[assignment]  # written by `as_dict`
@@ -61,15 +63,13 @@ def _cells(result: Result, console: Console, paper_rows: Sequence[Sequence[str]]
         failures = "".join(f" {count} {name}" for name, count in one["failures"].items())
         table.add_row(
             one["mode"],
-            f"{one['clients']} ({one['layout']})",
+            one["layout"],
             one["label"],
             f"{'' if one['complete'] else '~'}{one['seconds']:.2f}{failures}",
             f"{one['rate']:,.0f}",
             "" if base is None else f"{base / one['seconds']:.2f}",
-            f"{one['client_cpu_us']:,.0f}",
-            f"{one['server_cpu_us']:,.0f}",
-            f"{one['median_ms']:.2f}",
-            f"{one['high_ms']:.1f}",
+            f"{one['client_cpu_us']:,.0f}, {one['server_cpu_us']:,.0f}",
+            f"{one['median_ms']:.2f}, {one['high_ms']:.0f}",
         )
     for row in paper_rows:
         table.add_row(*row, style="dim")
@@ -108,7 +108,7 @@ def _conflicts(result: Result, console: Console) -> None:
         ["paper: OCC", "1,024", f"{names:,} names", f"{seconds:.2f}", f"{10_000 / seconds:,.0f}"]
         for names, seconds in paper.CONFLICTS.items()
     ]
-    _cells(result, console, rows, "different names")
+    _cells(result, console, rows, "different")
 
 
 def _operations(result: Result, console: Console) -> None:
@@ -123,13 +123,14 @@ def _operations(result: Result, console: Console) -> None:
 
 def _waits(result: Result, console: Console) -> None:
     table = _table(
-        str(result.title), ("mode", "clients", "per second", "CPU us client", "server", "connections, on average")
+        str(result.title),
+        ("mode", "clients", "per\nsecond", "client\nCPU us", "server\nCPU us", "connections, on average"),
     )
     cells: Sequence[Mapping[str, Any]] = result.details["cells"]  # type: ignore[assignment]  # written by `as_dict`
     for one in cells:
         table.add_row(
             one["mode"],
-            f"{one['clients']} ({one['layout']})",
+            one["layout"],
             f"{one['rate']:,.0f}",
             f"{one['client_cpu_us']:,.0f}",
             f"{one['server_cpu_us']:,.0f}",
@@ -150,7 +151,16 @@ def _growth(result: Result, console: Console) -> None:
 
 def _peer(result: Result, console: Console) -> None:
     table = _table(
-        result.title, ("", "files", "files/s", "juicefs = 1", "directories/s, one client", "CPU us client", "server")
+        result.title,
+        (
+            "",
+            "files",
+            "files\nper second",
+            "times\nJuiceFS",
+            "directories per\nsecond, 1 client",
+            "client\nCPU us",
+            "server\nCPU us",
+        ),
     )
     rows: Sequence[Mapping[str, Any]] = result.details["rows"]  # type: ignore[assignment]  # written by `_peer_result`
     (theirs,) = (one["files_per_s"] for one in rows if one["contender"] == "juicefs")
