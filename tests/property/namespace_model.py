@@ -252,9 +252,6 @@ class Model:
 
     def publish(self, writer: ModelWriter, *, closes: bool) -> None:
         if writer.file.writer is not writer:
-            is_closed = self.find(writer.path) is writer.file and writer.file.writer is None
-            if is_closed and closes and not writer.unpublished:
-                return  # somebody else has closed the file, and nothing is missing
             raise RefusedError(LeaseLostError)
         present = [path for path, node in self.walk() if node is writer.file]
         if not present:

@@ -9,7 +9,7 @@ from types import TracebackType
 
 from holdfast.errors import ConflictError, FencedError, HoldfastError, InvalidRequestError, OutcomeUnknownError
 from holdfast.namespace.blobs import BlobStore, BlobWriter
-from holdfast.namespace.errors import FeatureUnsupportedError
+from holdfast.namespace.errors import FeatureUnsupportedError, LeaseLostError
 from holdfast.namespace.inode import Extent, Inode
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 
@@ -56,6 +56,9 @@ class FileWriter:
         self._data: dict[str, bytes] = {}  # the small ones of them
         self._may_be_published = False  # so blobs stay, even if an error promises that nothing happened
         self._is_unknown = False  # whether it was published
+        self._may_be_closed = False  # by an earlier call
+        self._proof = ""  # the newest blob that only that call can have published
+        self._synced = 0  # how many of the extents a sync may have published
         self._is_broken = False
         self._is_open = True
         self._is_prepared = False
@@ -112,11 +115,11 @@ class FileWriter:
         if isinstance(self._template, Publish):
             raise FeatureUnsupportedError("sync needs a lease: use create_with_lease", path=self.path)
         self._seal()
-        with self.publishing() as operation:
-            assert isinstance(operation, WriteUnderLease)
-            self._run(replace(operation, closes=False))
-        self._may_be_published = self._is_unknown = False
-        self._extents, self._data = (), {}
+        self._synced, self._proof = len(self._extents), ""
+        with self.publishing(closes=False) as operation:
+            self._run(operation)
+        self._may_be_published = self._is_unknown = self._may_be_closed = False
+        self._extents, self._data, self._synced = (), {}, 0
 
     def close(self) -> Inode | None:
         """Publish the rest and end the file; return its inode, or None if it was closed before.
@@ -151,22 +154,40 @@ class FileWriter:
         return sum(map(len, self._data.values()))
 
     @contextmanager
-    def publishing(self) -> Iterator[Publish | WriteUnderLease]:
-        """Yield the operation that publishes what is durable and ends the file; the block runs it."""
-        before = self._may_be_published, self._is_unknown
+    def publishing(self, *, closes: bool = True) -> Iterator[Publish | WriteUnderLease]:
+        """Yield the operation that publishes what is durable, and that ends the file if wanted; the block runs it.
+
+        Raises:
+            OutcomeUnknownError: the lease is lost, and perhaps only because an earlier call has closed the file.
+        """
+        operation = self._operation(closes=closes)
+        may_be_published, before = self._may_be_published, (self._is_unknown, self._may_be_closed, self._proof)
         self._may_be_published = self._is_unknown = True
-        template, extents, data = self._template, self._extents, self._data
+        if closes:
+            self._may_be_closed = True
+            self._proof = self._extents[-1].blob if len(self._extents) > self._synced else self._proof
         try:
-            if isinstance(template, Publish):
-                yield replace(template, extents=extents, data=data, is_repeated=before[1])
-            else:
-                yield replace(template, extents=extents, data=data)
-        except (InvalidRequestError, ConflictError, FencedError):
-            self._may_be_published, self._is_unknown = before  # this operation was refused
+            yield operation
+        except (InvalidRequestError, ConflictError, FencedError) as error:  # this operation was refused
+            self._may_be_published = may_be_published
+            self._is_unknown, self._may_be_closed, self._proof = before
+            if self._may_be_closed and isinstance(error, LeaseLostError):
+                raise OutcomeUnknownError(
+                    "it is unknown whether the file was closed, or its lease recovered before: look at it",
+                    path=self.path,
+                ) from error
             raise
         except HoldfastError as error:
-            self._is_unknown = before[1] or isinstance(error, OutcomeUnknownError)
+            if not isinstance(error, OutcomeUnknownError):
+                self._is_unknown, self._may_be_closed, self._proof = before
             raise
+
+    def _operation(self, *, closes: bool) -> Publish | WriteUnderLease:
+        """Return the operation that publishes what is durable."""
+        if isinstance(self._template, Publish):
+            return replace(self._template, extents=self._extents, data=self._data, is_repeated=self._is_unknown)
+        proof = self._proof if closes else ""
+        return replace(self._template, extents=self._extents, data=self._data, closes=closes, proof=proof)
 
     def end(self) -> None:
         """Note that somebody else has published the file."""

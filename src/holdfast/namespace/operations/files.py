@@ -230,6 +230,8 @@ class WriteUnderLease(FileGroup):
         extents, data: what to add: see `Publish`. Extents that the file has already are not added again, so a writer
             may repeat them if it does not know whether they were added.
         closes: whether the writer is done: the lease ends.
+        proof: a blob that nothing but an earlier call with `closes` can have added: if the file has it, that call has
+            closed the file. Empty if there was no such call, or if it had nothing to add.
     """
 
     path: NsPath
@@ -238,6 +240,7 @@ class WriteUnderLease(FileGroup):
     extents: tuple[Extent, ...] = ()
     data: Mapping[str, bytes] = field(default_factory=dict)
     closes: bool = True
+    proof: str = ""
 
     @property
     def paths(self) -> tuple[NsPath]:
@@ -248,13 +251,14 @@ class WriteUnderLease(FileGroup):
         """See `Operation`.
 
         Raises:
-            LeaseLostError: the file does not have this path anymore, or somebody has recovered the lease.
+            LeaseLostError: the file does not have this path anymore, or somebody has recovered the lease, even if the
+                writer has nothing to add.
             InvalidRequestError: the file would have too many extents.
         """
         (chain,) = view.chains
         inode = chain.target
         known = set() if inode is None else {extent.blob for extent in inode.extents}
-        if inode is not None and inode.id == self.file_id and self._is_done(inode, known):
+        if inode is not None and inode.id == self.file_id and self._is_done(known):
             return Changes(inode)
         if inode is None or inode.id != self.file_id or inode.writer != self.writer:
             raise LeaseLostError("the file is no longer this writer's: write it again", path=str(self.path))
@@ -275,9 +279,9 @@ class WriteUnderLease(FileGroup):
         charge(changes, chain.ancestors, space=written.space - inode.space)
         return changes
 
-    def _is_done(self, inode: Inode, known: set[str]) -> bool:
+    def _is_done(self, known: set[str]) -> bool:
         """Check whether an earlier call, whose reply was lost, has closed the file with this content."""
-        return self.closes and not inode.writer and all(extent.blob in known for extent in self.extents)
+        return self.closes and self.proof in known and all(extent.blob in known for extent in self.extents)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
