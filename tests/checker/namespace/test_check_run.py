@@ -9,7 +9,7 @@ from holdfast.checker.kernel.explore import Budget
 from holdfast.checker.namespace.drawing import ANY, draw, drawn
 from holdfast.checker.namespace.names import find_property, find_scenes
 from holdfast.checker.namespace.properties import PROPERTIES
-from holdfast.checker.namespace.scenes import SCENES
+from holdfast.checker.namespace.scenes.catalog import SCENES
 from holdfast.checker.namespace.subject import NAMESPACE
 from holdfast.checker.transactions.check_run import TransactionCheck, replay_again
 from holdfast.errors import InvalidRequestError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.checker.kernel.explore import explore
-from holdfast.checker.namespace.scenes import SCENES
+from holdfast.checker.namespace.scenes.catalog import SCENES
 from holdfast.checker.namespace.worlds import build_world
 
 

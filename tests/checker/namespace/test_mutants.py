@@ -7,7 +7,7 @@ import pytest
 from holdfast.checker.kernel.counterexample import Counterexample, decode, encode
 from holdfast.checker.kernel.explore import Budget, explore
 from holdfast.checker.kernel.replay import replay
-from holdfast.checker.namespace.scenes import SCENES
+from holdfast.checker.namespace.scenes.catalog import SCENES
 from holdfast.checker.namespace.worlds import build_world
 from holdfast.errors import InvalidRequestError
 from tests.checker.namespace.mutants import MUTANTS, Mutant

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.checker.kernel.explore import Budget, explore
 from holdfast.checker.namespace.goals import GOALS
-from holdfast.checker.namespace.scenes import FAMILIES, SCENES, SMALL
+from holdfast.checker.namespace.scenes.catalog import FAMILIES, SCENES, SMALL
 from holdfast.checker.namespace.worlds import build_world
 from holdfast.checker.transactions.goals import GoalTracker
 

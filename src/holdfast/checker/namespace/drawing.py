@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from holdfast.checker.kernel.calls import Fault
-from holdfast.checker.namespace.worlds import Scene
+from holdfast.checker.namespace.scenes.scene import Scene
 from holdfast.runtime import SeededRandom
 
 __all__ = ["ANY", "draw", "drawn"]

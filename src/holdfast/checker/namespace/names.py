@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from holdfast.checker.namespace.drawing import drawn
 from holdfast.checker.namespace.properties import PROPERTIES
-from holdfast.checker.namespace.scenes import FAMILIES, SCENES, SMALL
-from holdfast.checker.namespace.worlds import Scene
+from holdfast.checker.namespace.scenes.catalog import FAMILIES, SCENES, SMALL
+from holdfast.checker.namespace.scenes.scene import Scene
 from holdfast.errors import InvalidRequestError
 from holdfast.wording import nearest
 

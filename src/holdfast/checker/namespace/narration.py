@@ -11,7 +11,7 @@ from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.world import View
 from holdfast.checker.namespace.actors import BLOBS
 from holdfast.checker.namespace.handles import CLOCK
-from holdfast.checker.namespace.properties import Contents
+from holdfast.checker.namespace.properties.contents import Contents
 from holdfast.checker.narrative.narrator import Act, Event, Narrator, Thing, Weight
 from holdfast.checker.transactions.database import DATABASE, Image
 from holdfast.namespace.inode import Inode, decode_inode

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 from holdfast.checker.histories.history import HISTORY, Recorder
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.process import Actor
@@ -12,7 +9,6 @@ from holdfast.checker.kernel.world import World
 from holdfast.checker.namespace.actors import (
     BLOBS,
     Calls,
-    Script,
     Setting,
     client,
     collector,
@@ -20,7 +16,9 @@ from holdfast.checker.namespace.actors import (
     passing_time,
 )
 from holdfast.checker.namespace.handles import CLOCK, Copy, TimeSource, WaitableDatabase
-from holdfast.checker.namespace.properties import PROPERTIES, properties_for, tree_of
+from holdfast.checker.namespace.properties import properties_for
+from holdfast.checker.namespace.properties.contents import tree_of
+from holdfast.checker.namespace.scenes.scene import Scene
 from holdfast.checker.simulated_store.resource import StoreResource
 from holdfast.checker.transactions.database import DATABASE
 from holdfast.checker.transactions.goals import GoalTracker
@@ -32,52 +30,11 @@ from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.memory.store import MemoryImage, MemoryStore
 from holdfast.transactions.memory.store import Records
 
-__all__ = ["Scene", "build_world"]
+__all__ = ["build_world"]
 
 _START_S = 1_800_000_000.0
 _JUMP_S = 30 * 60.0
 """How much time passes at once: every lease and every mark expires."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """A short description of a world.
-
-    Attributes:
-        name: up to a slash, the name of the family of scenes that belong together.
-        summary: who acts, and what can go wrong.
-        start: calls that were made before the history.
-        scripts: by actor, its calls, one after the other.
-        knows: paths that each actor looked at before the history began; None for all that there were.
-        collectors: how many processes collect what was deleted, and how often each.
-        elects: whether only one of them works at a time, if clocks are right.
-        later: whether much time may pass, once.
-        inline: whether the bytes of files are in the database.
-        safety_age_s: how long garbage is kept.
-        reserves: whether the reservation of ids is part of the history.
-        mortal: whether actors may crash, if the budgets allow it.
-        reached: names of the goals that some history must reach.
-    """
-
-    name: str
-    summary: str = ""
-    start: Script = ()
-    scripts: Mapping[str, Script] = field(default_factory=dict)
-    knows: Mapping[str, tuple[str, ...]] | None = None
-    collectors: tuple[int, ...] = ()
-    elects: bool = True
-    later: bool = False
-    inline: bool = True
-    safety_age_s: int = 24 * 3600
-    reserves: bool = False
-    mortal: bool = True
-    budgets: Mapping[Fault, int] = field(default_factory=dict)
-    properties: tuple[str, ...] = tuple(PROPERTIES)
-    reached: tuple[str, ...] = ("all",)
-
-    @property
-    def family(self) -> str:
-        return self.name.partition("/")[0]
 
 
 def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.checker.namespace.scenes import SCENES, SMALL
+from holdfast.checker.namespace.scenes.catalog import SCENES, SMALL
 from holdfast.checker.namespace.subject import NAMESPACE
 from holdfast.cli.check.files import StoryFiles
 from holdfast.cli.check.options import CheckOptions

@@ -17,7 +17,7 @@ from holdfast.checker.committers.saved_histories import find_world
 from holdfast.checker.committers.scenes import ANY, LARGE
 from holdfast.checker.kernel.counterexample import Counterexample, encode
 from holdfast.checker.kernel.state_space import BROKEN_CODE
-from holdfast.checker.namespace.scenes import SCENES as NAMESPACE_SCENES
+from holdfast.checker.namespace.scenes.catalog import SCENES as NAMESPACE_SCENES
 from holdfast.checker.namespace.worlds import build_world as build_namespace
 from holdfast.checker.narrative.story import Story
 from holdfast.checker.transactions.properties import PROPERTIES, properties_for

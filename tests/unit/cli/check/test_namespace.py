@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from holdfast.checker.namespace.handles import SimulatedHandle
-from holdfast.checker.namespace.scenes import SCENES
+from holdfast.checker.namespace.scenes.catalog import SCENES
 from holdfast.transactions.base import Commit, Outcome
 from tests.checker.committers.planting import planted, swap
 from tests.unit.cli.destinations import run

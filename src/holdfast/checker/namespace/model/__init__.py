@@ -1,0 +1,1 @@
+"""A sequential model of a namespace: `apply` says what each operation means alone."""

@@ -1,0 +1,106 @@
+"""Read the records of a namespace in the state of a world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+from holdfast.checker.kernel.world import View
+from holdfast.checker.namespace.model.state import Node, Tree
+from holdfast.checker.transactions.database import DATABASE, Image
+from holdfast.namespace.blobs import BLOBS as FOLDER
+from holdfast.namespace.deleted_tree import DeletedTree
+from holdfast.namespace.inode import Inode, decode_inode
+from holdfast.namespace.keys import ROOT_KEY, data_key, name_of, parent_of
+from holdfast.transactions.base import Record
+from holdfast.transactions.memory.store import Records
+
+__all__ = ["Contents", "at_each_step", "bytes_of", "contents_of", "tree_of"]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The records of a namespace, decoded.
+
+    Attributes:
+        inodes: by key.
+        deleted: the deleted trees that wait for their collection.
+    """
+
+    records: Mapping[bytes, Record]
+
+    @cached_property
+    def inodes(self) -> Mapping[bytes, Inode]:
+        return {key: decode_inode(key, one.value) for key, one in self.records.items() if key.startswith(b"i")}
+
+    @cached_property
+    def deleted(self) -> Mapping[bytes, DeletedTree]:
+        return {key: DeletedTree.decode(key, one.value) for key, one in self.records.items() if key.startswith(b"r")}
+
+    @cached_property
+    def children(self) -> Mapping[int, list[bytes]]:
+        found: dict[int, list[bytes]] = {}
+        for key in self.inodes:
+            found.setdefault(parent_of(key), []).append(key)
+        return found
+
+    def below(self, inode: Inode) -> Iterator[Inode]:
+        """Yield an inode and all below it."""
+        yield inode
+        for key in self.children.get(inode.id, ()):
+            yield from self.below(self.inodes[key])
+
+    def paths(self, inode: Inode, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Inode]]:
+        """Yield the paths below an inode."""
+        yield path, inode
+        for key in self.children.get(inode.id, ()):
+            yield from self.paths(self.inodes[key], (*path, name_of(key).decode()))
+
+
+_KNOWN: dict[Records, Contents] = {}
+
+
+def contents_of(view: View) -> Contents:
+    """Return the records of the database, decoded; equal records are decoded once."""
+    records = cast("Image", view.states[DATABASE]).records
+    if records not in _KNOWN:
+        if len(_KNOWN) > 20_000:
+            _KNOWN.clear()
+        _KNOWN[records] = Contents(records.as_dict())
+    return _KNOWN[records]
+
+
+def tree_of(records: Records, blobs: Mapping[str, bytes]) -> Tree:
+    """Return the state of the model that records mean."""
+    contents = Contents(records.as_dict())
+
+    def node(inode: Inode) -> Node:
+        if inode.is_directory:
+            return Node(quota=inode.names_quota or 0)
+        return Node(bytes_of(contents, blobs, inode).decode(), inode.writer)
+
+    found = contents.paths(contents.inodes[ROOT_KEY])
+    return Tree(tuple(sorted((path, node(inode)) for path, inode in found)))
+
+
+def bytes_of(contents: Contents, blobs: Mapping[str, bytes], inode: Inode) -> bytes:
+    """Return the content of a file.
+
+    Raises:
+        KeyError: some of it does not exist.
+    """
+    return b"".join(
+        contents.records[data_key(one.blob)].value if one.inline else blobs[f"{FOLDER}{one.blob}"]
+        for one in inode.extents
+    )
+
+
+def at_each_step(judge: Callable[[View], str | None]) -> Callable[[View, View, str], str | None]:
+    """Judge the state after a step, unless it was as bad before."""
+
+    def step(before: View, after: View, actor: str) -> str | None:
+        return judge(after)
+
+    return step

@@ -1,0 +1,69 @@
+"""N2: every operation takes effect at one instant."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import cast
+
+from holdfast.checker.histories.history import Operation, Outcome, history_of
+from holdfast.checker.histories.linearizable import Model, judge_linearizable
+from holdfast.checker.kernel.canonical import canonical
+from holdfast.checker.kernel.world import Property, View
+from holdfast.checker.namespace.actors import BLOBS, Setting
+from holdfast.checker.namespace.model.apply import apply
+from holdfast.checker.namespace.properties.contents import Contents, bytes_of, contents_of, tree_of
+from holdfast.namespace.keys import ROOT_KEY
+from holdfast.stores.memory.store import MemoryImage
+
+__all__ = ["linearizable"]
+
+
+def linearizable(setting: Setting) -> Property:
+    """Return the property of the worlds of a setting."""
+    model = Model(initial=tree_of(setting.start, setting.blobs), apply=apply, is_small=False)
+    known: dict[Hashable, str | None] = {}
+
+    def end(view: View) -> str | None:
+        operations = history_of(view)
+        last = max((one.ended or one.invoked for one in operations), default=0)
+        blobs = {key: one.data for key, one in cast("MemoryImage", view.states[BLOBS]).objects.items()}
+        final = _everything_at_the_end(last, contents_of(view), blobs)
+        key = canonical((operations, [one.value for one in final]))
+        if key not in known:
+            known[key] = judge_linearizable([*operations, *final], model).words or None
+        return known[key]
+
+    return Property(
+        name="N2",
+        title="linearizable",
+        meaning="Every operation takes effect at one instant between its call and its return: in that order, each has "
+        "the answer that it would have alone, and the tree in the end is what they made.",
+        end=end,
+    )
+
+
+def _everything_at_the_end(last: int, contents: Contents, blobs: Mapping[str, bytes]) -> list[Operation]:
+    """Return reads of the whole tree after the history."""
+
+    def after(name: str, path: str, value: object) -> Operation:
+        return Operation(
+            who=f"afterwards {name} {path}",
+            name=name,
+            args=(path,),
+            invoked=last + 1,
+            ended=last + 2,
+            outcome=Outcome.OK,
+            value=value,
+        )
+
+    root = contents.inodes.get(ROOT_KEY)
+    found = sorted(contents.paths(root), key=lambda one: one[0]) if root is not None else []
+    reads = [after("walk", "/", tuple("/" + "/".join(path) for path, _inode in found if path))]
+    for path, inode in found:
+        if not inode.is_directory:
+            try:
+                content: object = bytes_of(contents, blobs, inode).decode()
+            except KeyError:
+                content = "its bytes are lost"
+            reads.append(after("read", "/" + "/".join(path), content))
+    return reads

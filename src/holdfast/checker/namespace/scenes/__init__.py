@@ -1,0 +1,1 @@
+"""The scenes of ``holdfast check namespace``: `catalog` lists them."""

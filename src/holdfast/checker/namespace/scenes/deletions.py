@@ -1,0 +1,63 @@
+"""Scenes: what is deleted while others use it, and what collectors remove."""
+
+from __future__ import annotations
+
+from holdfast.checker.namespace.scenes.scene import Scene
+
+__all__ = ["DELETIONS", "ELECTIONS"]
+
+_BOTH = ("all", "refused")
+
+_TREE = (("mkdirs", "/a/b"), ("mkdirs", "/c"))
+
+DELETIONS = (
+    Scene(
+        name="delete-directory",
+        summary="a directory is deleted if it is empty, and a file is created in it",
+        start=_TREE,
+        scripts={
+            "ann": (("delete", "/a/b"),),
+            "bob": (("create", "/a/b/f", "bob"), ("list", "/a/b")),
+        },
+        reached=_BOTH,
+    ),
+    Scene(
+        name="delete-tree",
+        summary="a tree is deleted while a file is created deep in it, and a collector removes it",
+        start=(("create", "/a/b/c/old", "old"),),
+        scripts={
+            "ann": (("delete_tree", "/a"),),
+            "bob": (("create", "/a/b/c/f", "bob"), ("walk", "/")),
+        },
+        collectors=(1,),
+    ),
+    Scene(
+        name="delete-and-list",
+        summary="a tree is deleted while it is listed and walked",
+        start=(("create", "/a/b/f", "f"), ("create", "/a/g", "g")),
+        scripts={
+            "ann": (("delete_tree", "/a"), ("create", "/a/h", "h")),
+            "bob": (("list", "/a"), ("walk", "/a")),
+        },
+        reached=_BOTH,
+    ),
+    Scene(
+        name="two-leaders",
+        summary="two leaders at once collect one tree, and a file is created where it was",
+        start=(("create", "/a/b/f", "f"), ("set_quota", "/", 9)),
+        scripts={"ann": (("delete_tree", "/a"), ("create", "/a/new", "new"))},
+        collectors=(1, 1),
+        elects=False,
+    ),
+)
+
+ELECTIONS = (
+    Scene(
+        name="election",
+        summary="two processes want to lead and to collect a tree, and the term of the first may end",
+        start=(("create", "/a/f", "f"), ("set_quota", "/", 9)),
+        scripts={"ann": (("delete_tree", "/a"),)},
+        collectors=(1, 1),
+        later=True,
+    ),
+)

@@ -1,0 +1,53 @@
+"""Describe a world of a namespace: what is there at the start, who calls what, and what can go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.namespace.actors import Script
+from holdfast.checker.namespace.properties import PROPERTIES
+
+__all__ = ["Scene"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """A short description of a world.
+
+    Attributes:
+        name: up to a slash, the name of the family of scenes that belong together.
+        summary: who acts, and what can go wrong.
+        start: calls that were made before the history.
+        scripts: by actor, its calls, one after the other.
+        knows: paths that each actor looked at before the history began; None for all that there were.
+        collectors: how many processes collect what was deleted, and how often each.
+        elects: whether only one of them works at a time, if clocks are right.
+        later: whether much time may pass, once.
+        inline: whether the bytes of files are in the database.
+        safety_age_s: how long garbage is kept.
+        reserves: whether the reservation of ids is part of the history.
+        mortal: whether actors may crash, if the budgets allow it.
+        reached: names of the goals that some history must reach.
+    """
+
+    name: str
+    summary: str = ""
+    start: Script = ()
+    scripts: Mapping[str, Script] = field(default_factory=dict)
+    knows: Mapping[str, tuple[str, ...]] | None = None
+    collectors: tuple[int, ...] = ()
+    elects: bool = True
+    later: bool = False
+    inline: bool = True
+    safety_age_s: int = 24 * 3600
+    reserves: bool = False
+    mortal: bool = True
+    budgets: Mapping[Fault, int] = field(default_factory=dict)
+    properties: tuple[str, ...] = tuple(PROPERTIES)
+    reached: tuple[str, ...] = ("all",)
+
+    @property
+    def family(self) -> str:
+        return self.name.partition("/")[0]
