@@ -56,8 +56,7 @@ class FileWriter:
         self._data: dict[str, bytes] = {}  # the small ones of them
         self._may_be_published = False  # so blobs stay, even if an error promises that nothing happened
         self._is_unknown = False  # whether it was published
-        self._may_be_closed = False  # by an earlier call
-        self._proof = ""  # the newest blob that only that call can have published
+        self._proof = ""  # the newest blob that only an earlier call of close can have published
         self._synced = 0  # how many of the extents a sync may have published
         self._is_broken = False
         self._is_open = True
@@ -110,6 +109,8 @@ class FileWriter:
 
         Raises:
             FeatureUnsupportedError: the file was created without a lease.
+            LeaseLostError: somebody has recovered the lease; nothing happened. Write the file again.
+            OutcomeUnknownError: it is unknown whether the content was published. Repeat, or look at the file.
         """
         self._check_open()
         if isinstance(self._template, Publish):
@@ -118,7 +119,7 @@ class FileWriter:
         self._synced, self._proof = len(self._extents), ""
         with self.publishing(closes=False) as operation:
             self._run(operation)
-        self._may_be_published = self._is_unknown = self._may_be_closed = False
+        self._may_be_published = self._is_unknown = False
         self._extents, self._data, self._synced = (), {}, 0
 
     def close(self) -> Inode | None:
@@ -129,7 +130,8 @@ class FileWriter:
 
         Raises:
             InvalidRequestError: bytes of an earlier call are lost.
-            OutcomeUnknownError: it is unknown whether the file was published.
+            LeaseLostError: somebody has recovered the lease; nothing happened. Write the file again.
+            OutcomeUnknownError: it is unknown whether the file was published. Repeat, or look at the file.
         """
         if not self._is_open:
             return None
@@ -158,28 +160,28 @@ class FileWriter:
         """Yield the operation that publishes what is durable, and that ends the file if wanted; the block runs it.
 
         Raises:
-            OutcomeUnknownError: the lease is lost, and perhaps only because an earlier call has closed the file.
+            OutcomeUnknownError: the lease is lost, and it is unknown what an earlier call, whose reply was lost, has done.
         """
         operation = self._operation(closes=closes)
-        may_be_published, before = self._may_be_published, (self._is_unknown, self._may_be_closed, self._proof)
+        may_be_published, before = self._may_be_published, (self._is_unknown, self._proof)
         self._may_be_published = self._is_unknown = True
-        if closes:
-            self._may_be_closed = True
-            self._proof = self._extents[-1].blob if len(self._extents) > self._synced else self._proof
+        if closes and len(self._extents) > self._synced:
+            self._proof = self._extents[-1].blob
         try:
             yield operation
         except (InvalidRequestError, ConflictError, FencedError) as error:  # this operation was refused
             self._may_be_published = may_be_published
-            self._is_unknown, self._may_be_closed, self._proof = before
-            if self._may_be_closed and isinstance(error, LeaseLostError):
+            self._is_unknown, self._proof = before
+            if self._is_unknown and isinstance(error, LeaseLostError):
                 raise OutcomeUnknownError(
-                    "it is unknown whether the file was closed, or its lease recovered before: look at it",
+                    "the lease of the file is lost, and it is unknown whether an earlier call has published what was "
+                    "written, or closed the file: look at it",
                     path=self.path,
                 ) from error
             raise
         except HoldfastError as error:
             if not isinstance(error, OutcomeUnknownError):
-                self._is_unknown, self._may_be_closed, self._proof = before
+                self._is_unknown, self._proof = before
             raise
 
     def _operation(self, *, closes: bool) -> Publish | WriteUnderLease:
