@@ -29,11 +29,13 @@ from holdfast.stores.base import Change
 from holdfast.transactions.base import ABSENT, Commit, ScanPage, TransactionStore
 
 __all__ = [
+    "add_again",
     "believe_hints",
     "charge_without_bound",
     "collect_without_age",
     "collect_without_validation",
     "commit_again",
+    "create_without_lease",
     "delete_without_count",
     "forget_garbage",
     "forget_the_lease",
@@ -49,9 +51,11 @@ __all__ = [
     "stay_at_the_path",
     "take_any_lease",
     "take_any_mark",
+    "take_nothing_for_done",
     "validate_the_parent",
     "validate_the_parents",
     "write_in_place_of_insert",
+    "write_what_has_the_path",
 ]
 
 
@@ -181,13 +185,60 @@ def stay_at_the_path(
 
 
 def publish_one_by_one(
-    shipped: Callable[..., Any],
+    shipped: Callable[..., list[Inode]],
     operations: Operations,
     caller: Caller,
-    files: tuple[Publish | WriteUnderLease, ...],
-) -> tuple[list[Inode], tuple[Publish | WriteUnderLease, ...]]:
+    files: list[Publish | WriteUnderLease],
+) -> list[Inode]:
     """In place of `publish`: publish each file in a step of its own."""
-    return [shipped(operations, caller, (one,))[0][0] for one in files], files
+    return [shipped(operations, caller, [one])[0] for one in files]
+
+
+def take_nothing_for_done(
+    shipped: Callable[..., Changes[Inode]], self: WriteUnderLease, view: View, context: Context
+) -> Changes[Inode]:
+    """In place of `WriteUnderLease.execute`: take a closed file that has everything for one that this writer closed."""
+    (chain,) = view.chains
+    inode = chain.target
+    if inode is not None and inode.id == self.file_id and self.closes and not inode.writer:
+        known = {one.blob for one in inode.extents}
+        if all(one.blob in known for one in self.extents):
+            return Changes(inode)
+    return shipped(self, view, context)
+
+
+def add_again(
+    shipped: Callable[..., Changes[Inode]], self: WriteUnderLease, view: View, context: Context
+) -> Changes[Inode]:
+    """In place of `WriteUnderLease.execute`: add what a writer repeats, even if the file has it already."""
+    changes = shipped(self, view, context)
+    (chain,) = view.chains
+    known = () if chain.target is None else {one.blob for one in chain.target.extents}
+    again = tuple(one for one in self.extents if one.blob in known)
+    if again and chain.keys[-1] in changes.puts:
+        inode = changes.puts[chain.keys[-1]]
+        changes.puts[chain.keys[-1]] = replace(inode, extents=(*inode.extents, *again))
+    return changes
+
+
+def write_what_has_the_path(
+    shipped: Callable[..., Changes[Inode]], self: WriteUnderLease, view: View, context: Context
+) -> Changes[Inode]:
+    """In place of `WriteUnderLease.execute`: take the file that has the path for the one that was opened."""
+    (chain,) = view.chains
+    found = chain.target
+    if found is not None and found.id != self.file_id:
+        self = replace(self, file_id=found.id, writer=found.writer)
+    return shipped(self, view, context)
+
+
+def create_without_lease(
+    shipped: Callable[..., Changes[Inode]], self: Publish, view: View, context: Context
+) -> Changes[Inode]:
+    """In place of `Publish.execute`: name the writer in the inode, and leave the lease to the first renewal."""
+    changes = shipped(self, view, context)
+    changes.new_values.pop(lease_key(self.file_id), None)
+    return changes
 
 
 def put_one_by_one(shipped: Callable[..., None], self: NamespaceStore, changes: Sequence[Change]) -> None:

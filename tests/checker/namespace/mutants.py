@@ -15,7 +15,7 @@ from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.operation import Operations
 from holdfast.namespace.operations import base, files
 from holdfast.namespace.operations.delete import Delete
-from holdfast.namespace.operations.files import WriteUnderLease
+from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.view import View
 from tests.checker.committers.planting import Swap, planted, swap
@@ -33,6 +33,7 @@ class Mutant:
         swap: a shipped function, and the one that runs in its place.
         scenes: scenes in which the mistake does harm, and the shipped code does none.
         breaks: the property that the checker must report.
+        is_only_there: whether no other quick scene finds it.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Mutant:
     swap: Swap
     scenes: tuple[str, ...]
     breaks: str = "N2"
+    is_only_there: bool = False
 
     def planted(self) -> AbstractContextManager[None]:
         """Run the mistake instead of the shipped code."""
@@ -143,6 +145,32 @@ MUTANTS = (
         slip="A writer looks for its file where it was opened.",
         swap=swap(leased_file._present, mistakes.stay_at_the_path),
         scenes=("moved-writer",),
+    ),
+    Mutant(
+        name="nothing-counts-as-done",
+        slip="A writer with nothing to add, whose lease was recovered, is told that it has closed its file.",
+        swap=swap(WriteUnderLease.execute, mistakes.take_nothing_for_done),
+        scenes=("nothing-new", "sure-writer-of-nothing"),
+    ),
+    Mutant(
+        name="adds-again",
+        slip="What a writer repeats because it got no reply is added once more.",
+        swap=swap(WriteUnderLease.execute, mistakes.add_again),
+        scenes=("sure-writer",),
+    ),
+    Mutant(
+        name="any-file-at-the-path",
+        slip="A writer continues in another file that has the path of its own by now.",
+        swap=swap(WriteUnderLease.execute, mistakes.write_what_has_the_path),
+        scenes=("overwritten-writer",),
+        is_only_there=True,
+    ),
+    Mutant(
+        name="lease-comes-later",
+        slip="A file is created for a writer, whose lease is written only when it is renewed.",
+        swap=swap(Publish.execute, mistakes.create_without_lease),
+        scenes=("create-under-lease", "create-beside-a-lease", "overwritten-writer"),
+        breaks="N1",
     ),
     Mutant(
         name="batch-in-two",

@@ -37,14 +37,18 @@ from holdfast.runtime import Clock, Environment, SeededRandom, SerialRunner
 from holdfast.stores.base import Capabilities, Put
 from holdfast.transactions.memory.store import Records
 
-__all__ = ["BLOBS", "Calls", "Script", "Setting", "client", "collector", "network", "passing_time"]
+__all__ = ["BLOBS", "COLLECTS", "Calls", "Script", "Setting", "client", "collector", "network", "passing_time"]
 
 BLOBS = "blobs"
 """The name of the object store."""
 
+COLLECTS = "collect"
+"""The operation of a collector in the history; it never ends."""
+
 Script: TypeAlias = Sequence[tuple[Any, ...]]
 """Calls, one after the other: each its name and its arguments, as the model has them (`model`)."""
 
+_PUBLISH = ("sync", "sync_surely", "close", "close_surely")
 _ANSWERS = (
     BeingWrittenError,
     DirectoryInTheWayError,
@@ -182,6 +186,12 @@ class Calls:
     def _close(self, writer: str, mark: str) -> None:
         self._end(writer, mark, lambda file: file.close())
 
+    def _sync_surely(self, writer: str, mark: str) -> None:
+        _repeated(lambda: self._sync(writer, mark))
+
+    def _close_surely(self, writer: str, mark: str) -> None:
+        _repeated(lambda: self._close(writer, mark))
+
     def _end(self, writer: str, mark: str, act: Callable[[FileWriter], object]) -> None:
         if writer not in self._writers:
             raise LeaseLostError("the file was not opened: there is nothing to close", writer=writer)
@@ -200,6 +210,14 @@ class Calls:
         return self._namespace.recover_lease(path)
 
 
+def _repeated(call: Callable[[], None]) -> None:
+    """Make a call; if nobody knows whether it took effect, make it once more."""
+    try:
+        call()
+    except OutcomeUnknownError:
+        call()
+
+
 def client(setting: Setting, script: Script, knows: Sequence[str]) -> Callable[[Port], None]:
     """Make the calls of a script; go on after errors that say what happened."""
 
@@ -208,7 +226,7 @@ def client(setting: Setting, script: Script, knows: Sequence[str]) -> Callable[[
         calls = Calls(namespace, clock)
         unpublished = ""  # what a sync could not publish, the next call publishes
         for name, *args in script:
-            if name in ("sync", "close"):
+            if name in _PUBLISH:
                 args[1] = unpublished + args[1]
             try:
                 record(port, name, tuple(args), partial(calls.make, name, *args), answers=_ANSWERS)
@@ -216,7 +234,7 @@ def client(setting: Setting, script: Script, knows: Sequence[str]) -> Callable[[
             except OutcomeUnknownError:
                 return
             except (*_ANSWERS, TransactionConflictError, UnavailableError):
-                unpublished = args[1] if name == "sync" else unpublished
+                unpublished = args[1] if name in _PUBLISH[:2] else unpublished
 
     return run
 
@@ -231,7 +249,7 @@ def collector(setting: Setting, rounds: int, *, elects: bool) -> Callable[[Port]
     def run(port: Port) -> None:
         namespace, clock, database = setting.open(port, ())
         election = Election(database, clock, port.token())
-        port.call(Call(HISTORY, "invoke", (port.name, "collect", ())))
+        port.call(Call(HISTORY, "invoke", (port.name, COLLECTS, ())))
         for _ in range(rounds):
             try:
                 if not elects or election.lead():

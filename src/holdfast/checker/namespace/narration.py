@@ -36,6 +36,8 @@ _WORDS = {
     "append": "append to {0} as {1}",
     "sync": "publish {1!r} as {0}, and go on",
     "close": "publish {1!r} as {0}, and close",
+    "sync_surely": "publish {1!r} as {0}, twice if need be, and go on",
+    "close_surely": "publish {1!r} as {0}, twice if need be, and close",
     "write": "go on writing as {0}",
     "recover": "recover the lease of {0}",
     "set_quota": "limit {0} to {1} names",

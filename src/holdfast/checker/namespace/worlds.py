@@ -15,6 +15,7 @@ from holdfast.checker.namespace.actors import (
     network,
     passing_time,
 )
+from holdfast.checker.namespace.forgetting import remembering
 from holdfast.checker.namespace.handles import CLOCK, Copy, TimeSource, WaitableDatabase
 from holdfast.checker.namespace.properties import properties_for
 from holdfast.checker.namespace.properties.contents import tree_of
@@ -77,6 +78,7 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
         properties=judged if tracker is None else (*judged, tracker.watching()),
         budgets={**scene.budgets, **({Fault.CLOCK: 1} if scene.later else {})},
         observed=lambda call: False,  # histories and ends are judged, and keep what was wrong with them
+        remembers=remembering({who: len(script) for who, script in scene.scripts.items()}),
     )
 
 

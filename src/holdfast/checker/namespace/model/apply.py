@@ -33,6 +33,8 @@ _OPERATIONS: dict[str, Callable[..., object]] = {
     "append": lambda state, path, writer: append(state, split(path), writer),
     "sync": lambda state, writer, mark: publish(state, writer, mark, closes=False),
     "close": lambda state, writer, mark: publish(state, writer, mark, closes=True),
+    "sync_surely": lambda state, writer, mark: publish(state, writer, mark, closes=False),
+    "close_surely": lambda state, writer, mark: publish(state, writer, mark, closes=True),
     "write": renew,
     "recover": lambda state, path: recover(state, split(path)),
     "set_quota": lambda state, path, names: set_quota(state, split(path), names),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from holdfast.checker.namespace.scenes.deletions import DELETIONS, ELECTIONS
 from holdfast.checker.namespace.scenes.faults import FAULTS, FAULTY
 from holdfast.checker.namespace.scenes.files import BATCHES, FILES
+from holdfast.checker.namespace.scenes.leases import LEASES, SURE_WRITERS
 from holdfast.checker.namespace.scenes.quotas import IDS, QUOTAS
 from holdfast.checker.namespace.scenes.renames import RENAMES
 from holdfast.checker.namespace.scenes.scene import Scene
@@ -16,7 +17,7 @@ __all__ = ["FAMILIES", "SCENES", "SMALL"]
 
 SCENES: Mapping[str, Scene] = {
     scene.name: scene
-    for scenes in (RENAMES, DELETIONS, ELECTIONS, BATCHES, FILES, QUOTAS, IDS, FAULTS)
+    for scenes in (RENAMES, DELETIONS, ELECTIONS, BATCHES, FILES, LEASES, QUOTAS, IDS, FAULTS, SURE_WRITERS)
     for scene in scenes
 }
 """The quick scenes."""
