@@ -43,7 +43,8 @@ def measure(files: int, database: str, changes: str) -> dict[str, float]:
 # --- in the process ---------------------------------------------------------------------------------------------------
 def _keys(files: int) -> Iterator[str]:
     for number in range(files):
-        yield f"tables/sales/day={number // _PER_DIRECTORY:04d}/part-{number:06d}-20260101000000000-{number:012x}.parquet"
+        name = f"part-{number:06d}-20260101000000000-{number:012x}.parquet"
+        yield f"tables/sales/day={number // _PER_DIRECTORY:04d}/{name}"
 
 
 def _puts(store: NamespaceStore, files: int) -> list[Change]:

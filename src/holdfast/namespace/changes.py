@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from holdfast.namespace.inode import Inode, encode_inode
+from holdfast.namespace.inode import Inode, decode_inode, encode_inode
 from holdfast.namespace.view import Entry, Hints, View
-from holdfast.transactions.base import Bound, Commit, RangeCount
+from holdfast.transactions.base import ABSENT, Bound, Commit, RangeCount
 
-__all__ = ["Changes"]
+__all__ = ["Changes", "Joined", "grown_only"]
 
 R = TypeVar("R")
 
@@ -49,8 +50,10 @@ class Changes(Generic[R]):
         inserts.update(self.new_values)
         puts = {key: encode_inode(inode) for key, inode in self.puts.items()}
         puts.update(self.values)
+        reads = {key: entry.version for key, entry in view.entries.items()}
+        reads.update({key: ABSENT for key in view.absent if key not in inserts})  # an insert requires it anyway
         return Commit(
-            reads=view.versions(),
+            reads=reads,
             inserts=inserts,
             puts=puts,
             deletes=self.deletes,
@@ -69,3 +72,65 @@ class Changes(Generic[R]):
                 if key[0] == ord("l"):
                     hints.put(key, Entry(version, None, value))
         hints.drop(self.deletes)
+
+
+@dataclass(slots=True)
+class Joined:
+    """The commits of the parts of one step, which become one commit. Of the inodes, there are only the bytes.
+
+    Each part has a snapshot of its own. That is as good as one for all: the commit takes effect only if what every part
+    has seen is still there.
+    """
+
+    reads: dict[bytes, int] = field(default_factory=dict)
+    inserts: dict[bytes, bytes] = field(default_factory=dict)
+    puts: dict[bytes, bytes] = field(default_factory=dict)
+    deletes: set[bytes] = field(default_factory=set)
+    adds: dict[bytes, int] = field(default_factory=dict)
+    bounds: dict[Bound, None] = field(default_factory=dict)
+    ranges: list[RangeCount] = field(default_factory=list)
+    _made: dict[bytes, Inode] = field(default_factory=dict)
+
+    def add(self, part: Commit) -> list[bytes]:
+        """Add the commit of a part; return the keys that it has seen in another state than the parts before."""
+        changed = []
+        for key, version in part.reads.items():
+            if key in self.inserts:
+                if version != ABSENT:
+                    changed.append(key)
+            elif self.reads.setdefault(key, version) != version:
+                changed.append(key)
+        self.inserts.update(part.inserts)
+        self.puts.update(part.puts)
+        self.deletes.update(part.deletes)
+        for key, delta in part.adds.items():
+            self.adds[key] = self.adds.get(key, 0) + delta
+        self.bounds.update(dict.fromkeys(part.bounds))
+        self.ranges += part.ranges
+        return changed
+
+    def made(self, key: bytes) -> Inode | None:
+        """Return the inode that a part has inserted at a key."""
+        value = self.inserts.get(key)
+        if value is None:
+            return None
+        if key not in self._made:
+            self._made[key] = decode_inode(key, value)
+        return self._made[key]
+
+    def to_commit(self) -> Commit:
+        """Return the commit of the whole step. What a part adds to a counter, another one may take away again."""
+        return Commit(
+            reads=self.reads,
+            inserts=self.inserts,
+            puts=self.puts,
+            deletes=self.deletes,
+            adds=self.adds,
+            bounds=grown_only(self.bounds, self.adds),
+            ranges=self.ranges,
+        )
+
+
+def grown_only(bounds: Iterable[Bound], adds: Mapping[bytes, int]) -> list[Bound]:
+    """Return each bound once, and only those of counters that grow: what goes is never refused."""
+    return [bound for bound in dict.fromkeys(bounds) if adds[bound.key] > 0]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.inode import Inode
@@ -10,13 +12,15 @@ from holdfast.namespace.keys import lease_key
 from holdfast.namespace.lease import Lease
 from holdfast.namespace.operation import Operations
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
-from holdfast.namespace.operations.together import Together
+from holdfast.namespace.operations.together import check_files, in_parts
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.trails import find_path
 from holdfast.transactions.base import TransactionStore
 
 __all__ = ["LeasedFile", "publish"]
+
+R = TypeVar("R")
 
 _MOVES = 20
 
@@ -37,14 +41,13 @@ class LeasedFile:
         """Run an operation on the file; return its inode. For the errors, see `publish`."""
         files = [replace(operation, path=self.path)]
         try:
-            (inode,) = publish(self.operations, self.caller, files)
+            return _until_it_stays(self.operations, files, lambda: self.operations.run(files[0], self.caller))
         finally:
             self.path = files[0].path
-        return inode
 
 
-def publish(operations: Operations, caller: Caller, files: list[Publish | WriteUnderLease]) -> list[Inode]:
-    """Run operations on different files in one step; return the inodes.
+def publish(operations: Operations, caller: Caller, files: list[Publish | WriteUnderLease]) -> None:
+    """Run operations on different files in one step.
 
     Args:
         files: the operations; they get the present paths of their files.
@@ -52,13 +55,23 @@ def publish(operations: Operations, caller: Caller, files: list[Publish | WriteU
     Raises:
         LeaseLostError: a file was deleted or replaced, or somebody has recovered its lease; or it is moved again and
             again.
+        InvalidRequestError: there are too many files, or two have the same path.
         HoldfastError: one of the operations is impossible.
     """
+    check_files(files)
+
+    def run() -> None:
+        paths = [one.path for one in files]
+        operations.run_in_parts(lambda: in_parts(files), caller, paths)
+
+    _until_it_stays(operations, files, run)
+
+
+def _until_it_stays(operations: Operations, files: list[Publish | WriteUnderLease], run: Callable[[], R]) -> R:
+    """Run operations on files, again as long as one of the files is found at another path."""
     for left in reversed(range(_MOVES)):
         try:
-            if len(files) == 1:
-                return [operations.run(files[0], caller)]
-            return operations.run(Together(tuple(files)), caller)
+            return run()
         except LeaseLostError:
             moved = [_present(operations.store, one) for one in files]
             if moved == files or not left:

@@ -41,7 +41,7 @@ from holdfast.namespace.id_source import IdSource
 from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Inode
 from holdfast.namespace.leased_file import LeasedFile, publish
 from holdfast.namespace.listing import PAGE_SIZE, Lister, ListPage
-from holdfast.namespace.operation import Mode, Operation, Operations
+from holdfast.namespace.operation import Mode, Operation, Operations, Parts
 from holdfast.namespace.operations.attributes import Look, RemoveXattr, SetAttributes, SetReplication, SetXattr
 from holdfast.namespace.operations.content import Concat, OpenForReading, Truncate
 from holdfast.namespace.operations.delete import Delete
@@ -470,6 +470,10 @@ class Namespace:
     def run(self, operation: Operation[R]) -> R:
         """Run an operation of one's own; see `holdfast.namespace.operation`."""
         return self._operations.run(operation, self.caller)
+
+    def run_in_parts(self, parts: Parts, paths: Sequence[NsPath]) -> None:
+        """Run an operation that is too large for one view; see `Operations.run_in_parts`."""
+        self._operations.run_in_parts(parts, self.caller, paths)
 
     def new_id(self) -> int:
         """Return an inode id that was never used."""

@@ -17,13 +17,15 @@ operation at a time, as HDFS's lock of the whole namespace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain as chained
+from itertools import islice
 from typing import Literal, Protocol, TypeVar
 
 from holdfast.errors import DeadlockError, HoldfastError, TransactionConflictError
-from holdfast.namespace.changes import Changes
+from holdfast.namespace.changes import Changes, Joined
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import (
     NamesQuotaExceededError,
@@ -35,7 +37,7 @@ from holdfast.namespace.id_source import IdSource
 from holdfast.namespace.keys import ROOT_ID, ROOT_KEY, id_of
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
-from holdfast.namespace.view import Chain, Group, Hints, View, guess_view, read_view
+from holdfast.namespace.view import Chain, Group, Hints, Reader, View, guess_view, read_view
 from holdfast.runtime import Environment
 from holdfast.transactions.base import (
     ABSENT,
@@ -49,7 +51,7 @@ from holdfast.transactions.base import (
     ScanPage,
 )
 
-__all__ = ["TOTAL_RETRY", "Context", "Mode", "Operation", "Operations"]
+__all__ = ["TOTAL_RETRY", "Context", "Mode", "Operation", "Operations", "Parts"]
 
 R = TypeVar("R")
 
@@ -109,6 +111,12 @@ class Operation(Protocol[R]):
         ...
 
 
+Parts = Callable[[], Iterable[Operation[None]]]
+"""Returns the parts of an operation, anew for each try: there is at least one."""
+
+_Attempt = Callable[[Context, int], tuple["Outcome | None", "Changes[R] | None"]]
+
+
 @dataclass(slots=True)
 class Operations:
     """Runs operations on one store.
@@ -138,14 +146,30 @@ class Operations:
             TransactionConflictError: too many others changed the same inodes; nothing happened.
             OutcomeUnknownError: the database went away during the commit. Read before you repeat.
         """
+        return self._repeat(lambda context, number: self._try(operation, context, number), caller, operation.paths)
+
+    def run_in_parts(self, parts: Parts, caller: Caller, paths: Sequence[NsPath]) -> None:
+        """Run an operation that is too large for one view, part by part, but in one transaction.
+
+        Guarantee: that of `run`. A part sees what the parts before it create. The hints do not learn about its files.
+
+        Args:
+            paths: those that errors name.
+
+        Raises: see `run`.
+        """
+        self._repeat(lambda context, number: self._try_parts(parts, context, number), caller, paths)
+
+    def _repeat(self, attempt: _Attempt[R], caller: Caller, paths: Sequence[NsPath]) -> R:
+        """Try until an attempt commits: see `run`."""
         context = Context(caller, self.now_ms(), self.ids.take)
         keys: tuple[bytes, ...] = ()
         reclaims = 0
-        for attempt in range(TOTAL_RETRY):
-            if attempt > 1:
-                self._wait(attempt)
+        for number in range(TOTAL_RETRY):
+            if number > 1:
+                self._wait(number)
             try:
-                outcome, changes = self._try_unfrozen(operation, context, attempt)
+                outcome, changes = self._unfrozen(attempt, context, number)
             except DeadlockError:
                 continue  # between two pessimistic operations
             if isinstance(outcome, Committed):
@@ -159,10 +183,10 @@ class Operations:
                     reclaims += 1
                     most = _MOST_RECLAIMS if self.reclaim({id_of(key) for key in keys}) else 1
                     if reclaims > most:
-                        raise _quota_error(keys[0], operation.paths)
+                        raise _quota_error(keys[0], paths)
                 self.hints.drop(keys)
         raise TransactionConflictError(
-            "too many other operations change the same paths: repeat later", path=str(operation.paths[0]), key=keys[:1]
+            "too many other operations change the same paths: repeat later", path=str(paths[0]), key=keys[:1]
         )
 
     def read(self, operation: Operation[R], caller: Caller) -> R:
@@ -189,10 +213,10 @@ class Operations:
         """Return the time, milliseconds since the epoch."""
         return int(self.environment.clock.now_s() * 1000)
 
-    def _try(self, operation: Operation[R], context: Context, attempt: int) -> tuple[Outcome | None, Changes[R] | None]:
+    def _try(self, operation: Operation[R], context: Context, number: int) -> tuple[Outcome | None, Changes[R] | None]:
         """Run the phases once; return the outcome, or None if a guess failed before its commit."""
-        if self.mode == "optimistic" and attempt < _TRIES_WITHOUT_LOCKS:
-            view = guess_view(self.hints, operation) if attempt == 0 else None
+        if self._is_without_locks(number):
+            view = guess_view(self.hints, operation) if number == 0 else None
             view = view or read_view(self.store, self.hints, operation)
             outcome, changes = self._execute(operation, view, context, self.store.commit)
         else:
@@ -205,6 +229,54 @@ class Operations:
             changes.remember(self.hints, outcome.version)
             self.times.touch(view, changes.touched, context.now_ms)
         return outcome, changes
+
+    def _is_without_locks(self, number: int) -> bool:
+        return self.mode == "optimistic" and number < _TRIES_WITHOUT_LOCKS
+
+    def _try_parts(self, parts: Parts, context: Context, number: int) -> tuple[Outcome | None, Changes[None] | None]:
+        """Run the phases once, the first two for each part."""
+        if not self._is_without_locks(number):  # the ids must be there before anything is locked
+            whole = list(parts())
+            needed = 1 + sum(len(path.names) for part in whole for path in part.paths)
+            with self.ids.set_aside(needed) as new_id, self.store.locked() as transaction:
+                return self._join(
+                    whole,
+                    lambda part: _LockingReader(self, part, transaction),
+                    replace(context, new_id=new_id),
+                    transaction.apply,
+                )
+        rest = iter(parts())
+        first = list(islice(rest, 2))
+        if len(first) == 1:
+            return self._try(first[0], context, number)
+        return self._join(chained(first, rest), lambda part: self.store, context, self.store.commit)
+
+    def _join(
+        self,
+        parts: Iterable[Operation[None]],
+        reader_for: Callable[[Operation[None]], Reader],
+        context: Context,
+        validate_and_update: Callable[[Commit], Outcome],
+    ) -> tuple[Outcome, Changes[None]]:
+        """Read and execute part by part; validate and write all of them together."""
+        joined = Joined()
+        touched = View((), {})
+        for part in parts:
+            view = read_view(reader_for(part), self.hints, part)
+            view.made = joined.made
+            changes = part.execute(view, context)
+            _end_expired_marks(view, changes, context.now_ms)
+            changed = joined.add(changes.to_commit(view))
+            if changed:
+                return Conflict(tuple(changed)), Changes(None)
+            touched.entries.update((key, view.entries[key]) for key in changes.touched if key in view.entries)
+            self.hints.drop([key for chain in view.chains for key in chain.keys[len(chain.path.names) :]])
+        commit = joined.to_commit()
+        outcome = validate_and_update(commit)
+        if isinstance(outcome, Committed):
+            self.hints.drop([*commit.puts, *commit.deletes])
+            self.times.touch(touched, touched.entries, context.now_ms)
+        return outcome, Changes(None, bounds=list(commit.bounds))
 
     def _execute(
         self, operation: Operation[R], view: View, context: Context, validate_and_update: Callable[[Commit], Outcome]
@@ -222,8 +294,8 @@ class Operations:
         _end_expired_marks(view, changes, context.now_ms)
         return validate_and_update(changes.to_commit(view)), changes
 
-    def _try_unfrozen(
-        self, operation: Operation[R], context: Context, attempt: int
+    def _unfrozen(
+        self, attempt: _Attempt[R], context: Context, number: int
     ) -> tuple[Outcome | None, Changes[R] | None]:
         """Run the phases once; wait while a directory on the path is being counted.
 
@@ -232,12 +304,12 @@ class Operations:
         """
         for left in reversed(range(_MOVING_TRIES)):
             try:
-                return self._try(operation, context, attempt)
+                return attempt(context, number)
             except TreeMovingError:
                 if not left:
                     raise
             self.environment.clock.sleep(_LONGEST_WAIT_S * self.environment.chance.fraction())
-            attempt = max(attempt, 1)  # no guess anymore
+            number = max(number, 1)  # no guess anymore
             context = replace(context, now_ms=self.now_ms())
         raise AssertionError("the last try returns or raises")
 

@@ -15,7 +15,7 @@ from holdfast.errors import UnavailableError
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, inode_key
 from holdfast.namespace.paths import NsPath
-from holdfast.transactions.base import ABSENT, Record, ScanPage
+from holdfast.transactions.base import Record, ScanPage
 
 __all__ = ["Chain", "Entry", "Group", "Hints", "Reader", "View", "follow", "guess_view", "read_view"]
 
@@ -101,6 +101,7 @@ class View:
         absent: the keys of the group that have no record.
         is_guess: whether it consists of hints: then it may be wrong, and proves nothing until a commit validates it.
         has_children: whether the range for which the operation asked contains a record. A guess says no.
+        made: returns the inode that earlier parts of the same step have put at a key, which is absent so far.
     """
 
     chains: tuple[Chain, ...]
@@ -108,12 +109,7 @@ class View:
     absent: set[bytes] = field(default_factory=set)
     is_guess: bool = False
     has_children: bool = False
-
-    def versions(self) -> dict[bytes, int]:
-        """Return the reads of a commit that validates the whole view."""
-        found = {key: entry.version for key, entry in self.entries.items()}
-        found.update(dict.fromkeys(self.absent, ABSENT))
-        return found
+    made: Callable[[bytes], Inode | None] = lambda key: None
 
     def value(self, key: bytes) -> bytes | None:
         """Return the value of another record that the operation asked for; None if there is none."""
@@ -226,6 +222,6 @@ def _entry(key: bytes, record: Record | None, hints: Hints) -> Entry | None:
     entry = Entry(
         record.version, decode_inode(key, record.value) if key[0] == ord("i") else None, record.value, record.number
     )
-    if key[0] != ord("d"):  # the bytes of files would fill the memory
+    if key[0] not in b"dp":  # the bytes of files would fill the memory, and an upload is completed once
         hints.put(key, entry)
     return entry

@@ -6,15 +6,17 @@ empty when it deletes their last file, up to the directory that it was opened fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import chain
 
 from holdfast.errors import (
     ConflictError,
+    FencedError,
+    HoldfastError,
     InvalidRequestError,
     NotFoundError,
     PreconditionError,
-    UnsupportedError,
 )
 from holdfast.namespace.errors import (
     DirectoryNotEmptyError,
@@ -27,16 +29,25 @@ from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.inode import Extent, Inode
 from holdfast.namespace.keys import data_key, garbage_key, kind_range, upload_key
 from holdfast.namespace.namespace import Namespace
-from holdfast.namespace.object_store.batch import Batch, Create, Remove, etag_of
+from holdfast.namespace.object_store.batch import (
+    CreateObject,
+    RemoveObject,
+    RequireEmptyDirectory,
+    RequireObject,
+    etag_of,
+)
 from holdfast.namespace.object_store.files import MoveDirectory, StreamedFile
 from holdfast.namespace.object_store.pages import list_files
-from holdfast.namespace.object_store.uploads import Upload, decode_metadata
+from holdfast.namespace.object_store.uploads import Upload, decode_metadata, encode_metadata
+from holdfast.namespace.operations.files import Publish
 from holdfast.namespace.operations.rename import Rename
+from holdfast.namespace.operations.together import MOST_INLINE_BYTES, Together, in_parts
 from holdfast.namespace.paths import NsPath
 from holdfast.stores.base import (
     Capabilities,
     Change,
     Complete,
+    Create,
     Delete,
     MultipartLimits,
     ObjectInfo,
@@ -59,12 +70,10 @@ from holdfast.stores.base import (
     iter_uploads,
     replaced,
 )
-from holdfast.stores.base import Create as CreateOnly
 from holdfast.transactions.base import Commit, Committed
 
 __all__ = ["NamespaceStore"]
 
-R = TypeVar("R")
 _LIMITS = MultipartLimits(min_part_size_bytes=1, max_parts=10_000)
 _PART_ATTEMPTS = 50
 
@@ -113,30 +122,39 @@ class NamespaceStore:
             path = _path(key.rstrip("/"))  # a marker of a directory: make the directory
             self.namespace.mkdirs(str(path))
             return ObjectInfo(key, 0)
-        create = self._create(key, bytes(data), mode, metadata)
-        (inode,) = self._run(Batch(creates=[create]))
-        return _info(create.path, inode)
+        path, file_id = _path(key), self.namespace.new_id()
+        extents, small = self._blob(file_id, bytes(data))
+        file = self._file(path, file_id, extents, small, metadata)
+        with self._unless_refused(extents):
+            return _info(path, self.namespace.run(_created(file, mode)))
 
-    def _create(self, key: str, data: bytes, mode: PutMode, metadata: Mapping[str, str] | None = None) -> Create:
-        """Store the bytes as a blob, and return the file to create."""
-        path = _path(key)
-        file_id = self.namespace.new_id()
-        extents, small = self._blob(file_id, data)
-        return Create(
+    def _file(
+        self,
+        path: NsPath,
+        file_id: int = 0,
+        extents: tuple[Extent, ...] = (),
+        small: Mapping[str, bytes] | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> Publish:
+        """Return the file to publish; an upload knows its id and its content itself."""
+        configuration = self.namespace.configuration
+        return Publish(
             path=path,
             file_id=file_id,
             extents=extents,
-            data=small,
-            metadata=metadata or {},
-            must_be_absent=isinstance(mode, CreateOnly),
-            etag=mode.etag if isinstance(mode, Update) else "",
+            data=small or {},
+            overwrite=True,
+            replication=configuration.replication,
+            block_size=configuration.block_size,
+            xattrs=encode_metadata(metadata),
         )
 
-    def _blob(self, file_id: int, data: bytes) -> tuple[tuple[Extent, ...], dict[str, bytes]]:
+    def _blob(self, file_id: int, data: bytes, *, inline: bool = True) -> tuple[tuple[Extent, ...], dict[str, bytes]]:
+        """Store bytes; return the extents, and what is still to be written into the database."""
         blobs = self.namespace.blobs
         if not data:
             return (), {}
-        if len(data) <= self.namespace.configuration.inline_bytes:
+        if inline and len(data) <= self.namespace.configuration.inline_bytes:
             name = blobs.new_name(file_id)
             return (Extent(name, len(data), inline=True),), {name: data}
         writer = blobs.open_write(file_id)
@@ -145,6 +163,16 @@ class NamespaceStore:
             return (writer.close(),), {}
         except BaseException:
             writer.discard()
+            raise
+
+    @contextmanager
+    def _unless_refused(self, extents: Collection[Extent]) -> Iterator[None]:
+        """Delete blobs if the block is refused, because no file refers to them then. They stay if that is unknown."""
+        try:
+            yield
+        except (InvalidRequestError, ConflictError, FencedError):
+            with suppress(HoldfastError):  # what is left is garbage
+                self.namespace.blobs.delete_many([one.blob for one in extents if not one.inline])
             raise
 
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
@@ -232,9 +260,12 @@ class NamespaceStore:
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
         check_parts(key, parts)
         self._upload(key, upload_id)  # refuses the id of another key
-        create = _completed(Complete(key, upload_id, tuple(parts), Overwrite()))
-        (inode,) = self._run(Batch(creates=[create]))
-        return _info(create.path, inode)
+        completed = self._completed(Complete(key, upload_id, tuple(parts), Overwrite()))
+        return _info(_path(key), self.namespace.run(completed))
+
+    def _completed(self, change: Complete) -> CreateObject:
+        numbers = [(part.number, part.etag) for part in change.parts]
+        return _created(self._file(_path(change.key)), change.mode, change.upload_id, numbers)
 
     def abort_upload(self, key: str, upload_id: str) -> None:
         for _ in range(_PART_ATTEMPTS):
@@ -322,43 +353,64 @@ class NamespaceStore:
     # --- transactions -------------------------------------------------------------------------------------------------
     def apply(self, changes: Sequence[Change]) -> None:
         check_changes(changes)
-        creates: list[Create] = []
-        removes: list[Remove] = []
-        required: list[NsPath] = []
-        empty: list[NsPath] = []
-        for change in changes:
-            match change:
-                case Put(key, data, mode):
-                    creates.append(self._create(key, bytes(data), mode))
-                case Complete():
-                    creates.append(_completed(change))
-                case Delete(key, etag):
-                    removes.append(Remove(_path(key), etag))
-                case Require(key):
-                    required.append(_path(key))
-                case RequireEmpty(key):
-                    empty.append(_path(key.rstrip("/")))
-        if len(empty) > 1:
-            raise UnsupportedError(
-                "a namespace checks one directory at a time for emptiness: apply the changes in steps"
-            )
+        if not changes:
+            return
+        empty = [_path(one.key.rstrip("/")) for one in changes if isinstance(one, RequireEmpty)]
         for path in empty:
             self._remove_empty_directories(path)
-        self._run(Batch(creates=creates, removes=removes, required=required, empty=empty[0] if empty else None))
-        self._prune({one.path.parent for one in removes})
+        stored: list[Extent] = []
+        with self._unless_refused(stored):
+            large = self._store_large(changes, stored)
+            paths = [_path(changes[0].key.rstrip("/")), _path(changes[-1].key.rstrip("/"))]
+            self.namespace.run_in_parts(lambda: self._parts(changes, empty, large), paths)
+        self._prune({_path(one.key).parent for one in changes if isinstance(one, Delete)})
 
-    def _run(self, batch: Batch) -> list[Inode]:
-        """Run a batch; an impossible path is the caller's mistake."""
-        configuration = self.namespace.configuration
-        sized = Batch(
-            creates=batch.creates,
-            removes=batch.removes,
-            required=batch.required,
-            empty=batch.empty,
-            replication=configuration.replication,
-            block_size=configuration.block_size,
-        )
-        return self.namespace.run(sized) if sized.paths else []
+    def _store_large(self, changes: Sequence[Change], stored: list[Extent]) -> dict[int, tuple[int, Extent]]:
+        """Store the content that is too large for the database; return the ids and extents of files by position.
+
+        Args:
+            stored: gets the extents, also if an error ends the call.
+        """
+        large = {}
+        room_bytes = MOST_INLINE_BYTES
+        for position, change in enumerate(changes):
+            if not isinstance(change, Put) or not change.data:
+                continue
+            if len(change.data) <= min(room_bytes, self.namespace.configuration.inline_bytes):
+                room_bytes -= len(change.data)
+                continue
+            file_id = self.namespace.new_id()
+            extents, _ = self._blob(file_id, bytes(change.data), inline=False)
+            stored += extents
+            large[position] = file_id, extents[0]
+        return large
+
+    def _parts(
+        self, changes: Sequence[Change], empty: Sequence[NsPath], large: Mapping[int, tuple[int, Extent]]
+    ) -> Iterator[Together]:
+        """Yield the parts of a step. The first operation of a part may ask whether a directory is empty."""
+        conditions = [RequireEmptyDirectory(path) for path in empty]
+        yield from (Together([one]) for one in conditions[:-1])
+        yield from in_parts(chain(conditions[-1:], self._operations(changes, large)))
+
+    def _operations(
+        self, changes: Sequence[Change], large: Mapping[int, tuple[int, Extent]]
+    ) -> Iterator[RequireObject | RemoveObject | CreateObject]:
+        """Yield what refers to the state before, then what makes room, then what needs it."""
+        yield from (RequireObject(_path(one.key)) for one in changes if isinstance(one, Require))
+        yield from (RemoveObject(_path(one.key), one.etag) for one in changes if isinstance(one, Delete))
+        for position, one in enumerate(changes):
+            if isinstance(one, Complete):
+                yield self._completed(one)
+            elif isinstance(one, Put):
+                path = _path(one.key)
+                if position in large:
+                    file_id, extent = large[position]
+                    file = self._file(path, file_id, (extent,))
+                else:
+                    file_id = self.namespace.new_id()
+                    file = self._file(path, file_id, *self._blob(file_id, bytes(one.data)))
+                yield _created(file, one.mode)
 
     def _remove_empty_directories(self, path: NsPath) -> None:
         """Remove directories without files below a directory, so that it has entries only if it has objects."""
@@ -389,14 +441,13 @@ class NamespaceStore:
             self.namespace.close()
 
 
-def _completed(change: Complete) -> Create:
-    return Create(
-        path=_path(change.key),
-        file_id=0,  # the upload knows it
-        upload=change.upload_id,
-        numbers=[(part.number, part.etag) for part in change.parts],
-        must_be_absent=isinstance(change.mode, CreateOnly),
-        etag=change.mode.etag if isinstance(change.mode, Update) else "",
+def _created(file: Publish, mode: PutMode, upload: str = "", numbers: Sequence[tuple[int, str]] = ()) -> CreateObject:
+    return CreateObject(
+        file=file,
+        upload=upload,
+        numbers=numbers,
+        must_be_absent=isinstance(mode, Create),
+        etag=mode.etag if isinstance(mode, Update) else "",
     )
 
 

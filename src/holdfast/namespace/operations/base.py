@@ -108,15 +108,16 @@ def existing_file(chain: Chain, context: Context) -> Inode:
 
 
 def grown(chain: Chain, view: View, changes: Changes[R]) -> Chain:
-    """Return a chain with what the same changes have inserted on its path: for several operations in one step."""
-    if chain.keys[-1] not in changes.inserts:
-        return chain
+    """Return a chain with what the same step has inserted on its path so far: for several operations in one step."""
+
+    def made(key: bytes) -> Inode | None:
+        return changes.inserts.get(key) or view.made(key)
 
     def look(key: bytes) -> Entry | None:
-        inserted = changes.inserts.get(key)
-        return view.entries.get(key) if inserted is None else Entry(ABSENT, inserted)
+        inode = made(key)
+        return view.entries.get(key) if inode is None else Entry(ABSENT, inode)
 
-    return follow(chain.path, look)
+    return chain if made(chain.keys[-1]) is None else follow(chain.path, look)
 
 
 @dataclass(frozen=True, slots=True)

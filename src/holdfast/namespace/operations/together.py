@@ -1,79 +1,75 @@
-"""Publish several files in one step."""
+"""Carry out many operations in one step.
+
+The operations become one transaction, however many they are. A large step is prepared part by part (`Parts`): only one
+part at a time exists as inodes and views; of the others, there are only the keys and bytes that will be written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain as chained
+from itertools import islice
 from typing import Any
 
 from holdfast.errors import InvalidRequestError
-from holdfast.namespace.changes import Changes
-from holdfast.namespace.inode import Inode
-from holdfast.namespace.operation import Context
+from holdfast.namespace.changes import Changes, grown_only
+from holdfast.namespace.operation import Context, Operation
 from holdfast.namespace.operations.base import grown
-from holdfast.namespace.operations.files import FileGroup, Publish, WriteUnderLease
+from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.view import View
+from holdfast.namespace.view import Chain, View
 
-__all__ = ["MOST_FILES", "MOST_INLINE_BYTES", "Together"]
+__all__ = ["MOST_FILES", "MOST_INLINE_BYTES", "Together", "check_files", "in_parts"]
 
 MOST_FILES = 10_000
 MOST_INLINE_BYTES = 4 * 1024 * 1024
-"""What one step may write into the database: with the inodes, no more than the smallest packet of a server, 16 MiB."""
+"""How many bytes of files one step may write into the database: all of them are in memory at the same time."""
+
+_PART = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Together(FileGroup):
-    """Carry out operations on different files in one step; returns their inodes.
+class Together:
+    """Carry out operations in one step. Each concerns one path, and they are different ones.
 
-    Group: those of all operations.
-
-    Raises:
-        InvalidRequestError: there are too many files, or two have the same path.
+    Group: those of all operations. Only the first may ask for a range.
     """
 
-    operations: tuple[Publish | WriteUnderLease, ...]
-
-    def __post_init__(self) -> None:
-        if len(self.operations) > MOST_FILES:
-            raise InvalidRequestError(
-                f"at most {MOST_FILES} files can appear in one step: publish fewer", files=len(self.operations)
-            )
-        inline_bytes = sum(len(data) for one in self.operations for data in one.data.values())
-        if inline_bytes > MOST_INLINE_BYTES:
-            raise InvalidRequestError(
-                f"at most {MOST_INLINE_BYTES} bytes can go into the database in one step: prepare files with "
-                "inline=False",
-                bytes=inline_bytes,
-            )
-        seen = set[NsPath]()
-        for one in self.operations:
-            if one.path in seen:
-                raise InvalidRequestError("a path occurs twice in one step: write each file once", path=str(one.path))
-            seen.add(one.path)
+    operations: Sequence[Operation[Any]]
 
     @property
     def paths(self) -> Sequence[NsPath]:
         """The paths of all operations."""
-        return [one.path for one in self.operations]
+        return [one.paths[0] for one in self.operations]
 
-    def execute(self, view: View, context: Context) -> Changes[list[Inode]]:
+    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+        """Return what the operations ask for."""
+        pairs = zip(self.operations, chains, strict=True)
+        return list(chained.from_iterable(one.also((chain,)) for one, chain in pairs))
+
+    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+        """Return the range that the first operation asks for."""
+        return self.operations[0].peek(chains[:1])
+
+    def execute(self, view: View, context: Context) -> Changes[None]:
         """Carry out the operations one after the other; each sees the directories that those before it make.
 
         Raises:
-            HoldfastError: one of them is impossible: see `Publish` and `WriteUnderLease`.
+            HoldfastError: one of them is impossible: see there.
         """
-        changes: Changes[list[Inode]] = Changes([])
+        changes: Changes[None] = Changes(None)
         for one, chain in zip(self.operations, view.chains, strict=True):
-            part = one.execute(replace(view, chains=(grown(chain, view, changes),)), context)
-            changes.result.append(part.result)
-            _merge(changes, part)
-        changes.bounds = [bound for bound in dict.fromkeys(changes.bounds) if changes.adds[bound.key] > 0]
+            seen = View(
+                (grown(chain, view, changes),), view.entries, view.absent, view.is_guess, view.has_children, view.made
+            )
+            _merge(changes, one.execute(seen, context))
+        changes.bounds = grown_only(changes.bounds, changes.adds)
         return changes
 
 
-def _merge(changes: Changes[Any], part: Changes[Any]) -> None:
-    """Add the changes of one file. Files differ, so only counters occur twice."""
+def _merge(changes: Changes[None], part: Changes[Any]) -> None:
+    """Add the changes of one operation. Paths differ, so only counters occur twice."""
     changes.inserts.update(part.inserts)
     changes.puts.update(part.puts)
     changes.values.update(part.values)
@@ -82,4 +78,35 @@ def _merge(changes: Changes[Any], part: Changes[Any]) -> None:
     for key, delta in part.adds.items():
         changes.adds[key] = changes.adds.get(key, 0) + delta
     changes.bounds += part.bounds
+    changes.ranges += part.ranges
     changes.touched |= part.touched
+
+
+def in_parts(operations: Iterable[Operation[Any]]) -> Iterator[Together]:
+    """Yield the parts of one step."""
+    rest = iter(operations)
+    while part := list(islice(rest, _PART)):
+        yield Together(part)
+
+
+def check_files(operations: Sequence[Publish | WriteUnderLease]) -> None:
+    """Check that files can be published in one step.
+
+    Raises:
+        InvalidRequestError: there are too many files, or two have the same path.
+    """
+    if len(operations) > MOST_FILES:
+        raise InvalidRequestError(
+            f"at most {MOST_FILES} files can appear in one step: publish fewer", files=len(operations)
+        )
+    inline_bytes = sum(len(data) for one in operations for data in one.data.values())
+    if inline_bytes > MOST_INLINE_BYTES:
+        raise InvalidRequestError(
+            f"at most {MOST_INLINE_BYTES} bytes can go into the database in one step: prepare files with inline=False",
+            bytes=inline_bytes,
+        )
+    seen = set[NsPath]()
+    for one in operations:
+        if one.path in seen:
+            raise InvalidRequestError("a path occurs twice in one step: write each file once", path=str(one.path))
+        seen.add(one.path)
