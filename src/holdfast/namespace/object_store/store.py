@@ -208,7 +208,10 @@ class NamespaceStore:
         markers = {key for key in keys if key.endswith("/")}
         if len(markers) < len(keys):
             self.apply([Delete(key) for key in dict.fromkeys(keys) if key not in markers])
-        self._prune({_path(key.rstrip("/")) for key in markers})
+        for marker in markers:
+            path = _path(marker.rstrip("/"))
+            if self._may_go(path) and self._try_rmdir(str(path)):
+                self._prune({path.parent})
 
     # --- uploads ------------------------------------------------------------------------------------------------------
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
@@ -413,21 +416,30 @@ class NamespaceStore:
                 yield _created(file, one.mode)
 
     def _remove_empty_directories(self, path: NsPath) -> None:
-        """Remove directories without files below a directory, so that it has entries only if it has objects."""
+        """Remove what is below a directory if it has no files, so that it has entries only if it has objects."""
+        below: list[str] = []
         try:
-            below = [entry.path for entry in self.namespace.walk(str(path))]
+            for entry in self.namespace.walk(str(path)):
+                if not entry.is_directory:
+                    return
+                below.append(entry.path)
         except (PathNotFoundError, ParentNotDirectoryError):
             return
         for directory in reversed(below):
             self._try_rmdir(directory)
 
     def _prune(self, directories: set[NsPath]) -> None:
-        """Remove directories that have become empty, from the bottom up."""
+        """Remove directories that have become empty, from the bottom up.
+
+        Guarantee: raises nothing, because what made them empty has taken effect. Listings do not show empty ones.
+        """
         for directory in sorted(directories, key=lambda one: len(one.names), reverse=True):
-            while directory.names and directory.names != self._keep[: len(directory.names)]:
-                if not self._try_rmdir(str(directory)):
-                    break
-                directory = directory.parent
+            with suppress(HoldfastError):
+                while self._may_go(directory) and self._try_rmdir(str(directory)):
+                    directory = directory.parent
+
+    def _may_go(self, directory: NsPath) -> bool:
+        return bool(directory.names) and directory.names != self._keep[: len(directory.names)]
 
     def _try_rmdir(self, path: str) -> bool:
         try:
