@@ -40,14 +40,16 @@ from holdfast.stores.base import (
 from tests.namespace_world import World
 
 _DIRECTORIES = {"free": 0o777, "sticky": 0o1777, "shut": 0o755, "hidden": 0o700, "counted": 0o777}
-_NAMES = ["f", "mine", "open", "silent", "new", "sub/g", "sub/new", "f/below", "sub", "a/b/new", "a/b/other", "a"]
+_USUAL = ["mine", "open", "silent", "new", "sub/g", "sub/new", "a/b/new", "a/b/other"]
+_UNUSUAL = ["f", "f/below", "sub", "a"]
 _METADATA = {"by": "upload"}
 
-# Files are tried in free directories more often than where nothing is allowed.
-directories = st.sampled_from(["free", "free", "counted", "counted", "sticky", "shut", "hidden"])
-keys = st.builds("{}/{}".format, directories, st.sampled_from(_NAMES))
+# One change that is refused refuses all, so most of them are possible.
+usual_keys = st.builds("{}/{}".format, st.sampled_from(["free", "counted", "counted"]), st.sampled_from(_USUAL))
+any_keys = st.builds("{}/{}".format, st.sampled_from(sorted(_DIRECTORIES)), st.sampled_from(_USUAL + _UNUSUAL))
+keys = st.integers(0, 7).flatmap(lambda one: usual_keys if one else any_keys)
 contents = st.sampled_from([b"", b"1", b"22", b"large content"])
-conditions = st.sampled_from(["", "", "", "absent", "right", "wrong"])
+conditions = st.sampled_from(["", "", "", "", "", "", "", "", "", "absent", "right", "wrong"])
 
 
 @dataclass(frozen=True)
@@ -72,10 +74,12 @@ def _wishes(kind: str, fewest: int, most: int) -> st.SearchStrategy[Wish]:
 
 wishes = st.one_of(_wishes("put", 1, 1), _wishes("complete", 1, 3), _wishes("delete", 0, 0))
 requirements = st.one_of(
-    st.builds(Wish, st.just("require"), keys),
-    st.builds(Wish, st.just("empty"), st.builds("{}/".format, st.one_of(keys, directories))),
+    st.builds(Wish, st.just("require"), any_keys),
+    st.builds(
+        Wish, st.just("empty"), st.builds("{}/".format, st.one_of(any_keys, st.sampled_from(sorted(_DIRECTORIES))))
+    ),
 )
-limits = st.tuples(st.one_of(st.none(), st.integers(8, 13)), st.one_of(st.none(), st.integers(24, 50)))
+limits = st.tuples(st.one_of(st.none(), st.integers(5, 12)), st.one_of(st.none(), st.integers(15, 60)))
 
 
 class Side:
@@ -227,7 +231,7 @@ def _delete(side: Side, change: Delete) -> None:
 @settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(
     wanted=st.lists(wishes, max_size=6, unique_by=lambda wish: wish.key),
-    required=st.lists(requirements, max_size=1),
+    required=st.sampled_from([0, 0, 0, 1]).flatmap(lambda most: st.lists(requirements, max_size=most)),
     limit=limits,
     part=st.sampled_from([1, 2, 1000]),
     mode=st.sampled_from(["optimistic", "optimistic", "pessimistic", "global"]),
