@@ -17,7 +17,7 @@ from holdfast.namespace.keys import ROOT_KEY, inode_key
 from holdfast.namespace.paths import NsPath
 from holdfast.transactions.base import Record, ScanPage
 
-__all__ = ["Chain", "Entry", "Group", "Hints", "Reader", "View", "follow", "guess_view", "read_view"]
+__all__ = ["Chain", "Entry", "Follower", "Group", "Hints", "Reader", "View", "follow", "guess_view", "read_view"]
 
 _MOST_HINTS = 100_000
 _SPARE_READS = 20
@@ -151,6 +151,34 @@ def follow(path: NsPath, look: Callable[[bytes], Entry | None]) -> Chain:
     return Chain(path, tuple(inodes), tuple(keys))
 
 
+class Follower:
+    """Follows many paths; those in one directory share the way to it."""
+
+    def __init__(self, look: Callable[[bytes], Entry | None]) -> None:
+        self._look = look
+        self._directories: dict[tuple[bytes, ...], Chain] = {}
+
+    def follow(self, path: NsPath) -> Chain:
+        """Return the chain of a path, as `follow` does."""
+        names = path.names
+        if not names:
+            return follow(path, self._look)
+        above = self._directories.get(names[:-1])
+        if above is None:
+            above = self._directories[names[:-1]] = follow(path.parent, self._look)
+        parent = above.target
+        if parent is None or not parent.is_directory:
+            return Chain(path, above.inodes, above.keys)
+        key = inode_key(parent.id, names[-1])
+        entry = self._look(key)
+        inodes = above.inodes if entry is None or entry.inode is None else (*above.inodes, entry.inode)
+        return Chain(path, inodes, (*above.keys, key))
+
+    def forget(self) -> None:
+        """Forget the ways to directories: there are new ones."""
+        self._directories.clear()
+
+
 def guess_view(hints: Hints, group: Group) -> View | None:
     """Return a view from hints alone, without a round trip; None if they do not reach far enough.
 
@@ -187,6 +215,7 @@ def read_view(reader: Reader, hints: Hints, group: Group) -> View:
         UnavailableError: the paths changed faster than they could be read; nothing happened.
         CorruptDataError: a record is damaged.
     """
+    paths = group.paths
     fetched: dict[bytes, Entry | None] = {}
     peeked: tuple[bytes, bytes] | None = None
     has_children = False
@@ -194,8 +223,9 @@ def read_view(reader: Reader, hints: Hints, group: Group) -> View:
     def look(key: bytes) -> Entry | None:
         return fetched[key] if key in fetched else hints.get(key)
 
-    for _ in range(max(len(path.names) for path in group.paths) + _SPARE_READS):
-        chains = tuple(follow(path, look) for path in group.paths)
+    for _ in range(max(len(path.names) for path in paths) + _SPARE_READS):
+        follower = Follower(look)
+        chains = tuple(map(follower.follow, paths))
         wanted = {key for chain in chains for key in chain.keys}
         wanted.update(group.also(chains))
         span = group.peek(chains)
@@ -209,7 +239,7 @@ def read_view(reader: Reader, hints: Hints, group: Group) -> View:
             found, has_children = page.guards, bool(page.records)
         peeked = span
         fetched = {key: _entry(key, found.get(key), hints) for key in wanted}
-    raise UnavailableError("the path changes faster than it can be read: repeat later", path=str(group.paths[0]))
+    raise UnavailableError("the path changes faster than it can be read: repeat later", path=str(paths[0]))
 
 
 def _entry(key: bytes, record: Record | None, hints: Hints) -> Entry | None:

@@ -15,7 +15,7 @@ from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionErro
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import ParentNotDirectoryError, PathIsDirectoryError
 from holdfast.namespace.inode import Extent, Inode
-from holdfast.namespace.keys import children_range, upload_key
+from holdfast.namespace.keys import children_range
 from holdfast.namespace.object_store.uploads import Upload, encode_metadata
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import PathGroup, check_chain, discard_blobs
@@ -42,15 +42,16 @@ class CreateObject(FileGroup):
     Group: that of `Publish`, and the upload, exclusively.
 
     Attributes:
-        file: the file to be. Of one that completes an upload, only path, replication and block size count.
-        upload: the token of the pending upload that it completes, which must exist; else empty.
+        file: the file to be. An upload knows its path, id, content and metadata by itself.
+        upload: the key of the record of the pending upload that it completes, which must exist; else empty.
         numbers: the parts of the upload, each with its blob, in their order.
         must_be_absent: whether the path must be free.
         etag: what the existing file's etag must be; empty for any.
     """
 
+    path: NsPath
     file: Publish
-    upload: str = ""
+    upload: bytes = b""
     numbers: Sequence[tuple[int, str]] = ()
     must_be_absent: bool = False
     etag: str = ""
@@ -58,12 +59,12 @@ class CreateObject(FileGroup):
     @property
     def paths(self) -> tuple[NsPath]:
         """The path."""
-        return (self.file.path,)
+        return (self.path,)
 
     def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
         """Return the records of the lease and of the upload."""
         keys = self.file.also(chains)
-        return [*keys, upload_key(self.upload)] if self.upload else keys
+        return [*keys, self.upload] if self.upload else keys
 
     def execute(self, view: View, context: Context) -> Changes[Inode]:
         """See `Operation`.
@@ -77,7 +78,7 @@ class CreateObject(FileGroup):
         (chain,) = view.chains
         target = chain.target
         check_chain(chain, context)
-        key = _key(self.file.path)
+        key = _key(self.path)
         if target is not None and target.is_directory:
             raise PathIsDirectoryError("a directory has this key: choose another one", key=key)
         if self.must_be_absent and target is not None:
@@ -88,22 +89,26 @@ class CreateObject(FileGroup):
             return self.file.execute(view, context)
         upload = self._pending(view, key)
         extents = self._extents(upload, key)
-        file = replace(self.file, file_id=upload.file_id, extents=extents, xattrs=encode_metadata(upload.metadata))
+        file = replace(
+            self.file,
+            path=self.path,
+            file_id=upload.file_id,
+            extents=extents,
+            xattrs=encode_metadata(upload.metadata),
+        )
         changes = file.execute(view, context)
-        changes.deletes.add(upload_key(self.upload))
+        changes.deletes.add(self.upload)
         unused = tuple(part for part in upload.parts.values() if part.length and part not in extents)
         if unused:
             discard_blobs(changes, replace(changes.result, extents=unused), context.now_ms)
         return changes
 
     def _pending(self, view: View, key: str) -> Upload:
-        record = upload_key(self.upload)
-        value = view.value(record)
-        if value is None:
-            raise NotFoundError("no such upload: it was completed or aborted", key=key, upload_id=self.upload)
-        upload = Upload.decode(record, value)
-        if upload.path != str(self.file.path):
-            raise NotFoundError("no such upload: it has another key", key=key, upload_id=self.upload)
+        value = view.value(self.upload)
+        upload = None if value is None else Upload.decode(self.upload, value)
+        if upload is None or upload.path != str(self.path):
+            reason = "it was completed or aborted" if upload is None else "it has another key"
+            raise NotFoundError(f"no such upload: {reason}", key=key, upload_id=self.upload[1:].decode())
         return upload
 
     def _extents(self, upload: Upload, key: str) -> tuple[Extent, ...]:

@@ -6,18 +6,11 @@ empty when it deletes their last file, up to the directory that it was opened fo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from itertools import chain
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
-from holdfast.errors import (
-    ConflictError,
-    FencedError,
-    HoldfastError,
-    InvalidRequestError,
-    NotFoundError,
-    PreconditionError,
-)
+from holdfast.errors import ConflictError, HoldfastError, NotFoundError, PreconditionError
 from holdfast.namespace.errors import (
     DirectoryNotEmptyError,
     ParentNotDirectoryError,
@@ -29,37 +22,26 @@ from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.inode import Extent, Inode
 from holdfast.namespace.keys import data_key, garbage_key, kind_range, upload_key
 from holdfast.namespace.namespace import Namespace
-from holdfast.namespace.object_store.batch import (
-    CreateObject,
-    RemoveObject,
-    RequireEmptyDirectory,
-    RequireObject,
-    etag_of,
-)
+from holdfast.namespace.object_store.batch import etag_of
+from holdfast.namespace.object_store.change_set import ChangeSet, completed, created, path_of
+from holdfast.namespace.object_store.contents import Contents
 from holdfast.namespace.object_store.files import MoveDirectory, StreamedFile
 from holdfast.namespace.object_store.pages import list_files
 from holdfast.namespace.object_store.uploads import Upload, decode_metadata, encode_metadata
-from holdfast.namespace.operations.files import Publish
 from holdfast.namespace.operations.rename import Rename
-from holdfast.namespace.operations.together import MOST_INLINE_BYTES, Together, in_parts
 from holdfast.namespace.paths import NsPath
 from holdfast.stores.base import (
     Capabilities,
     Change,
     Complete,
-    Create,
     Delete,
     MultipartLimits,
     ObjectInfo,
     ObjectPage,
     Overwrite,
     Part,
-    Put,
     PutMode,
-    Require,
-    RequireEmpty,
     Support,
-    Update,
     UploadInfo,
     UploadPage,
     check_changes,
@@ -88,6 +70,7 @@ class NamespaceStore:
 
     def __init__(self, namespace: Namespace, *, keep: str = "", close_namespace: bool = True) -> None:
         self.namespace = namespace
+        self._contents = Contents(namespace)
         self._keep = tuple(keep.encode().split(b"/")) if keep else ()
         self._close_namespace = close_namespace
 
@@ -119,70 +102,24 @@ class NamespaceStore:
         self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
     ) -> ObjectInfo:
         if key.endswith("/") and not data:
-            path = _path(key.rstrip("/"))  # a marker of a directory: make the directory
+            path = path_of(key.rstrip("/"))  # a marker of a directory: make the directory
             self.namespace.mkdirs(str(path))
             return ObjectInfo(key, 0)
-        path, file_id = _path(key), self.namespace.new_id()
-        extents, small = self._blob(file_id, bytes(data))
-        file = self._file(path, file_id, extents, small, metadata)
-        with self._unless_refused(extents):
-            return _info(path, self.namespace.run(_created(file, mode)))
-
-    def _file(
-        self,
-        path: NsPath,
-        file_id: int = 0,
-        extents: tuple[Extent, ...] = (),
-        small: Mapping[str, bytes] | None = None,
-        metadata: Mapping[str, str] | None = None,
-    ) -> Publish:
-        """Return the file to publish; an upload knows its id and its content itself."""
-        configuration = self.namespace.configuration
-        return Publish(
-            path=path,
-            file_id=file_id,
-            extents=extents,
-            data=small or {},
-            overwrite=True,
-            replication=configuration.replication,
-            block_size=configuration.block_size,
-            xattrs=encode_metadata(metadata),
-        )
-
-    def _blob(self, file_id: int, data: bytes, *, inline: bool = True) -> tuple[tuple[Extent, ...], dict[str, bytes]]:
-        """Store bytes; return the extents, and what is still to be written into the database."""
-        blobs = self.namespace.blobs
-        if not data:
-            return (), {}
-        if inline and len(data) <= self.namespace.configuration.inline_bytes:
-            name = blobs.new_name(file_id)
-            return (Extent(name, len(data), inline=True),), {name: data}
-        writer = blobs.open_write(file_id)
-        try:
-            writer.write(data)
-            return (writer.close(),), {}
-        except BaseException:
-            writer.discard()
-            raise
-
-    @contextmanager
-    def _unless_refused(self, extents: Collection[Extent]) -> Iterator[None]:
-        """Delete blobs if the block is refused, because no file refers to them then. They stay if that is unknown."""
-        try:
-            yield
-        except (InvalidRequestError, ConflictError, FencedError):
-            with suppress(HoldfastError):  # what is left is garbage
-                self.namespace.blobs.delete_many([one.blob for one in extents if not one.inline])
-            raise
+        path, file_id = path_of(key), self.namespace.new_id()
+        extents, small = self._contents.store(file_id, bytes(data))
+        template = replace(self._contents.template(), xattrs=encode_metadata(metadata))
+        file = replace(template, path=path, file_id=file_id, extents=extents, data=small)
+        with self._contents.unless_refused(extents):
+            return _info(path, self.namespace.run(created(file, mode)))
 
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
-        reader = self._open(_path(key))
+        reader = self._open(path_of(key))
         if etag and etag_of(reader.inode) != etag:
             raise replaced(key)
         return reader.read(start, length)
 
     def head(self, key: str) -> ObjectInfo:
-        path = _path(key)
+        path = path_of(key)
         return _info(path, self._open(path).inode)
 
     def _open(self, path: NsPath) -> FileReader:
@@ -209,13 +146,13 @@ class NamespaceStore:
         if len(markers) < len(keys):
             self.apply([Delete(key) for key in dict.fromkeys(keys) if key not in markers])
         for marker in markers:
-            path = _path(marker.rstrip("/"))
+            path = path_of(marker.rstrip("/"))
             if self._may_go(path) and self._try_rmdir(str(path)):
                 self._prune({path.parent})
 
     # --- uploads ------------------------------------------------------------------------------------------------------
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
-        path = _path(key)
+        path = path_of(key)
         self.check_targets([key])
         token = self.namespace.new_token()
         upload = Upload(str(path), self.namespace.new_id(), self.namespace.now_ms(), dict(metadata or {}))
@@ -225,27 +162,30 @@ class NamespaceStore:
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
         check_key(key)
-        version, upload = self._upload(key, upload_id)
-        extents, small = self._blob(upload.file_id, bytes(data))
+        seen = self._upload(key, upload_id)
+        extents, small = self._contents.store(seen[1].file_id, bytes(data))
         part = extents[0] if extents else Extent(f"empty-{self.namespace.new_token()}", 0, inline=True)
+        with self._contents.unless_refused(extents):
+            self._add_part(key, upload_id, seen, number, part, small)
+        return Part(number, part.blob, len(data))
+
+    def _add_part(
+        self, key: str, upload_id: str, seen: tuple[int, Upload], number: int, part: Extent, small: Mapping[str, bytes]
+    ) -> None:
+        """Note a part in the record of its upload, given the record's version and content."""
         record = upload_key(upload_id)
         for _ in range(_PART_ATTEMPTS):
-            value = Upload(
-                upload.path, upload.file_id, upload.initiated_ms, upload.metadata, {**upload.parts, number: part}
-            ).encode()
-            gone = upload.parts.get(number)
+            version, upload = seen
+            gone = [] if number not in upload.parts else [upload.parts[number]]
             commit = Commit(
                 reads={record: version},
-                puts={record: value},
-                inserts={
-                    **{data_key(blob): content for blob, content in small.items()},
-                    **self._garbage([] if gone is None else [gone]),
-                },
-                deletes=_records([] if gone is None else [gone]),
+                puts={record: replace(upload, parts={**upload.parts, number: part}).encode()},
+                inserts={**{data_key(blob): content for blob, content in small.items()}, **self._garbage(gone)},
+                deletes=_records(gone),
             )
             if isinstance(self.namespace.database.commit(commit), Committed):
-                return Part(number, part.blob, len(data))
-            version, upload = self._upload(key, upload_id)  # another part came in between
+                return
+            seen = self._upload(key, upload_id)  # another part came in between
         raise ConflictError("too many parts of one upload at the same time: upload fewer at once", key=key)
 
     def _upload(self, key: str, upload_id: str) -> tuple[int, Upload]:
@@ -263,12 +203,8 @@ class NamespaceStore:
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
         check_parts(key, parts)
         self._upload(key, upload_id)  # refuses the id of another key
-        completed = self._completed(Complete(key, upload_id, tuple(parts), Overwrite()))
-        return _info(_path(key), self.namespace.run(completed))
-
-    def _completed(self, change: Complete) -> CreateObject:
-        numbers = [(part.number, part.etag) for part in change.parts]
-        return _created(self._file(_path(change.key)), change.mode, change.upload_id, numbers)
+        change = Complete(key, upload_id, tuple(parts), Overwrite())
+        return _info(path_of(key), self.namespace.run(completed(self._contents.template(), change)))
 
     def abort_upload(self, key: str, upload_id: str) -> None:
         for _ in range(_PART_ATTEMPTS):
@@ -298,7 +234,7 @@ class NamespaceStore:
 
     # --- renames ------------------------------------------------------------------------------------------------------
     def open_write(self, key: str) -> StreamedFile:
-        path = _path(key)
+        path = path_of(key)
         self.check_targets([key])
         self._make_parent(path)
         # The protocol refuses an existing key when the file is closed; a directory that goes meanwhile stays gone.
@@ -307,11 +243,11 @@ class NamespaceStore:
     def rename(self, source: str, target: str) -> None:
         check_key(source)
         check_key(target)
-        path = _path(source)
+        path = path_of(source)
         self._open(path)  # refuses a directory
         if source == target:
             return
-        self._make_parent(_path(target))
+        self._make_parent(path_of(target))
         self.namespace.rename(str(path), f"/{target}", overwrite=True)
         self._prune({path.parent})
 
@@ -326,7 +262,7 @@ class NamespaceStore:
 
     def check_targets(self, targets: Sequence[str]) -> None:
         for target in targets:
-            path = str(_path(target))
+            path = str(path_of(target))
             try:
                 self.namespace.check_access(path, 0)  # refuses a path below a file
             except PathNotFoundError:
@@ -336,7 +272,7 @@ class NamespaceStore:
 
     def rename_dir(self, source: str, target: str) -> None:
         check_move(source, target)
-        old, new = _path(source), _path(target)
+        old, new = path_of(source), path_of(target)
         found = self.namespace.find(str(new))
         if found is not None and found.is_directory:
             self._remove_empty_directories(new)
@@ -358,62 +294,11 @@ class NamespaceStore:
         check_changes(changes)
         if not changes:
             return
-        empty = [_path(one.key.rstrip("/")) for one in changes if isinstance(one, RequireEmpty)]
-        for path in empty:
+        whole = ChangeSet(self._contents, changes)
+        for path in whole.empty:
             self._remove_empty_directories(path)
-        stored: list[Extent] = []
-        with self._unless_refused(stored):
-            large = self._store_large(changes, stored)
-            paths = [_path(changes[0].key.rstrip("/")), _path(changes[-1].key.rstrip("/"))]
-            self.namespace.run_in_parts(lambda: self._parts(changes, empty, large), paths)
-        self._prune({_path(one.key).parent for one in changes if isinstance(one, Delete)})
-
-    def _store_large(self, changes: Sequence[Change], stored: list[Extent]) -> dict[int, tuple[int, Extent]]:
-        """Store the content that is too large for the database; return the ids and extents of files by position.
-
-        Args:
-            stored: gets the extents, also if an error ends the call.
-        """
-        large = {}
-        room_bytes = MOST_INLINE_BYTES
-        for position, change in enumerate(changes):
-            if not isinstance(change, Put) or not change.data:
-                continue
-            if len(change.data) <= min(room_bytes, self.namespace.configuration.inline_bytes):
-                room_bytes -= len(change.data)
-                continue
-            file_id = self.namespace.new_id()
-            extents, _ = self._blob(file_id, bytes(change.data), inline=False)
-            stored += extents
-            large[position] = file_id, extents[0]
-        return large
-
-    def _parts(
-        self, changes: Sequence[Change], empty: Sequence[NsPath], large: Mapping[int, tuple[int, Extent]]
-    ) -> Iterator[Together]:
-        """Yield the parts of a step. The first operation of a part may ask whether a directory is empty."""
-        conditions = [RequireEmptyDirectory(path) for path in empty]
-        yield from (Together([one]) for one in conditions[:-1])
-        yield from in_parts(chain(conditions[-1:], self._operations(changes, large)))
-
-    def _operations(
-        self, changes: Sequence[Change], large: Mapping[int, tuple[int, Extent]]
-    ) -> Iterator[RequireObject | RemoveObject | CreateObject]:
-        """Yield what refers to the state before, then what makes room, then what needs it."""
-        yield from (RequireObject(_path(one.key)) for one in changes if isinstance(one, Require))
-        yield from (RemoveObject(_path(one.key), one.etag) for one in changes if isinstance(one, Delete))
-        for position, one in enumerate(changes):
-            if isinstance(one, Complete):
-                yield self._completed(one)
-            elif isinstance(one, Put):
-                path = _path(one.key)
-                if position in large:
-                    file_id, extent = large[position]
-                    file = self._file(path, file_id, (extent,))
-                else:
-                    file_id = self.namespace.new_id()
-                    file = self._file(path, file_id, *self._blob(file_id, bytes(one.data)))
-                yield _created(file, one.mode)
+        whole.apply()
+        self._prune({path_of(one.key).parent for one in changes if isinstance(one, Delete)})
 
     def _remove_empty_directories(self, path: NsPath) -> None:
         """Remove what is below a directory if it has no files, so that it has entries only if it has objects."""
@@ -453,31 +338,9 @@ class NamespaceStore:
             self.namespace.close()
 
 
-def _created(file: Publish, mode: PutMode, upload: str = "", numbers: Sequence[tuple[int, str]] = ()) -> CreateObject:
-    return CreateObject(
-        file=file,
-        upload=upload,
-        numbers=numbers,
-        must_be_absent=isinstance(mode, Create),
-        etag=mode.etag if isinstance(mode, Update) else "",
-    )
-
-
 def _records(extents: Sequence[Extent]) -> list[bytes]:
     """Return the keys of the records that hold small parts."""
     return [data_key(one.blob) for one in extents if one.inline]
-
-
-def _path(key: str) -> NsPath:
-    """Return the path of a key.
-
-    Raises:
-        InvalidRequestError: the key cannot be a path.
-    """
-    check_key(key, max_bytes=8000)
-    if key.endswith("/"):
-        raise InvalidRequestError("the key of a file must not end in a slash: remove it", key=key)
-    return NsPath.parse(f"/{key}")
 
 
 def _info(path: NsPath, inode: Inode) -> ObjectInfo:

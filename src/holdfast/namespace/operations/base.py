@@ -21,8 +21,7 @@ from holdfast.namespace.operation import Context
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, WRITE
 from holdfast.namespace.trails import Trail, trail_of
-from holdfast.namespace.view import Chain, Entry, View, follow
-from holdfast.transactions.base import ABSENT
+from holdfast.namespace.view import Chain
 
 __all__ = [
     "PathGroup",
@@ -34,7 +33,6 @@ __all__ = [
     "end_lease",
     "existing",
     "existing_file",
-    "grown",
     "make_parents",
     "new_directory",
     "remove_target",
@@ -105,19 +103,6 @@ def existing_file(chain: Chain, context: Context) -> Inode:
     if inode.is_directory:
         raise PathIsDirectoryError("the path is a directory, and a file is needed: check it", path=str(chain.path))
     return inode
-
-
-def grown(chain: Chain, view: View, changes: Changes[R]) -> Chain:
-    """Return a chain with what the same step has inserted on its path so far: for several operations in one step."""
-
-    def made(key: bytes) -> Inode | None:
-        return changes.inserts.get(key) or view.made(key)
-
-    def look(key: bytes) -> Entry | None:
-        inode = made(key)
-        return view.entries.get(key) if inode is None else Entry(ABSENT, inode)
-
-    return chain if made(chain.keys[-1]) is None else follow(chain.path, look)
 
 
 @dataclass(frozen=True, slots=True)

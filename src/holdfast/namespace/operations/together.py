@@ -7,18 +7,19 @@ part at a time exists as inodes and views; of the others, there are only the key
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain as chained
 from itertools import islice
 from typing import Any
 
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.changes import Changes, grown_only
+from holdfast.namespace.inode import Inode
 from holdfast.namespace.operation import Context, Operation
-from holdfast.namespace.operations.base import grown
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.view import Chain, View
+from holdfast.namespace.view import Chain, Entry, Follower, View
+from holdfast.transactions.base import ABSENT
 
 __all__ = ["MOST_FILES", "MOST_INLINE_BYTES", "Together", "check_files", "in_parts"]
 
@@ -59,11 +60,21 @@ class Together:
             HoldfastError: one of them is impossible: see there.
         """
         changes: Changes[None] = Changes(None)
+
+        def made(key: bytes) -> Inode | None:
+            return changes.inserts.get(key) or view.made(key)
+
+        def look(key: bytes) -> Entry | None:
+            inode = made(key)
+            return view.entries.get(key) if inode is None else Entry(ABSENT, inode)
+
+        follower = Follower(look)
         for one, chain in zip(self.operations, view.chains, strict=True):
-            seen = View(
-                (grown(chain, view, changes),), view.entries, view.absent, view.is_guess, view.has_children, view.made
-            )
-            _merge(changes, one.execute(seen, context))
+            grown = chain if made(chain.keys[-1]) is None else follower.follow(chain.path)
+            part = one.execute(replace(view, chains=(grown,)), context)
+            _merge(changes, part)
+            if len(part.inserts) > 1:
+                follower.forget()  # directories were made
         changes.bounds = grown_only(changes.bounds, changes.adds)
         return changes
 

@@ -1,6 +1,10 @@
 -- name: get
 SELECT key, version, value, number FROM records WHERE key = ?;
 
+-- name: get_version
+-- Without the value: a commit compares versions.
+SELECT key, version, x'', number FROM records WHERE key = ?;
+
 -- name: scan
 SELECT key, version, value, number FROM records WHERE key >= ? AND key < ? ORDER BY key LIMIT ?;
 

@@ -13,12 +13,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import groupby
+from operator import itemgetter
 
 from holdfast.runtime import Environment
 from holdfast.transactions.base import (
     Commit,
     Committed,
     Judgment,
+    Kind,
     Outcome,
     Record,
     ScanPage,
@@ -37,6 +40,7 @@ __all__ = ["SqliteTransactionStore"]
 
 _SQL = load_queries(__package__)
 _KEYS_PER_QUERY = 500
+_KEY = itemgetter(0)
 
 
 class SqliteTransactionStore:
@@ -89,7 +93,7 @@ class SqliteTransactionStore:
 
     def _apply(self, writer: sqlite3.Connection, commits: Sequence[Commit], steps: Sequence[Step]) -> Judgment:
         base = self._versions.take(len(commits))
-        seen = _get_many(writer, list({step.key: None for step in steps}))
+        seen = _get_locked(writer, steps)
         counts = {
             (call, index): writer.execute(_SQL["count"], (one.start, one.end, seen_count(one))).fetchone()[0]
             for call, commit in enumerate(commits)
@@ -99,9 +103,9 @@ class SqliteTransactionStore:
         changes = apply_steps(seen, judgment.valid, base)
         writer.executemany(
             _SQL["put"],
-            [(key, one.version, one.value, one.number) for key, one in changes.items() if one is not None],
+            ((key, one.version, one.value, one.number) for key, one in changes.items() if one is not None),
         )
-        writer.executemany(_SQL["delete"], [(key,) for key, one in changes.items() if one is None])
+        writer.executemany(_SQL["delete"], ((key,) for key, one in changes.items() if one is None))
         # A transaction that changed nothing is committed as well: it costs no flush, and ends the lock.
         writer.execute("COMMIT")
         return judgment
@@ -170,23 +174,28 @@ class _LockedSqlite:
         return outcome
 
 
-def _get_many(connection: sqlite3.Connection, keys: list[bytes]) -> dict[bytes, Record]:
-    if len(keys) == 1:
-        rows = connection.execute(_SQL["get"], keys).fetchall()
-    elif len(keys) <= _KEYS_PER_QUERY:
-        rows = connection.execute(_many(len(keys)), keys).fetchall()
-    else:
-        with _snapshot(connection, wanted=not connection.in_transaction):
-            rows = []
-            for start in range(0, len(keys), _KEYS_PER_QUERY):
-                batch = keys[start : start + _KEYS_PER_QUERY]
-                rows += connection.execute(_many(len(batch)), batch).fetchall()
-    return {key: Record(version, value, number) for key, version, value, number in rows}
+def _get_locked(writer: sqlite3.Connection, steps: Sequence[Step]) -> dict[bytes, Record]:
+    """Return the records of steps, under the write lock; with their values only if something is added to them."""
+    counters = {step.key for step in steps if step.kind in (Kind.ADD, Kind.PROGRESS)}
+    seen = _get_many(writer, [key for key, _ in groupby(steps, _KEY) if key not in counters], "get_version")
+    if counters:
+        seen.update(_get_many(writer, list(counters)))
+    return seen
 
 
-def _many(count: int) -> str:
-    """Return the query for so many keys. One statement sees one snapshot; the driver caches the statements."""
-    return _SQL["get"].replace("= ?", f"IN ({','.join('?' * count)})")
+def _get_many(connection: sqlite3.Connection, keys: list[bytes], query: str = "get") -> dict[bytes, Record]:
+    with _snapshot(connection, wanted=len(keys) > _KEYS_PER_QUERY and not connection.in_transaction):
+        return {
+            key: Record(version, value, number)
+            for start in range(0, len(keys), _KEYS_PER_QUERY)
+            for key, version, value, number in _rows(connection, keys[start : start + _KEYS_PER_QUERY], query)
+        }
+
+
+def _rows(connection: sqlite3.Connection, keys: list[bytes], query: str) -> Iterator[tuple[bytes, int, bytes, int]]:
+    """Read records in one statement, which sees one snapshot; the driver caches the statements."""
+    many = _SQL[query] if len(keys) == 1 else _SQL[query].replace("= ?", f"IN ({','.join('?' * len(keys))})")
+    yield from connection.execute(many, keys)
 
 
 def _scan(connection: sqlite3.Connection, start: bytes, end: bytes, limit: int, guards: list[bytes]) -> ScanPage:

@@ -1,0 +1,136 @@
+"""Turn the changes of an object store into operations of the namespace, and make all of them in one transaction.
+
+There may be hundreds of thousands, so nothing is kept for each of them but the change itself, which the caller has, and
+what the transaction writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from holdfast.errors import InvalidRequestError
+from holdfast.namespace.inode import Extent
+from holdfast.namespace.keys import upload_key
+from holdfast.namespace.object_store.batch import (
+    CreateObject,
+    RemoveObject,
+    RequireEmptyDirectory,
+    RequireObject,
+)
+from holdfast.namespace.object_store.contents import Contents
+from holdfast.namespace.operations.files import Publish
+from holdfast.namespace.operations.together import MOST_INLINE_BYTES, Together, in_parts
+from holdfast.namespace.paths import NsPath
+from holdfast.stores.base import (
+    Change,
+    Complete,
+    Create,
+    Delete,
+    Put,
+    PutMode,
+    Require,
+    RequireEmpty,
+    Update,
+    check_key,
+)
+
+__all__ = ["ChangeSet", "completed", "created", "path_of"]
+
+
+def path_of(key: str) -> NsPath:
+    """Return the path of a key.
+
+    Raises:
+        InvalidRequestError: the key cannot be a path.
+    """
+    check_key(key, max_bytes=8000)
+    if key.endswith("/"):
+        raise InvalidRequestError("the key of a file must not end in a slash: remove it", key=key)
+    return NsPath.parse(f"/{key}")
+
+
+def created(file: Publish, mode: PutMode) -> CreateObject:
+    """Return the operation that publishes a file under the condition of a mode."""
+    return CreateObject(path=file.path, file=file, must_be_absent=isinstance(mode, Create), etag=_etag(mode))
+
+
+def completed(template: Publish, change: Complete) -> CreateObject:
+    """Return the operation that completes an upload."""
+    return CreateObject(
+        path=path_of(change.key),
+        file=template,
+        upload=upload_key(change.upload_id),
+        numbers=[(part.number, part.etag) for part in change.parts],
+        must_be_absent=isinstance(change.mode, Create),
+        etag=_etag(change.mode),
+    )
+
+
+def _etag(mode: PutMode) -> str:
+    return mode.etag if isinstance(mode, Update) else ""
+
+
+@dataclass(slots=True)
+class ChangeSet:
+    """Changes that take effect together; they were checked by `check_changes`.
+
+    Attributes:
+        empty: the directories that must be empty.
+    """
+
+    contents: Contents
+    changes: Sequence[Change]
+    empty: Sequence[NsPath] = field(init=False)
+    _stored: list[Extent] = field(init=False, default_factory=list)
+    _large: dict[int, tuple[int, Extent]] = field(init=False, default_factory=dict)  # files and blobs by position
+
+    def __post_init__(self) -> None:
+        self.empty = [path_of(one.key.rstrip("/")) for one in self.changes if isinstance(one, RequireEmpty)]
+
+    def apply(self) -> None:
+        """Make all changes, or none. For the errors, see `TransactionalStore.apply`."""
+        with self.contents.unless_refused(self._stored):
+            self._store_large()
+            paths = [path_of(one.key.rstrip("/")) for one in (self.changes[0], self.changes[-1])]
+            self.contents.namespace.run_in_parts(self._parts, paths)
+
+    def _store_large(self) -> None:
+        """Store the content that is too large for the database."""
+        room_bytes = MOST_INLINE_BYTES
+        inline_bytes = self.contents.namespace.configuration.inline_bytes
+        for position, change in enumerate(self.changes):
+            if not isinstance(change, Put) or not change.data:
+                continue
+            if len(change.data) <= min(room_bytes, inline_bytes):
+                room_bytes -= len(change.data)
+                continue
+            file_id = self.contents.namespace.new_id()
+            (extent,), _ = self.contents.store(file_id, bytes(change.data), inline=False)
+            self._stored.append(extent)
+            self._large[position] = file_id, extent
+
+    def _parts(self) -> Iterator[Together]:
+        """Yield the parts of the step. The first operation of a part may ask whether a directory is empty."""
+        conditions = [RequireEmptyDirectory(path) for path in self.empty]
+        yield from (Together([one]) for one in conditions[:-1])
+        yield from in_parts(chain(conditions[-1:], self._operations()))
+
+    def _operations(self) -> Iterator[RequireObject | RemoveObject | CreateObject]:
+        """Yield what refers to the state before, then what makes room, then what needs it."""
+        yield from (RequireObject(path_of(one.key)) for one in self.changes if isinstance(one, Require))
+        yield from (RemoveObject(path_of(one.key), one.etag) for one in self.changes if isinstance(one, Delete))
+        template = self.contents.template()
+        for position, one in enumerate(self.changes):
+            if isinstance(one, Complete):
+                yield completed(template, one)
+            elif isinstance(one, Put):
+                if position in self._large:
+                    file_id, extent = self._large[position]
+                    file = replace(template, path=path_of(one.key), file_id=file_id, extents=(extent,))
+                else:
+                    file_id = self.contents.namespace.new_id()
+                    extents, data = self.contents.store(file_id, bytes(one.data))
+                    file = replace(template, path=path_of(one.key), file_id=file_id, extents=extents, data=data)
+                yield created(file, one.mode)
