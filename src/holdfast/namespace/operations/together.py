@@ -69,9 +69,10 @@ class Together:
             return view.entries.get(key) if inode is None else Entry(ABSENT, inode)
 
         follower = Follower(look)
+        seen = replace(view)  # each operation sees its own path
         for one, chain in zip(self.operations, view.chains, strict=True):
-            grown = chain if made(chain.keys[-1]) is None else follower.follow(chain.path)
-            part = one.execute(replace(view, chains=(grown,)), context)
+            seen.chains = (chain if made(chain.keys[-1]) is None else follower.follow(chain.path),)
+            part = one.execute(seen, context)
             _merge(changes, part)
             if len(part.inserts) > 1:
                 follower.forget()  # directories were made
