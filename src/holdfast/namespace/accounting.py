@@ -15,7 +15,7 @@ from typing import TypeVar
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.keys import usage_key
-from holdfast.transactions.base import Bound
+from holdfast.transactions.base import MAX_NUMBER, Bound
 
 __all__ = ["charge", "usage_keys"]
 
@@ -46,4 +46,4 @@ def _charge(changes: Changes[R], key: bytes, amount: int, quota: int | None) -> 
         return
     changes.adds[key] = changes.adds.get(key, 0) + amount
     if quota is not None and changes.adds[key] > 0:
-        changes.bounds.append(Bound(key, quota))
+        changes.bounds.append(Bound(key, min(quota, MAX_NUMBER)))

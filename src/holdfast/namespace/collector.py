@@ -182,7 +182,7 @@ class Collector:
     def _delete_garbage(self, done: Collected) -> Iterator[None]:
         """Delete blobs that have been garbage for the safety age: first the blobs, then their notes."""
         start, _ = kind_range(b"g")
-        end = garbage_key(int((self.clock.now_s() - self.safety_age_s) * 1000), "")
+        end = garbage_key(max(int((self.clock.now_s() - self.safety_age_s) * 1000), 0), "")
         while True:
             page = self.store.scan(start, end, _PAGE)
             changes: Changes[None] = Changes(None)

@@ -6,8 +6,9 @@ import json
 from dataclasses import asdict, dataclass
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
-from holdfast.namespace.inode import Inode, Kind, check_block_size, check_replication, encode_inode
+from holdfast.namespace.inode import Inode, Kind, check_block_size, check_replication, encode_inode, is_number
 from holdfast.namespace.keys import CONFIGURATION, NEXT_ID, ROOT_ID, ROOT_KEY
+from holdfast.namespace.permissions import check_name
 from holdfast.transactions.base import ABSENT, Commit, Committed, TransactionStore
 
 __all__ = ["LAYOUT_VERSION", "Configuration", "create_namespace", "load_configuration"]
@@ -16,6 +17,7 @@ LAYOUT_VERSION = 1
 """The version of the records' meaning (`keys`, `inode`). The database's schema has a version of its own."""
 
 _MOST_INLINE = 1024 * 1024
+_LONGEST_S = 10**11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +53,19 @@ class Configuration:
             raise InvalidRequestError(
                 "the name of a namespace has letters, digits, '-' and '_' only: change it", name=self.name
             )
-        if not 0 <= self.inline_bytes <= _MOST_INLINE:
+        check_name(self.superuser, "the superuser")
+        check_name(self.supergroup, "the supergroup")
+        if not is_number(self.inline_bytes, 0, _MOST_INLINE):
             raise InvalidRequestError(
                 f"files in the database have at most {_MOST_INLINE} bytes: change inline_bytes", given=self.inline_bytes
             )
         check_replication(self.replication)
         check_block_size(self.block_size)
-        if self.safety_age_s < 0:
-            raise InvalidRequestError("an age is not negative: change safety_age_s", given=self.safety_age_s)
+        if not is_number(self.safety_age_s, 0, _LONGEST_S):
+            raise InvalidRequestError(
+                f"a safety age is a number of whole seconds, at most {_LONGEST_S}: change safety_age_s",
+                given=self.safety_age_s,
+            )
 
 
 def create_namespace(store: TransactionStore, configuration: Configuration, now_ms: int) -> bool:

@@ -23,6 +23,7 @@ __all__ = [
     "check_replication",
     "decode_inode",
     "encode_inode",
+    "is_number",
 ]
 
 DIRECTORY_MODE = 0o755
@@ -110,13 +111,18 @@ class Inode:
         return self.names_quota is not None or self.space_quota is not None
 
 
+def is_number(value: object, least: int, most: int) -> bool:
+    """Check whether a value is an integer of a range; True and False, which JSON writes as words, are none."""
+    return type(value) is int and least <= value <= most
+
+
 def check_replication(replication: int) -> None:
     """Check a replication by HDFS's limits.
 
     Raises:
         InvalidRequestError: it is out of range.
     """
-    if not 0 < replication <= _MAX_REPLICATION:
+    if not is_number(replication, 1, _MAX_REPLICATION):
         raise InvalidRequestError(f"a replication is from 1 to {_MAX_REPLICATION}: change it", replication=replication)
 
 
@@ -126,7 +132,7 @@ def check_block_size(block_size: int) -> None:
     Raises:
         InvalidRequestError: it is out of range, or no multiple of 512.
     """
-    if not 0 < block_size <= _MOST or block_size % CRC_BYTES:
+    if not is_number(block_size, 1, _MOST) or block_size % CRC_BYTES:
         raise InvalidRequestError(
             f"a block size is a positive multiple of {CRC_BYTES}: change it", block_size=block_size
         )
@@ -136,7 +142,46 @@ _encoder = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 def encode_inode(inode: Inode) -> bytes:
-    """Return the value of an inode's record."""
+    """Return the value of an inode's record.
+
+    Guarantee: `decode_inode` accepts it. A record that nobody can read would lose the file, and all below a directory.
+
+    Raises:
+        InvalidRequestError: the inode has a value that no record can hold; the operations check what they are given, so
+            this is the last resort.
+    """
+    try:
+        _check(inode)
+        return _encode(inode)
+    except (ValueError, TypeError) as error:
+        raise InvalidRequestError(
+            "an inode would get a value that could not be read back: check the arguments, and the clock of this "
+            "machine",
+            inode=inode.id,
+        ) from error
+
+
+def _check(inode: Inode) -> None:
+    """Apply the rules of `decode_inode` to a value."""
+    _positive(inode.id)
+    for number in (inode.mode, inode.mtime_ms, inode.atime_ms, inode.replication, inode.block_size):
+        _natural(number)
+    for text in (inode.owner, inode.group, inode.writer):
+        _text(text)
+    for extent in inode.extents:
+        _text(extent.blob)
+        _natural(extent.length)
+    if inode.is_directory:
+        _optional(inode.names_quota)
+        _optional(inode.space_quota)
+        _natural(inode.quota_id)
+        _text(inode.moving)
+        _natural(inode.moving_until_ms)
+    for name in inode.xattrs:
+        _text(name)
+
+
+def _encode(inode: Inode) -> bytes:
     fields: dict[str, Any] = {
         "id": inode.id,
         "kind": inode.kind.value,

@@ -21,18 +21,25 @@ STICKY = 0o1000
 _LETTERS = {READ: "read", WRITE: "write", EXECUTE: "execute"}
 
 
-def check_name(name: str, what: str) -> None:
+_MAX_NAME_BYTES = 1024
+
+
+def check_name(name: str, what: str, most_bytes: int = _MAX_NAME_BYTES) -> None:
     """Refuse a name of a user, a group or an attribute that a record could not hold.
 
     Raises:
-        InvalidRequestError: it is empty, or is not valid Unicode.
+        InvalidRequestError: it is empty, too long, or is not valid Unicode.
     """
     try:
-        is_empty = not name.encode()
-    except UnicodeEncodeError as error:
+        size = len(name.encode())
+    except (UnicodeEncodeError, AttributeError) as error:  # an AttributeError: it is no text
         raise InvalidRequestError(f"the name of {what} must be valid Unicode: change it", name=name) from error
-    if is_empty:
+    if not size:
         raise InvalidRequestError(f"the name of {what} is empty: give one")
+    if size > most_bytes:
+        raise InvalidRequestError(
+            f"the name of {what} is limited to {most_bytes} bytes: shorten it", begins=name[:60], bytes=size
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from holdfast.namespace.errors import (
     TreeMovingError,
     UncountedTreeError,
 )
-from holdfast.namespace.inode import Inode, decode_inode, encode_inode
+from holdfast.namespace.inode import Inode, decode_inode, encode_inode, is_number
 from holdfast.namespace.keys import children_range, name_of
 from holdfast.namespace.listing import PAGE_SIZE, Lister
 from holdfast.namespace.operation import TOTAL_RETRY, Context, Operations
@@ -33,7 +33,7 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, WRITE, Caller
 from holdfast.namespace.status import ContentSummary, QuotaUsage
 from holdfast.namespace.view import Chain, View, read_view
-from holdfast.transactions.base import Commit, Committed, SnapshotReader
+from holdfast.transactions.base import MAX_NUMBER, Commit, Committed, SnapshotReader
 
 __all__ = ["ReadQuota", "TreeCounter"]
 
@@ -160,9 +160,12 @@ class TreeCounter:
         Crash: the directory may stay frozen for ten minutes; its quotas are the old ones or the new ones.
         """
         caller.check_superuser("set quotas")
-        if (names is not None and names <= 0) or (space is not None and space < 0):
+        if (names is not None and not is_number(names, 1, MAX_NUMBER)) or (
+            space is not None and not is_number(space, 0, MAX_NUMBER)
+        ):
             raise InvalidRequestError(
-                "a quota of names is positive, one of space not negative: change it, or clear it",
+                f"a quota of names is positive, one of space not negative, and both are at most {MAX_NUMBER}: change "
+                "it, or clear it",
                 names=names,
                 space=space,
             )

@@ -10,7 +10,7 @@ from holdfast.namespace.accounting import charge
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import PermissionDeniedError
-from holdfast.namespace.inode import Inode, check_replication
+from holdfast.namespace.inode import Inode, check_replication, is_number
 from holdfast.namespace.keys import times_key
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import PathGroup, check_chain, existing
@@ -135,15 +135,17 @@ class SetAttributes(_OnePath):
         for what, name in (("an owner", self.owner), ("a group", self.group)):
             if name is not None:
                 check_name(name, what)
-        if any(time is not None and not 0 <= time <= _MOST_MS for time in (self.mtime_ms, self.atime_ms)):
+        if any(time is not None and not is_number(time, 0, _MOST_MS) for time in (self.mtime_ms, self.atime_ms)):
             raise InvalidRequestError(
-                "a time is from 1970 on, in milliseconds: change it", mtime_ms=self.mtime_ms, atime_ms=self.atime_ms
+                "a time is from 1970 on, in whole milliseconds: change it",
+                mtime_ms=self.mtime_ms,
+                atime_ms=self.atime_ms,
             )
 
 
 def _checked_mode(mode: int) -> int:
-    if not 0 <= mode <= 0o1777:
-        raise InvalidRequestError("a mode has at most the bits 1777: change it", mode=oct(mode))
+    if not is_number(mode, 0, 0o1777):
+        raise InvalidRequestError("a mode has at most the bits 1777: change it", mode=mode)
     return mode
 
 
@@ -208,6 +210,8 @@ class SetXattr(_OnePath):
         if (exists and not self.replace) or (not exists and not self.create):
             word = "exists already" if exists else "does not exist"
             raise InvalidRequestError(f"the extended attribute {word}: change the flags", name=self.name)
+        if not isinstance(self.value, bytes):
+            raise InvalidRequestError("the value of an extended attribute is bytes: encode it", name=self.name)
         xattrs = {**inode.xattrs, name: self.value}
         size = len(name.partition(".")[2].encode()) + len(self.value)
         if len(xattrs) > _MAX_XATTRS or size > _MAX_XATTR_BYTES:
@@ -254,7 +258,7 @@ def _checked_xattr(chain: Chain, name: str, context: Context) -> str:
     Who may write may change ``user.`` attributes, but only the owner of a sticky directory; only the superuser may
     change ``trusted.`` attributes; the others belong to HDFS itself.
     """
-    check_name(name, "an extended attribute")
+    check_name(name, "an extended attribute", _MAX_XATTR_BYTES + max(map(len, _XATTR_NAMESPACES)))
     prefix = next((one for one in _XATTR_NAMESPACES if name.lower().startswith(one)), None)
     if prefix is None or len(name) == len(prefix):
         raise InvalidRequestError(

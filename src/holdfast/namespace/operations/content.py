@@ -9,7 +9,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.namespace.accounting import charge
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import PathIsDirectoryError, PathNotFoundError
-from holdfast.namespace.inode import Extent, Inode
+from holdfast.namespace.inode import Extent, Inode, is_number
 from holdfast.namespace.keys import data_key
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import PathGroup, discard_blobs, end_lease, existing_file
@@ -167,7 +167,7 @@ class Truncate(FileGroup):
         inode = existing_file(chain, context)
         context.caller.check(chain, len(self.path.names), WRITE)
         refuse_writer(view, inode, chain, context.now_ms)
-        if not 0 <= self.length <= inode.size:
+        if not is_number(self.length, 0, inode.size):
             raise InvalidRequestError(
                 "a file can only be cut: the length is from 0 to its size", length=self.length, size=inode.size
             )
