@@ -99,7 +99,11 @@ def problems_of(
             if int.from_bytes(key, "big") not in directories:
                 problems.append(f"record {kind} of a directory that does not exist")
     problems += _leases(records, files)
-    stored = {one.key.rpartition("blobs/")[2]: one.size_bytes for one in iter_objects(store, prefix)} if store else {}
+    stored = (
+        {one.key.rpartition("blobs/")[2]: one.size_bytes for one in iter_objects(store, f"{prefix}blobs/")}
+        if store
+        else {}
+    )
     problems += _blobs(records, files, stored, strays=strays)
     problems += _usage(records, [roots[0], *live], deleted)
     return problems

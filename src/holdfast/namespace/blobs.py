@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import CorruptDataError, NotFoundError
+from holdfast.namespace.data_claim import DataClaim
 from holdfast.namespace.inode import Extent
 from holdfast.runtime import Ids
 from holdfast.stores.base import ObjectStore, Part, multipart, rename
@@ -41,11 +42,31 @@ class BlobStore:
 
     Attributes:
         root: the path of the namespace's data in the store; empty, or ends in a slash.
+        claim: the namespace's claim to that path; None if nobody else can have it, as in memory.
     """
 
     store: ObjectStore
     root: str
     ids: Ids
+    claim: DataClaim | None = None
+
+    def hold(self) -> None:
+        """Make sure that the blobs belong to this namespace, before any is written or deleted.
+
+        Raises:
+            InvalidRequestError, CorruptDataError: see `DataClaim`; nothing was changed.
+        """
+        if self.claim is not None:
+            self.claim.hold(self.store, self.root)
+
+    def check_claim(self) -> None:
+        """Make sure that the blobs do not belong to another namespace; claims nothing.
+
+        Raises:
+            InvalidRequestError, CorruptDataError: see `DataClaim`.
+        """
+        if self.claim is not None:
+            self.claim.check(self.store, self.root)
 
     def key(self, blob: str) -> str:
         """Return the key of a blob in the store."""
@@ -57,7 +78,12 @@ class BlobStore:
         return f"{token[:2]}/{file_id:x}-{token[2:]}{self.ids.token()}"
 
     def open_write(self, file_id: int) -> BlobWriter:
-        """Begin a blob."""
+        """Begin a blob.
+
+        Raises:
+            InvalidRequestError, CorruptDataError: see `hold`.
+        """
+        self.hold()
         return BlobWriter(self, self.new_name(file_id))
 
     def read(self, blob: str, start: int, length: int) -> bytes:
@@ -75,7 +101,13 @@ class BlobStore:
         return data
 
     def delete_many(self, blobs: Sequence[str]) -> None:
-        """Delete blobs, 1000 in a request; ignore those that do not exist."""
+        """Delete blobs, 1000 in a request; ignore those that do not exist.
+
+        Raises:
+            InvalidRequestError, CorruptDataError: see `hold`.
+        """
+        if blobs:
+            self.hold()
         for start in range(0, len(blobs), _MOST_DELETED):
             self.store.delete_many([self.key(blob) for blob in blobs[start : start + _MOST_DELETED]])
 

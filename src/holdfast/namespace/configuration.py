@@ -6,12 +6,20 @@ import json
 from dataclasses import asdict, dataclass
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
+from holdfast.namespace.data_claim import DataClaim
 from holdfast.namespace.inode import Inode, Kind, check_block_size, check_replication, encode_inode, is_number
 from holdfast.namespace.keys import CONFIGURATION, NEXT_ID, ROOT_ID, ROOT_KEY
 from holdfast.namespace.permissions import check_name
 from holdfast.transactions.base import ABSENT, Commit, Committed, TransactionStore
 
-__all__ = ["LAYOUT_VERSION", "Configuration", "create_namespace", "load_configuration"]
+__all__ = [
+    "LAYOUT_VERSION",
+    "Configuration",
+    "contains_namespace",
+    "create_namespace",
+    "load_configuration",
+    "undo_creation",
+]
 
 LAYOUT_VERSION = 1
 """The version of the records' meaning (`keys`, `inode`). The database's schema has a version of its own."""
@@ -33,6 +41,7 @@ class Configuration:
         permissions: whether permissions are checked at all.
         safety_age_s: how long a blob that no file refers to is kept for readers and slow writers.
         created_ms: when the namespace was created, milliseconds since the epoch.
+        identity: a token that no other namespace has; `data_claim` needs it.
         layout: see `LAYOUT_VERSION`.
     """
 
@@ -46,6 +55,7 @@ class Configuration:
     permissions: bool = True
     safety_age_s: int = 24 * 3600
     created_ms: int = 0
+    identity: str = ""
     layout: int = LAYOUT_VERSION
 
     def __post_init__(self) -> None:
@@ -66,6 +76,11 @@ class Configuration:
                 f"a safety age is a number of whole seconds, at most {_LONGEST_S}: change safety_age_s",
                 given=self.safety_age_s,
             )
+
+    @property
+    def claim(self) -> DataClaim:
+        """The claim of this namespace to the place of its data."""
+        return DataClaim(self.name, self.identity or f"{self.name}-{self.created_ms}")
 
 
 def create_namespace(store: TransactionStore, configuration: Configuration, now_ms: int) -> bool:
@@ -98,6 +113,17 @@ def create_namespace(store: TransactionStore, configuration: Configuration, now_
             "the database contains another namespace already: choose another database", name=found.name, data=found.data
         )
     return False
+
+
+def undo_creation(store: TransactionStore) -> None:
+    """Remove a namespace that nobody has used since its creation; do nothing if somebody has."""
+    found = store.get_many([CONFIGURATION, NEXT_ID, ROOT_KEY])
+    store.commit(Commit(reads={key: record.version for key, record in found.items()}, deletes=list(found)))
+
+
+def contains_namespace(store: TransactionStore) -> bool:
+    """Check whether the database contains a namespace, of whatever name."""
+    return CONFIGURATION in store.get_many([CONFIGURATION])
 
 
 def load_configuration(store: TransactionStore) -> Configuration:

@@ -7,12 +7,19 @@ import grp
 import os
 import pwd
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.catalog import check_name_is_free, database_of, register_namespace, split_url
-from holdfast.namespace.configuration import Configuration, create_namespace, load_configuration
+from holdfast.namespace.configuration import (
+    Configuration,
+    contains_namespace,
+    create_namespace,
+    load_configuration,
+    undo_creation,
+)
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.operation import Mode
 from holdfast.runtime import Environment
@@ -38,25 +45,48 @@ def init_namespace(
         register: whether to write the name into this user's catalog.
 
     Raises:
-        InvalidRequestError: the database contains another namespace, or the catalog has the name of another one, or a
-            URL is wrong. Nothing was created.
-        NotFoundError, AccessDeniedError, UnavailableError: the database cannot be used; see the message.
+        InvalidRequestError: the database contains another namespace, or the catalog has the name of another one, or the
+            data are at the place of another one, or a URL is wrong. Nothing was created.
+        NotFoundError, AccessDeniedError, UnavailableError: the database or the store of the data cannot be used; see
+            the message.
 
     Crash: the namespace exists or not; repeat the call.
     """
     environment = environment or Environment()
-    configuration = _with_absolute_data(configuration)
+    configuration = replace(_with_absolute_data(configuration), identity=environment.ids.token())
     if register:
         check_name_is_free(configuration.name, database)
-    open_destination(configuration.data, store_options).store.close()  # refuses a wrong URL before anything is created
-    store = open_database(database, environment, create=True)
-    try:
+    with ExitStack() as stack:
+        destination = open_destination(configuration.data, store_options)  # a wrong URL is refused first
+        stack.callback(destination.store.close)
+        store = open_database(database, environment, create=True)
+        stack.callback(store.close)
+        blobs = BlobStore(destination.store, destination.key(""), environment.ids)
+        if not contains_namespace(store):
+            _check_data_are_free(blobs, configuration)
         is_new = create_namespace(store, configuration, int(environment.clock.now_s() * 1000))
-    finally:
-        store.close()
+        try:
+            replace(blobs, claim=load_configuration(store).claim).hold()
+        except InvalidRequestError:  # another one was created at the same moment, with the same data URL
+            if is_new:
+                undo_creation(store)
+            raise
     if register:
         register_namespace(configuration.name, database)
     return is_new
+
+
+def _check_data_are_free(blobs: BlobStore, configuration: Configuration) -> None:
+    """Refuse a place where a namespace has its data already.
+
+    Raises:
+        InvalidRequestError: there is a mark of another namespace, or there are blobs without one.
+    """
+    configuration.claim.check(blobs.store, blobs.root)
+    if blobs.store.list_page(blobs.key(""), max_keys=1).objects:
+        raise InvalidRequestError(
+            "there are files of a namespace at this place already: choose another data URL", data=configuration.data
+        )
 
 
 def _with_absolute_data(configuration: Configuration) -> Configuration:
@@ -99,7 +129,7 @@ def open_namespace(
                 "the database contains a namespace of another name: check the URL", name=name, found=configuration.name
             )
         destination = open_destination(configuration.data, store_options)
-        blobs = BlobStore(destination.store, destination.key(""), environment.ids)
+        blobs = BlobStore(destination.store, destination.key(""), environment.ids, configuration.claim)
         user = user or user_of_process()
         return Namespace(
             store,

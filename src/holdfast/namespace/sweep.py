@@ -63,10 +63,12 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
     Raises:
         ConflictError: another process sweeps or repairs: wait.
         CorruptDataError: an inode cannot be read, so it is unknown what it refers to; nothing happened. Run fsck.
+        InvalidRequestError: the blobs belong to another namespace; nothing happened.
         FencedError: another process has taken over.
 
     Crash: some of the blobs are noted; the next sweep finds the others.
     """
+    subject.blobs.hold()
     with MaintenanceLock.hold(subject.database, subject.environment, "sweep") as lock:
 
         def report(stage: str, done: int, total: int) -> None:

@@ -42,7 +42,7 @@ def _paths(namespace: Namespace) -> list[str]:
 
 
 def _blobs(namespace: Namespace) -> int:
-    return sum(1 for _ in iter_objects(namespace.blobs.store, namespace.blobs.root))
+    return sum(1 for _ in iter_objects(namespace.blobs.store, namespace.blobs.key("")))
 
 
 def _note_commits(namespace: Namespace, monkeypatch: pytest.MonkeyPatch) -> list[Commit]:

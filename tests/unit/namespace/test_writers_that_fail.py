@@ -24,7 +24,7 @@ def namespace() -> Namespace:
 
 
 def _blobs(namespace: Namespace) -> int:
-    return sum(1 for _ in iter_objects(namespace.blobs.store, namespace.blobs.root))
+    return sum(1 for _ in iter_objects(namespace.blobs.store, namespace.blobs.key("")))
 
 
 def _fail_once(namespace: Namespace, monkeypatch: pytest.MonkeyPatch, error: Exception, *, after: bool) -> None:

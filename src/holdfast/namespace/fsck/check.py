@@ -52,7 +52,11 @@ def check(subject: Subject, progress: Progress = silent, *, store_now_s: float |
 
     Args:
         store_now_s: the time of the store's clock; None takes ours instead.
+
+    Raises:
+        InvalidRequestError: the blobs belong to another namespace.
     """
+    subject.blobs.check_claim()
     now_s = subject.environment.clock.now_s()
     objects = list_blobs(subject.blobs, now_s if store_now_s is None else store_now_s, subject.safety_age_s, progress)
     with subject.database.snapshot() as reader:

@@ -70,10 +70,12 @@ def repair(subject: Subject, configuration: Configuration, progress: Progress = 
     Raises:
         ConflictError: another process repairs or sweeps: wait.
         FencedError: another process has taken over.
+        InvalidRequestError: the blobs belong to another namespace; nothing happened.
 
     Crash: some repairs are done; call it again.
     """
     subject = replace(subject, safety_age_s=max(subject.safety_age_s, CLOSING_S))
+    subject.blobs.hold()
     with MaintenanceLock.hold(subject.database, subject.environment, "repair") as lock:
 
         def renewing(stage: str, done: int, total: int) -> None:

@@ -185,13 +185,13 @@ def test_an_interrupted_put_of_standard_input_leaves_nothing(tmp_path: Path, num
     assert process.stdin is not None
     process.stdin.write(bytes(20_000_000))
     process.stdin.flush()
-    wait_until(lambda: any(path.is_file() for path in data.rglob("*")), "nothing arrives in the store")
+    wait_until(lambda: any(path.is_file() for path in (data / "blobs").rglob("*")), "nothing arrives in the store")
     process.send_signal(number)
     _, said = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, b"Traceback" in said) == (128 + number, False)
     with open_namespace("holdfast://ns", database=database, user="root") as namespace:
         assert shown(namespace) == []
-    assert [path for path in data.rglob("*") if path.is_file()] == []
+    assert [path for path in (data / "blobs").rglob("*") if path.is_file()] == []
 
 
 def test_a_store_that_fails_leaves_no_file(ns: Namespace, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -211,7 +211,7 @@ def test_gc_removes_everything(place: Path) -> None:
         "deleted 1 blob\n",
     )
     assert run("namespace", "gc", "ns").stdout == "nothing to remove\n"
-    assert [path for path in (place / "data").rglob("*") if path.is_file()] == []
+    assert [path for path in (place / "data" / "blobs").rglob("*") if path.is_file()] == []
     assert json.loads(run("namespace", "status", "ns", "--json").stdout)["leader"] is None
 
 

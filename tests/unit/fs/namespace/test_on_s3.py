@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.fs import NamespaceFileSystem
 from holdfast.namespace import Configuration, init_namespace
+from holdfast.stores.s3.options import S3Options
 from holdfast.testing.moto import MotoServer
 
 pytestmark = pytest.mark.s3
@@ -20,11 +21,11 @@ def fs() -> Iterator[NamespaceFileSystem]:
     with MotoServer() as server:
         server.create_bucket("bucket")
         configuration = Configuration(name="n", data="s3://bucket/data", superuser="me")
-        init_namespace(configuration, "memory://on-s3", register=False)
-        options = {"endpoint": server.endpoint_url, "region": "us-east-1", "path_style": True}
-        yield NamespaceFileSystem(
-            database="memory://on-s3", user="me", access_key="holdfast", secret_key="secret", **options
-        )
+        access = {"access_key": "holdfast", "secret_key": "secret"}
+        options = S3Options(endpoint_url=server.endpoint_url, addressing_style="path", region="us-east-1", **access)
+        init_namespace(configuration, "memory://on-s3", register=False, store_options=[options])
+        reach = {"endpoint": server.endpoint_url, "region": "us-east-1", "path_style": True, **access}
+        yield NamespaceFileSystem(database="memory://on-s3", user="me", **reach)
         NamespaceFileSystem.clear_instance_cache()
 
 

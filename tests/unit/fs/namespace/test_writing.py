@@ -34,7 +34,7 @@ def root(namespace: Namespace) -> str:
 
 
 def _blobs(namespace: Namespace) -> int:
-    return sum(1 for _ in iter_objects(namespace.blobs.store, namespace.blobs.root))
+    return sum(1 for _ in iter_objects(namespace.blobs.store, namespace.blobs.key("")))
 
 
 @pytest.mark.parametrize("data", [b"", SMALL, LARGE])
