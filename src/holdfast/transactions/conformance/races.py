@@ -14,6 +14,7 @@ from holdfast.transactions.conformance.subject import Meeting, Subject, version_
 __all__ = [
     "check_add_race",
     "check_bound_race",
+    "check_delete_race",
     "check_group_race",
     "check_increment_race",
     "check_insert_race",
@@ -87,6 +88,36 @@ def check_insert_race(subject: Subject) -> None:
         equal(record.value, winners[0], "value of the winner")
         subject.committed(Commit(deletes=[subject.key(b"mine/" + winners[0])]), "delete")
         equal(subject.records().keys() - {b"0", b"1"}, set(), "other inserts of those that did not take effect")
+
+
+def check_delete_race(subject: Subject) -> None:
+    """Check that a record stays deleted if it was created by a commit that came before its deletion, as its reads say.
+
+    A store that takes no lock on an absent record in order to delete it lets the creation come in between.
+    """
+    filling = [b"%03d" % number for number in range(100)]  # takes time between the deletion and the write of z
+    for round_ in range(subject.rounds):
+        place = b"%d/" % round_
+        key, last = subject.key(place + b"a"), subject.key(place + b"z")
+        puts = {subject.key(place + b"m" + each): b"" for each in filling}
+        meeting = Meeting(2)
+
+        def run(
+            racer: int,
+            store: TransactionStore,
+            commits: tuple[Commit, Commit] = (
+                Commit(deletes=[key], puts={**puts, last: b""}),
+                Commit(reads={last: ABSENT}, inserts={key: b""}),
+            ),
+            meeting: Meeting = meeting,
+        ) -> bool:
+            with meeting.member():
+                meeting.meet()
+                return isinstance(store.commit(commits[racer]), Committed)
+
+        was_deleted, _was_created = subject.race(run, threads=2)
+        expect(was_deleted, "a commit that reads nothing takes effect")
+        equal(subject.record(place + b"a"), None, "record whose creator did not see what the deletion has written")
 
 
 def _one_of_two(subject: Subject, commits: tuple[Commit, Commit], what: str) -> None:

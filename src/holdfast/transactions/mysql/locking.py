@@ -136,8 +136,6 @@ class Group:
 
 def _lock_of(step: Step) -> _Lock:
     """Return the lock for a step. A record that the step expects, but that is gone, needs none: the step has failed."""
-    if step.expected == ABSENT:
-        return _Lock.CLAIM
-    if step.expected == ANY:
-        return _Lock.EXCLUSIVE if step.kind is Kind.DELETE else _Lock.CLAIM
+    if step.expected in (ABSENT, ANY):
+        return _Lock.CLAIM  # even to delete it: nobody may create the record before this transaction takes effect
     return _Lock.SHARED if step.kind is Kind.READ else _Lock.EXCLUSIVE

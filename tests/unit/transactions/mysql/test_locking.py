@@ -43,7 +43,7 @@ def locks_of(*commits: Commit) -> list[str]:
         (Commit(puts={b"A": b"x"}), ["claim A", "claimed A"]),
         (Commit(reads={b"A": 5}, puts={b"A": b"x"}), ["exclusive A"]),
         (Commit(reads={b"A": ABSENT}, puts={b"A": b"x"}), ["claim A", "claimed A"]),
-        (Commit(deletes=[b"A"]), ["exclusive A"]),
+        (Commit(deletes=[b"A"]), ["claim A", "claimed A"]),
         (Commit(reads={b"A": ABSENT}, deletes=[b"A"]), ["claim A", "claimed A"]),
         (Commit(adds={b"A": 1}), ["claim A", "claimed A"]),
         (Commit(reads={b"A": 5}, adds={b"A": 1}), ["exclusive A"]),

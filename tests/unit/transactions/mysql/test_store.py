@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import pymysql
 import pytest
 
 from holdfast.errors import InvalidRequestError, UnavailableError
+from holdfast.testing.mariadb_server import MariadbServer
 from holdfast.transactions.base import (
     ABSENT,
     MAX_VALUE_BYTES,
@@ -30,6 +32,7 @@ from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.transactions.mysql.connection import connect
 from holdfast.transactions.mysql.options import MysqlOptions
 from holdfast.transactions.mysql.store import MysqlTransactionStore
+from tests.databases import needs_mariadb
 from tests.patience import wait_until
 from tests.unit.transactions.mysql.conftest import Open
 
@@ -277,6 +280,63 @@ def test_deadlocks_are_repeated_inside(store: MysqlTransactionStore, options: My
         assert int(link.send(counted)[0].rows[0][1]) == before + 5
     finally:
         link.close()
+
+
+def test_an_absent_record_is_locked_to_be_deleted(store: MysqlTransactionStore, options: MysqlOptions) -> None:
+    """Nobody creates it between the delete and the end of the transaction, and then sees nothing of the rest."""
+    store.commit(Commit(puts={b"m": b""}))
+    stranger, creator = connect(options, 1), connect(options, 2)
+    try:
+        stranger.run(["START TRANSACTION", "SELECT * FROM holdfast_records WHERE `key` = 'm' FOR UPDATE"])
+        with ThreadPoolExecutor(1) as pool:
+            deleting = pool.submit(store.commit, Commit(deletes=[b"a"], puts={b"m": b"1", b"z": b"1"}))
+            wait_for_a_waiter(options)
+            creator.send("SET SESSION innodb_lock_wait_timeout = 0")
+            with pytest.raises(pymysql.OperationalError, match="Lock wait timeout"):
+                creator.send("INSERT INTO holdfast_records VALUES ('a', 1, '', 0)")
+            stranger.send("COMMIT")
+            assert isinstance(deleting.result(), Committed)
+    finally:
+        stranger.close()
+        creator.close()
+    assert store.get_many([b"a", b"m", b"z"]).keys() == {b"m", b"z"}
+
+
+@needs_mariadb
+def test_settings_of_the_server_change_nothing(server: MariadbServer, options: MysqlOptions, opened: Open) -> None:
+    """An administrator limits rows, chains transactions or switches checks off for everybody."""
+    keys = [b"%03d" % number for number in range(40)]
+    settings = {
+        "sql_select_limit": "10",
+        "completion_type": "1",
+        "sql_safe_updates": "1",
+        "max_join_size": "10",
+        "sql_big_selects": "0",
+        "unique_checks": "0",
+        "foreign_key_checks": "0",
+    }
+    with server.connect() as admin, admin.cursor() as cursor:
+        before = {}
+        for name, value in settings.items():
+            cursor.execute(f"SELECT @@GLOBAL.{name}")
+            before[name] = cursor.fetchone()[0]
+            cursor.execute(f"SET GLOBAL {name} = {value}")
+        try:
+            store = opened(options)
+            assert isinstance(store.commit(Commit(adds=dict.fromkeys(keys, 1000))), Committed)
+            assert isinstance(store.commit(Commit(adds=dict.fromkeys(keys, 1))), Committed)
+            assert {record.number for record in store.get_many(keys).values()} == {1001}
+            assert store.commit(Commit(reads=dict.fromkeys(keys, ABSENT))) == Conflict(tuple(keys))
+            for _ in range(2):
+                with store.snapshot() as snapshot:
+                    assert len(snapshot.get_many(keys)) == len(keys)
+                page = store.scan(b"0", b"1", 30, [b"039"])
+                assert (len(page.records), page.more, len(page.guards)) == (30, True, 1)
+                with store.locked() as transaction:
+                    assert len(transaction.read(keys, exclusive=True)) == len(keys)
+        finally:
+            for name, value in before.items():
+                cursor.execute(f"SET GLOBAL {name} = %s", (value,))
 
 
 def test_a_lock_that_is_never_released_is_waited_for_with_a_bound(options: MysqlOptions, opened: Open) -> None:
