@@ -160,7 +160,7 @@ class FileWriter:
         """Yield the operation that publishes what is durable, and that ends the file if wanted; the block runs it.
 
         Raises:
-            OutcomeUnknownError: the lease is lost, and it is unknown what an earlier call, whose reply was lost, has done.
+            OutcomeUnknownError: the lease is lost, and nothing tells what an earlier call without a reply has done.
         """
         operation = self._operation(closes=closes)
         may_be_published, before = self._may_be_published, (self._is_unknown, self._proof)
