@@ -37,7 +37,7 @@ from holdfast.namespace.id_source import IdSource
 from holdfast.namespace.keys import ROOT_ID, ROOT_KEY, id_of
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
-from holdfast.namespace.view import Chain, Group, Hints, Reader, View, guess_view, read_view
+from holdfast.namespace.view import Chain, Group, Hints, Reader, View, follow, guess_view, read_view
 from holdfast.runtime import Environment
 from holdfast.transactions.base import (
     ABSENT,
@@ -330,7 +330,10 @@ def _end_expired_marks(view: View, changes: Changes[R], now_ms: int) -> None:
 
 
 class _LockingReader:
-    """Locks what it reads: the ends of the paths exclusively, everything above them shared."""
+    """Locks what it reads: everything above the parents shared, all else exclusively.
+
+    Two that have locked the same record shared, and then want to write it, would wait for each other.
+    """
 
     def __init__(self, operations: Operations, group: Group, transaction: LockedTransaction) -> None:
         self._operations = operations
@@ -342,10 +345,11 @@ class _LockingReader:
     def get_many(self, keys: Collection[bytes]) -> Mapping[bytes, Record]:
         if self._operations.mode == "global" and not self._held:
             self._lock([ROOT_KEY], exclusive=True)
-        view = guess_view(self._operations.hints, self._group)
-        ends = {key for chain in (view.chains if view else ()) for key in chain.keys[-2:]}
+        chains = [follow(path, self._operations.hints.get) for path in self._group.paths]
+        ends = {key for chain in chains for key in chain.keys[max(len(chain.path.names) - 1, 0) :]}
+        above = {key for chain in chains for key in chain.keys} - ends
         for exclusive in (False, True):
-            self._lock([key for key in keys if (key in ends) == exclusive], exclusive=exclusive)
+            self._lock([key for key in keys if (key not in above) == exclusive], exclusive=exclusive)
         return self._records
 
     def _lock(self, keys: Collection[bytes], *, exclusive: bool) -> None:
