@@ -10,6 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 from holdfast.errors import UnavailableError
 from holdfast.runtime import Clock
+from holdfast.transactions.seats import Seat, Seats
 
 __all__ = ["Pool", "Pooled"]
 
@@ -22,9 +23,13 @@ class Pooled(Protocol):
 
     Attributes:
         used_s: when it was used last, on the pool's monotonic clock.
+        seat: its place in the pool while it is lent.
+        pid: the process that opened it.
     """
 
     used_s: float
+    seat: Seat | None
+    pid: int
 
     @property
     def is_open(self) -> bool:
@@ -46,7 +51,8 @@ C = TypeVar("C", bound=Pooled)
 class Pool(Generic[C]):
     """Connections of one process, opened when they are needed.
 
-    Guarantee: a process that was forked opens its own, and leaves those of its parent alone.
+    Guarantee: a process that was forked opens its own, and leaves those of its parent alone, even one that was lent
+    when the fork came. An interrupt, wherever it strikes, costs at most the connection that was being handed over.
 
     Args:
         connect: opens a connection; may raise any error.
@@ -59,31 +65,36 @@ class Pool(Generic[C]):
         self._size = size
         self._clock = clock
         self._timeout_s = timeout_s
+        self._inherited: list[C] = []
         self._reset()
 
     def _reset(self) -> None:
         self._pid = os.getpid()
-        self._changed = threading.Condition()
+        self._mutex = threading.Lock()
         self._idle: list[C] = []
-        self._taken = 0
+        self._seats = Seats(self._size)
         self._is_closed = False
 
     def _after_fork(self) -> None:
         if self._pid != os.getpid():
-            self._inherited = self._idle  # keep them: closing would log out the parent
+            self._inherited += self._idle  # keep them: closing would log out the parent
             self._reset()  # a thread of the parent may have held the lock
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._is_closed
 
     @contextmanager
     def lease(self, timeout_s: float | None = None) -> Iterator[C]:
-        """Lend a connection. After an error, an open transaction is ended. Arguments, raises: like `take`."""
+        """Lend a connection. After the block, an open transaction is ended. Arguments, raises: like `take`."""
         connection = self.take(timeout_s)
+        is_over = False
         try:
             yield connection
-        except BaseException:
-            connection.reset()
-            raise
+            is_over = True
         finally:
-            self.give(connection)
+            self.give(connection, is_clean=is_over)
 
     def take(self, timeout_s: float | None = None) -> C:
         """Return a connection; the caller gives it back.
@@ -95,46 +106,65 @@ class Pool(Generic[C]):
             UnavailableError: no connection was given back in time, or the pool is closed. Nothing happened.
         """
         self._after_fork()
-        deadline_s = self._clock.elapsed_s() + (self._timeout_s if timeout_s is None else timeout_s)
-        expired: list[C] = []
-        with self._changed:
-            while self._taken >= self._size and not self._is_closed:
-                if not self._changed.wait(deadline_s - self._clock.elapsed_s()):
-                    raise UnavailableError(
-                        "all connections to the database are busy: allow more, or repeat later",
-                        connections=self._size,
-                    )
+        seat = Seat()
+        if not self._seats.take(seat, self._clock, self._timeout_s if timeout_s is None else timeout_s):
             if self._is_closed:
                 raise UnavailableError("the store is closed: open it again")
-            self._taken += 1
-            now_s = self._clock.elapsed_s()
-            while self._idle and now_s - self._idle[0].used_s > _IDLE_S:
-                expired.append(self._idle.pop(0))
-            found = self._idle.pop() if self._idle else None
+            raise UnavailableError(
+                "all connections to the database are busy: allow more, or repeat later", connections=self._size
+            )
         try:
-            for one in expired:
-                one.close()
-            return found or self._connect()
+            connection = self._idle_one()
+            if connection is None:
+                connection = self._connect()
+            connection.seat = seat
         except BaseException:
-            self.give(None)
+            self._seats.leave(seat)
             raise
+        return connection
 
-    def give(self, connection: C | None) -> None:
-        """Take back a connection that is in no transaction, or the place of one that could not be opened."""
-        with self._changed:
-            self._taken -= 1
-            if connection is not None and connection.is_open and not self._is_closed:
+    def _idle_one(self) -> C | None:
+        """Take the connection off the list that was used last; close those that were idle for too long."""
+        now_s = self._clock.elapsed_s()
+        with self._mutex:
+            fresh = [one for one in self._idle if now_s - one.used_s <= _IDLE_S]
+            expired = [one for one in self._idle if now_s - one.used_s > _IDLE_S]
+            self._idle = fresh[:-1]
+        for one in expired:
+            one.close()
+        return fresh[-1] if fresh else None
+
+    def give(self, connection: C, *, is_clean: bool = False) -> None:
+        """Take back a connection.
+
+        Args:
+            is_clean: whether it is certain that no transaction is open; else one is ended.
+        """
+        if connection.pid != os.getpid():
+            self._inherited.append(connection)  # whatever is sent or closed here, the parent would lose
+            return
+        seat = connection.seat
+        is_kept = False
+        try:
+            if not is_clean:
+                connection.reset()
+            if connection.is_open:
                 connection.used_s = self._clock.elapsed_s()
-                self._idle.append(connection)
-                connection = None
-            self._changed.notify()
-        if connection is not None:
-            connection.close()
+                with self._mutex:
+                    if not self._is_closed:
+                        is_kept = True
+                        connection.seat = None
+                        self._idle = [*self._idle, connection]
+        finally:
+            if not is_kept:
+                connection.close()
+            if seat is not None:
+                self._seats.leave(seat)
 
     def clear(self) -> None:
         """Close the idle connections, because one has shown that the server was away. The pool stays usable."""
         self._after_fork()
-        with self._changed:
+        with self._mutex:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
@@ -142,9 +172,9 @@ class Pool(Generic[C]):
     def close(self) -> None:
         """Close idle connections now, and the others when they are given back. Safe to call twice."""
         self._after_fork()
-        with self._changed:
+        with self._mutex:
             self._is_closed = True
             idle, self._idle = self._idle, []
-            self._changed.notify_all()
+        self._seats.close()
         for connection in idle:
             connection.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.runtime import Environment
@@ -11,22 +11,23 @@ from holdfast.transactions.base import Database
 from holdfast.transactions.group_commit import GroupCommit
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.transactions.sql_files import load_schema
+from holdfast.transactions.urls import options_of, split_url
 from holdfast.wording import nearest
 
-__all__ = ["SCHEMES", "open_database", "public_url", "schema_of"]
+__all__ = ["SCHEMES", "open_database", "schema_of"]
 
 
 def _open_sqlite(url: str, environment: Environment, create: bool, in_groups: bool) -> Database:
     from holdfast.transactions.sqlite.connection import prepare_file
     from holdfast.transactions.sqlite.store import SqliteTransactionStore
 
-    parts = urlsplit(url)
+    parts = split_url(url)
     if parts.netloc or not parts.path.startswith("/"):
         raise InvalidRequestError(
             "the URL of an SQLite file has three slashes: write sqlite:///directory/file.db", url=url
         )
     path = unquote(parts.path)
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    options = dict(options_of(parts.query))
     synchronous = options.pop("synchronous", "full")
     if synchronous not in ("full", "normal"):
         raise InvalidRequestError("synchronous is 'full' or 'normal': change the URL", given=synchronous)
@@ -111,14 +112,12 @@ def open_database(url: str, environment: Environment | None = None, *, create: b
         AccessDeniedError, UnavailableError: see the message.
     """
     scheme, separator, _ = url.partition("://")
-    if separator and _split(url) is None:
-        # Without the URL: it may contain a password.
-        raise InvalidRequestError("the url of the database is not valid: check the host and its brackets")
     if not separator or scheme not in SCHEMES:
         raise InvalidRequestError(
             f"a database needs a URL such as sqlite:///directory/file.db: {nearest(scheme, SCHEMES)}",
             given=scheme if separator else "no scheme",
         )
+    split_url(url)  # or it is refused, before anything shows a part of it
     url, in_groups = _take_group(url)
     return SCHEMES[scheme](url, environment or Environment(), create, in_groups)
 
@@ -136,7 +135,13 @@ def _take_group(url: str) -> tuple[str, bool]:
     return f"{place}?{rest}" if rest else place, given == ["on"]
 
 
-_PACKAGES = {"sqlite": "sqlite", "postgresql": "postgres", "postgres": "postgres"}
+_PACKAGES = {
+    "sqlite": "sqlite",
+    "postgresql": "postgres",
+    "postgres": "postgres",
+    "mysql": "mysql",
+    "mariadb": "mysql",
+}
 """The packages of `holdfast.transactions` with the schemas of databases, by scheme."""
 
 
@@ -144,16 +149,3 @@ def schema_of(url: str) -> int:
     """Return the version of the schema that a database has once it is open; 0 if its backend needs no tables."""
     package = _PACKAGES.get(url.partition("://")[0])
     return 0 if package is None else len(load_schema(f"holdfast.transactions.{package}"))
-
-
-def public_url(url: str) -> str:
-    """Return the URL of a database without user, password and options: it may be shown and logged."""
-    parts = _split(url)
-    return "(not a url)" if parts is None else f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-def _split(url: str) -> SplitResult | None:
-    try:
-        return urlsplit(url)
-    except ValueError:
-        return None

@@ -9,7 +9,8 @@ import pytest
 
 from holdfast.errors import AccessDeniedError, InvalidRequestError
 from holdfast.transactions.base import Commit
-from holdfast.transactions.registry import open_database, public_url
+from holdfast.transactions.registry import open_database
+from holdfast.transactions.urls import public_url
 
 needs_rights = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 

@@ -65,7 +65,7 @@ def init(
     from holdfast.namespace.opening import user_of_process
     from holdfast.stores.registry import parse_store_options, providers_for
     from holdfast.stores.url import absolute_url
-    from holdfast.transactions.registry import public_url
+    from holdfast.transactions.urls import public_url
 
     given = {
         "supergroup": supergroup,

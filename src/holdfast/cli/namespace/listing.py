@@ -25,7 +25,7 @@ variables HOLDFAST_NAMESPACE_<NAME>, which override it. The databases are not co
 def list_namespaces(out: Output) -> None:
     """List the namespaces in the catalog and in the environment, with their databases."""
     from holdfast.namespace.catalog import VARIABLE_PREFIX, catalog_file, known_namespaces, variable_of
-    from holdfast.transactions.registry import public_url
+    from holdfast.transactions.urls import public_url
 
     catalog = str(catalog_file())
     known = known_namespaces()

@@ -33,7 +33,8 @@ def status(name: str, session: Session, out: Output) -> None:
     from holdfast.cli.namespace.pending import count_pending
     from holdfast.namespace.leader import current_leader
     from holdfast.runtime import SystemClock
-    from holdfast.transactions.registry import public_url, schema_of
+    from holdfast.transactions.registry import schema_of
+    from holdfast.transactions.urls import public_url
 
     with out.waiting("contacting the database"):
         namespace = session.open_named(name)

@@ -12,7 +12,7 @@ from holdfast.fs.namespace.sharing import Address
 from holdfast.fs.store_options import OF_FSSPEC, parse_keywords
 from holdfast.namespace.catalog import SCHEME, database_of
 from holdfast.stores.provider import StoreOptions
-from holdfast.transactions.registry import public_url
+from holdfast.transactions.urls import public_url
 
 __all__ = ["Options"]
 

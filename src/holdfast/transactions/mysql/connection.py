@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import ssl
 from binascii import b2a_base64
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +15,7 @@ from pymysql.constants import CLIENT
 
 from holdfast.errors import InvalidRequestError
 from holdfast.transactions.mysql.options import MysqlOptions
+from holdfast.transactions.seats import Seat
 from holdfast.transactions.sql_files import load_queries
 
 __all__ = ["Link", "Reply", "chunked", "connect", "literal"]
@@ -57,7 +59,7 @@ class Link:
         thread: the server's number of the connection.
         session: the id of the row in the table of sessions that belongs to this connection.
         is_new: whether nothing was committed on it yet.
-        used_s: when the connection was last given back, by the monotonic clock.
+        used_s, seat, pid: for the pool.
     """
 
     def __init__(self, raw: pymysql.Connection, options: MysqlOptions, session: int) -> None:
@@ -66,14 +68,17 @@ class Link:
         self.session = session
         self.is_new = True
         self.used_s = 0.0
+        self.seat: Seat | None = None
+        self.pid = os.getpid()
+        self._is_in_step = True
         settings = _SQL["set_up"].format(lock_wait_s=_lock_wait_s(options), idle_s=_IDLE_S)
         self.thread, limit_bytes = self.send(settings)[-1].rows[0]
         self._limit_bytes = limit_bytes - _PACKET_MARGIN
 
     @property
     def is_open(self) -> bool:
-        """Tell whether the connection was neither closed nor found broken."""
-        return bool(self._raw.open)
+        """Tell whether the connection was neither closed nor found broken, nor interrupted before it had the reply."""
+        return bool(self._raw.open) and self._is_in_step
 
     def run(self, statements: Iterable[str]) -> list[Reply]:
         """Run statements in as few round trips as their size allows; the first error ends the run."""
@@ -103,15 +108,24 @@ class Link:
 
     def send(self, packet: str) -> list[Reply]:
         """Run the statements of one packet; return a reply for each."""
-        with self._raw.cursor() as cursor:
-            cursor.execute(packet)
-            replies = [Reply(cursor.rowcount, cursor.fetchall() if cursor.description else ())]
-            while cursor.nextset():
-                replies.append(Reply(cursor.rowcount, cursor.fetchall() if cursor.description else ()))
+        self._is_in_step = False  # until all replies are here, the next statement would get one of them
+        try:
+            with self._raw.cursor() as cursor:
+                cursor.execute(packet)
+                replies = [Reply(cursor.rowcount, cursor.fetchall() if cursor.description else ())]
+                while cursor.nextset():
+                    replies.append(Reply(cursor.rowcount, cursor.fetchall() if cursor.description else ()))
+        except pymysql.MySQLError:
+            self._is_in_step = True  # an error is the last reply, unless it closes the connection
+            raise
+        self._is_in_step = True
         return replies
 
     def reset(self) -> None:
         """End an open transaction without effect. Close the connection if that fails."""
+        if not self._is_in_step:
+            self.close()
+            return
         try:
             self.send("ROLLBACK")
         except pymysql.MySQLError:

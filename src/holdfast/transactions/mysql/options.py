@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote
 
 from holdfast.errors import InvalidRequestError
+from holdfast.transactions.urls import options_of, split_url
 from holdfast.wording import nearest
 
 __all__ = ["MysqlOptions", "parse_mysql_url"]
@@ -51,19 +52,20 @@ class MysqlOptions:
 def parse_mysql_url(url: str) -> MysqlOptions:
     """Parse ``mysql://user:password@host:port/database?connections=8&ssl=verify&ssl_ca=PATH&timeout=30``.
 
-    Special characters in user, password and database are percent-encoded. The timeout is in seconds.
+    ``mariadb://`` means the same. Special characters in user, password and database are percent-encoded. The timeout is
+    in seconds.
 
     Raises:
         InvalidRequestError: the url has another form, or an option is unknown or invalid. The message never contains
             the user, the password or the host.
     """
-    parts = urlsplit(url)
+    parts = split_url(url)
     try:
         port = parts.port
-    except ValueError as error:
-        raise InvalidRequestError(f"the port of the database url is not a number below 65536: write {_FORM}") from error
+    except ValueError:  # its message repeats a part of the url
+        raise InvalidRequestError(f"the port of the database url is not a number below 65536: write {_FORM}") from None
     database = unquote(parts.path.removeprefix("/"))
-    if parts.scheme != "mysql" or not parts.hostname or not parts.username or parts.fragment:
+    if parts.scheme not in ("mysql", "mariadb") or not parts.hostname or not parts.username:
         raise InvalidRequestError(
             f"the url of the database is invalid: write {_FORM}, with special characters percent-encoded"
         )
@@ -84,7 +86,7 @@ def parse_mysql_url(url: str) -> MysqlOptions:
 
 def _options(query: str) -> dict[str, Any]:
     given: dict[str, Any] = {}
-    for name, text in parse_qsl(query, keep_blank_values=True):
+    for name, text in options_of(query):
         if name not in _PARSERS:
             raise InvalidRequestError(f"the database url has an unknown option: {nearest(name, _PARSERS)}", option=name)
         field_name, parse = _PARSERS[name]

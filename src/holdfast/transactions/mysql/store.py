@@ -75,7 +75,6 @@ class MysqlTransactionStore:
             with mysql_errors(self._options.where):
                 yield MysqlSnapshot(link)
         finally:
-            link.reset()
             self._pool.give(link)
 
     # --- commits ------------------------------------------------------------------------------------------------------
@@ -127,7 +126,6 @@ class MysqlTransactionStore:
         try:
             yield LockedMysql(link, self._versions, self._end, self._options.where)
         finally:
-            link.reset()
             self._pool.give(link)
 
     def _begin(self, begin: Callable[[Link], object]) -> Link:
@@ -135,7 +133,6 @@ class MysqlTransactionStore:
         try:
             begin(link)
         except BaseException:
-            link.reset()
             self._pool.give(link)
             raise
         return link

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from holdfast.errors import CorruptDataError
+from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.transactions.base import (
     AlreadyDone,
     Commit,
@@ -24,6 +24,8 @@ from holdfast.transactions.postgres.arrays import ByteaArray, Int2Array, Int4Arr
 __all__ = ["Group"]
 
 _KEY = itemgetter(0)
+_MOST_BYTES = 900_000_000
+"""Of keys and values: a message to the server is limited to 1 GB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,14 @@ class Group:
         return Group(commits, steps, sharers)
 
     def arguments(self, session: int, base: int) -> list[object]:
-        """Return the arguments in the order of the function's parameters."""
+        """Return the arguments in the order of the function's parameters.
+
+        Raises:
+            InvalidRequestError: they are too large for a message to the server.
+        """
         keys, calls, kinds, expected, values, deltas = zip(*self.steps, strict=True)
+        if sum(map(len, values)) + sum(map(len, keys)) > _MOST_BYTES:
+            raise InvalidRequestError("a transaction in PostgreSQL is limited to 900 MB: split it")
         return [
             session,
             base,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from typing import Any, TypeVar
+from urllib.parse import quote
 
 import psycopg
 from psycopg import conninfo, errors, sql
+from psycopg.abc import PQGen
 
 from holdfast.errors import (
     AccessDeniedError,
@@ -21,17 +22,77 @@ from holdfast.errors import (
     StorageFullError,
     UnavailableError,
 )
+from holdfast.runtime import SystemClock
 from holdfast.transactions.postgres.arrays import register_arrays
 from holdfast.transactions.schema_version import require_schema
 from holdfast.transactions.sql_files import load_queries, load_schema
+from holdfast.transactions.urls import options_of, split_url
 
-__all__ = ["Connection", "PostgresAddress", "connect", "connection_errors", "prepare_database", "statement_errors"]
+__all__ = [
+    "Connection",
+    "PostgresAddress",
+    "connect",
+    "connection_errors",
+    "nothing_happened",
+    "prepare_database",
+    "statement_errors",
+]
 
-Connection = psycopg.Connection[tuple[Any, ...]]
+T = TypeVar("T")
 
 _SQL = load_queries(__package__)
+_LONGEST_NAME_BYTES = 63
 _CONNECT_TIMEOUT_S = 10
 _LOCK_TIMEOUT_S = 30
+_STATEMENT_TIMEOUT_S = 60
+"""Several waits for locks, one after the other, end then."""
+
+_SILENCE_S = 75.0
+"""A server that has said nothing for so long is gone: it would have ended the statement before."""
+
+_IDLE_S = 60
+"""After so long without a statement, the server ends a transaction, so that a client that vanished keeps no locks."""
+
+_BOUNDS = (
+    f"-c lock_timeout={_LOCK_TIMEOUT_S}s -c statement_timeout={_STATEMENT_TIMEOUT_S}s"
+    f" -c idle_in_transaction_session_timeout={_IDLE_S}s -c jit=off -c client_min_messages=warning"
+)
+"""What a URL may change with its own ``options``."""
+
+_MEANING = r"-c default_transaction_isolation=read\ committed"
+"""What nothing may change: under a higher level, a commit would count ranges in a snapshot from before its locks."""
+
+_CLOCK = SystemClock()
+
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that waits for its server with a bound. After it has waited in vain, it must be closed."""
+
+    def wait(self, gen: PQGen[T], *args: Any, **options: Any) -> T:
+        """Let the driver wait, like its own method.
+
+        Raises:
+            psycopg.OperationalError: the server has said nothing for too long; what it did is unknown.
+        """
+        return super().wait(_bounded(gen), *args, **options)
+
+
+def _bounded(gen: PQGen[T]) -> PQGen[T]:
+    """Pass on what a generator of the driver waits for, until nothing has come for too long."""
+    deadline_s = _CLOCK.elapsed_s() + _SILENCE_S
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            now_s = _CLOCK.elapsed_s()
+            if ready:
+                deadline_s = now_s + _SILENCE_S
+            elif now_s > deadline_s:
+                raise psycopg.OperationalError("the server does not answer")
+            wanted = gen.send(ready)
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +117,13 @@ class PostgresAddress:
         """Split a URL into the address and Holdfast's own options; all others belong to libpq.
 
         Raises:
-            InvalidRequestError: libpq does not understand the URL.
+            InvalidRequestError: libpq does not understand the URL, or the schema cannot have such a name.
         """
-        parts = urlsplit(url)
-        given = dict(parse_qsl(parts.query, keep_blank_values=True))
+        parts = split_url(url)
+        given = dict(options_of(parts.query))
         own: dict[str, str] = {name: given.pop(name) for name in ("connections", "schema") if name in given}
-        plain = urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(given), ""))
+        rest = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in given.items())
+        plain = f"postgresql://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else "")
         try:
             found = conninfo.conninfo_to_dict(plain)
         except psycopg.ProgrammingError:
@@ -70,9 +132,19 @@ class PostgresAddress:
                 "the URL of the database is not valid: write postgresql://user@host:port/database"
             ) from None
         schema = own.pop("schema", "holdfast")
+        _check_schema(schema)
         host = f"{found.get('host', '')}:{found['port']}" if "port" in found else str(found.get("host", ""))
         where = f"postgresql://{host}/{found.get('dbname', '')}?schema={schema}"
         return PostgresAddress(plain, schema, where), own
+
+
+def _check_schema(name: str) -> None:
+    if not 0 < len(name.encode()) <= _LONGEST_NAME_BYTES or "\0" in name:
+        raise InvalidRequestError(
+            f"a schema's name has 1 to {_LONGEST_NAME_BYTES} bytes: choose another one", schema=name
+        )
+    if name.startswith("pg_") or name == "$user":
+        raise InvalidRequestError("this schema's name has a meaning of its own: choose another one", schema=name)
 
 
 def connect(address: PostgresAddress) -> Connection:
@@ -81,16 +153,20 @@ def connect(address: PostgresAddress) -> Connection:
     Raises:
         AccessDeniedError, NotFoundError, UnavailableError: see the message; nothing happened.
     """
+    given = conninfo.conninfo_to_dict(address.info)
+    settings: dict[str, Any] = {
+        "connect_timeout": _CONNECT_TIMEOUT_S,
+        "application_name": "holdfast",
+        "keepalives_idle": 30,
+        "tcp_user_timeout": 60_000,
+        **given,
+        "options": f"{_BOUNDS} {given.get('options') or ''} {_MEANING}",
+    }
     with connection_errors(address):
-        connection = psycopg.connect(
-            address.info,
+        connection = Connection.connect(
             autocommit=True,
             prepare_threshold=0,  # the few statements of a store are worth preparing at once
-            connect_timeout=_CONNECT_TIMEOUT_S,
-            application_name="holdfast",
-            options=f"-c lock_timeout={_LOCK_TIMEOUT_S}s -c jit=off -c client_min_messages=warning",
-            keepalives_idle=30,
-            tcp_user_timeout=60_000,
+            **settings,
         )
         try:
             register_arrays(connection)
@@ -116,6 +192,11 @@ def prepare_database(address: PostgresAddress, *, create: bool) -> None:
     connection = connect(address)
     try:
         with statement_errors(address):
+            if not _may_use_schema(connection, address):
+                raise AccessDeniedError(
+                    "the user may not use the schema: grant USAGE on it, and the rights on its tables",
+                    database=address.where,
+                )
             if _version(connection) == len(scripts):
                 return
             with connection.transaction():
@@ -124,13 +205,26 @@ def prepare_database(address: PostgresAddress, *, create: bool) -> None:
                 found = _version(connection)
                 require_schema(found, len(scripts), create=create, where=address.where)
                 if not found:
-                    connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(address.schema)))
+                    if not _has_schema(connection, address):
+                        # Not "if not exists": who may not create schemas may still own this one.
+                        connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(address.schema)))
                     connection.execute("CREATE TABLE schema_version (version int NOT NULL PRIMARY KEY)")
                 for number, script in enumerate(scripts[found:], found + 1):
                     connection.execute(script.encode(), prepare=False)
                     connection.execute("INSERT INTO schema_version VALUES (%s)", (number,))
     finally:
         connection.close()
+
+
+def _has_schema(connection: Connection, address: PostgresAddress) -> bool:
+    row = connection.execute(_SQL["has_schema"].encode(), (address.schema,)).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _may_use_schema(connection: Connection, address: PostgresAddress) -> bool:
+    """Whether the user sees what is in the schema, if it exists."""
+    row = connection.execute(_SQL["may_use_schema"].encode(), (address.schema,)).fetchone()
+    return row is None or bool(row[0])
 
 
 def _version(connection: Connection) -> int:
@@ -158,6 +252,15 @@ def connection_errors(address: PostgresAddress) -> Iterator[None]:
             kind, message = AccessDeniedError, "the database rejects the user or the password: check both"
         elif "permission denied" in text:
             kind, message = AccessDeniedError, "the user has no rights on the database: ask its owner"
+        elif "too many" in text or "connection slots" in text:
+            message = "the database server has no connection left: allow more there, or fewer here"
+        elif "not support ssl" in text or "certificate" in text:
+            kind, message = (
+                InvalidRequestError,
+                "the server failed the checks of TLS: check sslmode and certificates",
+            )
+        elif "not currently accepting connections" in text or "starting up" in text or "shutting down" in text:
+            message = "the database accepts no connections now: allow them, or repeat later"
         elif isinstance(error, psycopg.ProgrammingError):
             kind, message = InvalidRequestError, "an option in the URL of the database is not valid: change it"
         raise kind(message, database=address.where) from error
@@ -183,6 +286,16 @@ _ANSWERS: tuple[tuple[tuple[type[psycopg.Error], ...], type[HoldfastError], str]
         (errors.DiskFull, errors.OutOfMemory),
         StorageFullError,
         "the disk or the memory of the database is full: free some space, then repeat",
+    ),
+    (
+        (errors.IdleInTransactionSessionTimeout,),
+        UnavailableError,
+        "the database has ended a transaction that did nothing for too long: repeat it",
+    ),
+    (
+        (errors.ProgramLimitExceeded,),
+        InvalidRequestError,
+        "the transaction is too large for the database: split it",
     ),
     (
         (errors.LockNotAvailable, errors.QueryCanceled),
@@ -215,3 +328,13 @@ def statement_errors(address: PostgresAddress) -> Iterator[None]:
         if isinstance(error, psycopg.OperationalError):
             raise UnavailableError("the database refused a statement: repeat later", database=address.where) from error
         raise CorruptDataError("the database refused a statement: report this", database=address.where) from error
+
+
+@contextmanager
+def nothing_happened(address: PostgresAddress) -> Iterator[None]:
+    """Raise the errors of statements that change nothing by themselves: after a broken connection, nothing happened."""
+    try:
+        with statement_errors(address):
+            yield
+    except OutcomeUnknownError as error:
+        raise UnavailableError("the database went away: repeat later", database=address.where) from error

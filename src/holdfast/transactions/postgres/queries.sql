@@ -30,6 +30,10 @@ RETURNING outcome;
 -- name: forget_sessions
 DELETE FROM sessions WHERE used_at < now() - interval '1 day';
 
+-- name: let_snapshot_idle
+-- A snapshot holds no locks that anybody waits for, and its caller may think for minutes between two pages.
+SET LOCAL idle_in_transaction_session_timeout = '15min';
+
 -- name: lock_shared
 SELECT key, version, value, number FROM records WHERE key = ANY (%b) ORDER BY key FOR SHARE;
 
@@ -38,6 +42,13 @@ SELECT key, version, value, number FROM records WHERE key = ANY (%b) ORDER BY ke
 
 -- name: schema_exists
 SELECT to_regclass('schema_version') IS NOT NULL;
+
+-- name: has_schema
+SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %s);
+
+-- name: may_use_schema
+-- Tables in a schema without this right look as if they did not exist.
+SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = %s;
 
 -- name: schema_version
 SELECT max(version) FROM schema_version;

@@ -9,6 +9,7 @@ and 13.3.2 (row locks); 42.10 on PL/pgSQL.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
@@ -22,7 +23,14 @@ from holdfast.transactions.base import Commit, Outcome, Record, ScanPage
 from holdfast.transactions.pool import Pool
 from holdfast.transactions.postgres.arguments import Group
 from holdfast.transactions.postgres.arrays import ByteaArray
-from holdfast.transactions.postgres.connection import Connection, PostgresAddress, connect, statement_errors
+from holdfast.transactions.postgres.connection import (
+    Connection,
+    PostgresAddress,
+    connect,
+    nothing_happened,
+    statement_errors,
+)
+from holdfast.transactions.seats import Seat
 from holdfast.transactions.sql_files import load_queries
 from holdfast.transactions.versions import VersionSource
 
@@ -39,12 +47,20 @@ _SWEEP_SHARE = 0.1
 
 
 class _Session:
-    """A connection, with the source of the versions that its commits use."""
+    """A connection, with the source of the versions that its commits use.
+
+    Attributes:
+        is_new: whether nothing was committed on it yet.
+        used_s, seat, pid: for the pool.
+    """
 
     def __init__(self, connection: Connection, versions: VersionSource) -> None:
         self.connection = connection
         self.versions = versions
+        self.is_new = True
         self.used_s = 0.0
+        self.seat: Seat | None = None
+        self.pid = os.getpid()
 
     @property
     def is_open(self) -> bool:
@@ -79,15 +95,7 @@ class PostgresTransactionStore:
         self._pool = Pool(self._connect, connections, environment.clock)
 
     def _connect(self) -> _Session:
-        session = _Session(connect(self._address), VersionSource(self._environment.ids))
-        if self._environment.chance.happens(_SWEEP_SHARE):
-            try:
-                with statement_errors(self._address):
-                    session.connection.execute(_SQL["forget_sessions"])
-            except HoldfastError:
-                session.close()
-                raise
-        return session
+        return _Session(connect(self._address), VersionSource(self._environment.ids))
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
@@ -100,14 +108,13 @@ class PostgresTransactionStore:
     def snapshot(self) -> Iterator[_PostgresSnapshot]:
         """Read in one transaction under REPEATABLE READ."""
         with self._pool.lease() as session:
-            try:
-                with statement_errors(self._address):
-                    session.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                    session.connection.execute("SELECT 1 FROM records LIMIT 1")  # the snapshot begins here
-                    yield _PostgresSnapshot(session.connection)
-                    session.connection.execute("COMMIT")
-            except OutcomeUnknownError as error:
-                raise UnavailableError("the database went away: repeat later", database=self._address.where) from error
+            with nothing_happened(self._address):
+                session.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                session.connection.execute(_SQL["let_snapshot_idle"])
+                session.connection.execute("SELECT 1 FROM records LIMIT 1")  # the snapshot begins here
+            yield _PostgresSnapshot(session.connection, self._address)
+            with nothing_happened(self._address):
+                session.connection.execute("COMMIT")
 
     def _read(self, query: Callable[[Connection], T]) -> T:
         """Run a query; a broken connection is replaced once, because a read changes nothing."""
@@ -115,10 +122,8 @@ class PostgresTransactionStore:
             return self._on_connection(query)
         except OutcomeUnknownError:
             self._pool.clear()  # the server has restarted: none of the idle connections is alive
-        try:
+        with nothing_happened(self._address):
             return self._on_connection(query)
-        except OutcomeUnknownError as error:
-            raise UnavailableError("the database went away: repeat later", database=self._address.where) from error
 
     def _on_connection(self, query: Callable[[Connection], T]) -> T:
         with self._pool.lease() as session, statement_errors(self._address):
@@ -145,6 +150,7 @@ class PostgresTransactionStore:
         base: int | None = None
         try:
             with self._pool.lease() as session:
+                self._sweep(session)
                 base = session.versions.take(len(group.commits))
                 arguments = group.arguments(VersionSource.session_of(base), base)
                 with statement_errors(self._address):
@@ -159,7 +165,14 @@ class PostgresTransactionStore:
                 raise
             return self._settle(base, group, error)
 
-    def _settle(self, base: int, group: Group, cause: OutcomeUnknownError) -> list[Outcome] | None:
+    def _sweep(self, session: _Session) -> None:
+        """Remove the sessions of dead connections now and then: not before a read, which must not need to write."""
+        if session.is_new and self._environment.chance.happens(_SWEEP_SHARE):
+            with suppress(psycopg.Error):  # others will do it; and if the connection broke, the next call tells
+                session.connection.execute(_SQL["forget_sessions"])
+        session.is_new = False
+
+    def _settle(self, base: int, group: Group, cause: HoldfastError) -> list[Outcome] | None:
         """Find the outcome of a commit whose reply was lost; None if nothing happened, and never will.
 
         Raises:
@@ -169,10 +182,12 @@ class PostgresTransactionStore:
         clock = self._environment.clock
         deadline_s = clock.elapsed_s() + _SETTLE_S
         last = {"session": VersionSource.session_of(base), "version": base + len(group.commits) - 1}
-        while clock.elapsed_s() < deadline_s:
+        while clock.elapsed_s() < deadline_s and not self._pool.is_closed:
             try:
                 row = self._on_connection(lambda connection: connection.execute(_SQL["settle"], last).fetchone())
-            except (UnavailableError, OutcomeUnknownError):
+            except HoldfastError as error:
+                # Whatever the server says now, such as "wrong password" or "read-only", is no answer about the commit.
+                cause = error
                 self._pool.clear()
                 clock.sleep(0.1 + 0.4 * self._environment.chance.fraction())
                 continue
@@ -191,17 +206,10 @@ class PostgresTransactionStore:
             DeadlockError: it was in a deadlock with another one, and was rolled back. Start over.
         """
         with self._pool.lease() as session:
-            try:
-                with statement_errors(self._address):
-                    session.connection.execute("BEGIN")
-                    try:
-                        yield _LockedPostgres(self, session)
-                    finally:
-                        if session.connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-                            session.connection.execute("ROLLBACK")
-            except OutcomeUnknownError as error:
-                # No commit was sent: `apply` settles that itself.
-                raise UnavailableError("the database went away: repeat later", database=self._address.where) from error
+            with nothing_happened(self._address):
+                session.connection.execute("BEGIN")
+            yield _LockedPostgres(self, session, self._address)
+            session.reset()
 
     def close(self) -> None:
         self._pool.close()
@@ -210,9 +218,10 @@ class PostgresTransactionStore:
 class _LockedPostgres:
     """A pessimistic transaction: several round trips, with locks held in between (paper 004, 2.3)."""
 
-    def __init__(self, store: PostgresTransactionStore, session: _Session) -> None:
+    def __init__(self, store: PostgresTransactionStore, session: _Session, address: PostgresAddress) -> None:
         self._store = store
         self._session = session
+        self._address = address
 
     def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
         query = _SQL["lock_exclusive" if exclusive else "lock_shared"]
@@ -225,25 +234,27 @@ class _LockedPostgres:
         return _page(self._rows(_SQL["scan"], (start, end, limit + 1)), limit, {})
 
     def _rows(self, query: bytes, arguments: tuple[object, ...]) -> list[tuple[Any, ...]]:
-        try:
-            return self._session.connection.execute(query, arguments, binary=True).fetchall()
-        except _COLLISIONS as error:
-            raise DeadlockError("a deadlock with another transaction: start over") from error
+        with nothing_happened(self._address):  # the commit was not sent
+            try:
+                return self._session.connection.execute(query, arguments, binary=True).fetchall()
+            except _COLLISIONS as error:
+                raise DeadlockError("a deadlock with another transaction: start over") from error
 
     def apply(self, commit: Commit) -> Outcome:
         group = Group.of([commit])
         base = self._session.versions.take(1)
         if not group.steps:
-            self._session.connection.execute("COMMIT")
+            with nothing_happened(self._address):
+                self._session.connection.execute("COMMIT")
             return group.outcomes([0, 0], base)[0]
         arguments = group.arguments(VersionSource.session_of(base), base)
         row = self._rows(_SQL["commit_group"], tuple(arguments))[0]
         try:
-            self._session.connection.execute("COMMIT")
-        except psycopg.OperationalError as error:
-            cause = OutcomeUnknownError("the connection to the database broke: read before repeating")
-            cause.__cause__ = error
-            outcomes = self._store._settle(base, group, cause)
+            with statement_errors(self._address):
+                self._session.connection.execute("COMMIT")
+        except OutcomeUnknownError as error:
+            self._session.close()  # ends the transaction if the server still has it
+            outcomes = self._store._settle(base, group, error)
             if outcomes is None:
                 raise UnavailableError("the database went away before the commit: repeat it") from error
             return outcomes[0]
@@ -253,14 +264,17 @@ class _LockedPostgres:
 class _PostgresSnapshot:
     """Reads one snapshot."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, address: PostgresAddress) -> None:
         self._connection = connection
+        self._address = address
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        return _get_many(self._connection, keys) if keys else {}
+        with nothing_happened(self._address):
+            return _get_many(self._connection, keys) if keys else {}
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        return _scan(self._connection, start, end, limit, guards)
+        with nothing_happened(self._address):
+            return _scan(self._connection, start, end, limit, guards)
 
 
 def _get_many(connection: Connection, keys: Collection[bytes]) -> dict[bytes, Record]:

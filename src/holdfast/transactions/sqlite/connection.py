@@ -20,11 +20,16 @@ from holdfast.errors import (
 )
 from holdfast.transactions.schema_version import require_schema
 from holdfast.transactions.sql_files import load_schema
+from holdfast.transactions.sqlite.files import file_error
 
 __all__ = ["connect", "prepare_file", "sqlite_errors"]
 
 _OLDEST = (3, 35, 0)
 """WITHOUT ROWID, upserts and ``IN`` with many parameters; Python 3.10 is built with at least this on every platform."""
+
+
+_COLUMNS = {"key", "version", "value", "number"}
+"""Of the table of records, in every version of the schema. Other programs have tables of this name too."""
 
 
 def connect(path: str, *, synchronous: str = "full", timeout_s: float = 60.0) -> sqlite3.Connection:
@@ -58,12 +63,10 @@ def prepare_file(path: str, *, create: bool) -> None:
         raise UnsupportedError(f"SQLite {sqlite3.sqlite_version} is too old: use 3.35 or newer")
     try:
         _require_file(Path(path), create=create)
-    except (OSError, ValueError) as error:  # ValueError: the path contains a NUL character, or a NotFoundError
-        if isinstance(error, HoldfastError):
-            raise
-        raise AccessDeniedError(
-            "the database file cannot be opened: check its path and its rights", path=path
-        ) from error
+    except HoldfastError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: the path contains a NUL character
+        raise file_error(error, "the database file cannot be opened: check its path and its rights", path) from error
     with sqlite_errors(path):
         connection = connect(path)
         try:
@@ -86,9 +89,10 @@ def _require_file(file: Path, *, create: bool) -> None:
 
 def _migrate(connection: sqlite3.Connection, path: str, *, create: bool) -> None:
     scripts = load_schema("holdfast.transactions.sqlite")
-    if _checked_version(connection, len(scripts), path, create=create) == len(scripts):
+    is_present = _checked_version(connection, len(scripts), path, create=create) == len(scripts)
+    _use_log(connection, is_needed=not is_present)
+    if is_present:
         return
-    connection.execute("PRAGMA journal_mode = WAL")  # persistent; outside transactions only
     connection.execute("BEGIN IMMEDIATE")  # another process may be migrating
     try:
         found = _checked_version(connection, len(scripts), path, create=create)
@@ -102,18 +106,35 @@ def _migrate(connection: sqlite3.Connection, path: str, *, create: bool) -> None
             connection.execute("ROLLBACK")
 
 
+def _use_log(connection: sqlite3.Connection, *, is_needed: bool) -> None:
+    """Let readers and the writer not wait for each other. The mode is kept in the file; a copy may have lost it.
+
+    Args:
+        is_needed: whether to fail if the file cannot be written. Reads of it need no log.
+    """
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+        return
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")  # outside transactions only
+    except sqlite3.OperationalError as error:
+        if is_needed or "readonly" not in str(error):
+            raise
+
+
 def _checked_version(connection: sqlite3.Connection, present: int, path: str, *, create: bool) -> int:
     """Return the version of the schema; refuse, without a change, what is not ours. Other programs count theirs too."""
     tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    if tables and "records" not in tables:
-        raise InvalidRequestError("the file is a database of another program: choose another file", path=path)
+    columns = {column[1] for column in connection.execute("PRAGMA table_info(records)")}
     found = int(connection.execute("PRAGMA user_version").fetchone()[0]) if tables else 0
+    if tables and (not columns >= _COLUMNS or not found):
+        raise InvalidRequestError("the file is a database of another program: choose another file", path=path)
     require_schema(found, present, create=create, where=path)
     return found
 
 
 # SQLite's result codes: Python 3.10 does not name them.
 _PERM, _BUSY, _LOCKED, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = 3, 5, 6, 8, 10, 11, 13, 14, 26
+_IOERR_SHMSIZE = _IOERR | 19 << 8  # the file beside the database that its readers and writers share cannot grow
 
 _ERRORS: dict[int, tuple[type[HoldfastError], str]] = {
     _BUSY: (UnavailableError, "another program has locked the database: close it, then repeat"),
@@ -124,15 +145,20 @@ _ERRORS: dict[int, tuple[type[HoldfastError], str]] = {
     _PERM: (AccessDeniedError, "the database file cannot be opened: check its path and its rights"),
     _NOTADB: (InvalidRequestError, "the file is not an SQLite database: choose another file"),
     _CORRUPT: (CorruptDataError, "the database file is damaged: keep it, and restore a copy"),
-    _IOERR: (OutcomeUnknownError, "the disk of the database failed: check it, then read before repeating"),
+    _IOERR: (UnavailableError, "the disk of the database failed: check it, then repeat"),
+    _IOERR_SHMSIZE: (StorageFullError, "the disk of the database is full: free some space, then repeat"),
 }
 
 
 @contextmanager
-def sqlite_errors(path: str) -> Iterator[None]:
+def sqlite_errors(path: str, *, commits: bool = False) -> Iterator[None]:
     """Raise SQLite's errors as Holdfast's.
 
-    Each error ends the transaction without effect; only after an I/O error is it unknown whether the commit is on disk.
+    Each error ends the transaction without effect; only after an I/O error of the commit itself is it unknown whether
+    that is on disk.
+
+    Args:
+        commits: whether the block is the statement that commits.
     """
     try:
         yield
@@ -140,7 +166,12 @@ def sqlite_errors(path: str) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", None)
         if code is None:
             code = _code_of(str(error))
-        kind, message = _ERRORS.get(code & 0xFF, (CorruptDataError, "the database refused a statement: report this"))
+        if commits and code & 0xFF == _IOERR:
+            raise OutcomeUnknownError(
+                "the disk of the database failed: check it, then read before repeating", path=path
+            ) from error
+        otherwise = (CorruptDataError, "the database refused a statement: report this")
+        kind, message = _ERRORS.get(code) or _ERRORS.get(code & 0xFF, otherwise)
         raise kind(message, path=path) from error
 
 

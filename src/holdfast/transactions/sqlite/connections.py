@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 
 from holdfast.errors import NotFoundError, UnavailableError
+from holdfast.runtime import Clock
 from holdfast.runtime.forks import watch_forks
+from holdfast.transactions.seats import Seat, Seats
 from holdfast.transactions.sqlite.ticket_queue import TicketQueue
 
 __all__ = ["Connections"]
 
 _FORK_WAIT_S = 5.0
+_FORK_STEP_S = 0.001
 
 
 class Connections:
@@ -27,28 +30,34 @@ class Connections:
     Args:
         path: the file.
         connect: opens a connection.
+        clock: for the wait before a fork.
 
     Source: the SQLite manual, "How To Corrupt An SQLite Database File", 2.6.
     """
 
-    def __init__(self, path: str, connect: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(self, path: str, connect: Callable[[], sqlite3.Connection], clock: Clock) -> None:
         self._path = os.path.abspath(path)
         self._connect = connect
+        self._clock = clock
         self._is_cut = False
+        self._is_closed = False
+        self._was_lent = False  # at the last fork
+        self._inherited: list[sqlite3.Connection | None] = []
         self._reset()
         watch_forks(self)
 
     def _reset(self) -> None:
-        self._changed = threading.Condition()
-        self._lent_to: list[int] = []  # threads
+        self._mutex = threading.Lock()
+        self._loans = Seats(None)
         self._readers: list[sqlite3.Connection] = []
         self._writers: list[sqlite3.Connection] = []  # one, unless somebody writes
         self._file: tuple[int, int] | None = None
         self._queue: TicketQueue | None = None
+        self._held: Generator[None, None, None] | None = None
 
     def queue(self) -> TicketQueue:
         """Return the queue in which this process waits before it writes."""
-        with self._changed:
+        with self._mutex:
             self._queue = self._queue or TicketQueue.of(f"{self._path}-queue")
             return self._queue
 
@@ -57,7 +66,7 @@ class Connections:
 
         Raises:
             NotFoundError: the file was removed or replaced.
-            UnavailableError: the process was forked in the middle of something.
+            UnavailableError: the process was forked in the middle of something, or `close` was called.
         """
         return self._lent(lambda: self._readers)
 
@@ -72,22 +81,27 @@ class Connections:
                 "this process was forked while its parent used the database: use the namespace in a new process",
                 path=self._path,
             )
-        borrower = threading.get_ident()
-        with self._changed:
-            home = idle()
-            self._lent_to.append(borrower)
-            connection = home.pop() if home else None
+        if self._is_closed:
+            raise UnavailableError("the store is closed: open it again", path=self._path)
+        loan = Seat()
+        loans, pid = self._loans, os.getpid()
+        connection: sqlite3.Connection | None = None
         is_good = False
         try:
+            with self._mutex:
+                home = idle()
+                loans.take(loan, self._clock, 0)
+                connection = home.pop() if home else None
             self._check_file()
             connection = connection or self._connect()
             yield connection
             is_good = True
         finally:
-            self._take_back(connection, home if is_good else None, idle)
-            with self._changed:
-                self._lent_to.remove(borrower)
-                self._changed.notify_all()
+            if pid != os.getpid():
+                self._inherited.append(connection)  # the parent's: in this process, it is not even closed
+            else:
+                self._take_back(connection, home if is_good else None, idle)
+                loans.leave(loan)
 
     def _take_back(
         self,
@@ -96,7 +110,7 @@ class Connections:
         idle: Callable[[], list[sqlite3.Connection]],
     ) -> None:
         """Keep a connection for the next caller, unless it is broken, or `close` was called meanwhile."""
-        with self._changed:
+        with self._mutex:
             if connection is not None and home is idle():
                 home.append(connection)
                 return
@@ -118,7 +132,8 @@ class Connections:
 
     def close(self) -> None:
         """Close all connections; those that are lent are closed when they come back. May be called twice."""
-        with self._changed:
+        self._is_closed = True
+        with self._mutex:
             idle = [*self._readers, *self._writers]
             self._readers, self._writers = [], []
         for connection in idle:
@@ -126,18 +141,31 @@ class Connections:
 
     def before_fork(self) -> None:
         """Close all connections, and let nobody open one until the fork is done."""
-        self._changed.acquire()
+        self._held = self._hold()  # a generator that was interrupted, or is forgotten, gives the lock back
+        next(self._held)
+
+    def _hold(self) -> Generator[None, None, None]:
+        deadline_s = self._clock.elapsed_s() + _FORK_WAIT_S
         this = threading.get_ident()
-        self._changed.wait_for(lambda: not self._lent_to or this in self._lent_to, _FORK_WAIT_S)
-        for idle in (self._readers, self._writers):
-            while idle:
-                with suppress(sqlite3.Error):
-                    idle.pop().close()
+        while True:
+            with self._mutex:
+                lent_to = {loan.thread for loan in self._loans.seated()}
+                if not lent_to or this in lent_to or self._clock.elapsed_s() > deadline_s:
+                    for idle in (self._readers, self._writers):
+                        while idle:
+                            with suppress(sqlite3.Error):
+                                idle.pop().close()
+                    self._was_lent = bool(lent_to)
+                    yield
+                    return
+            self._clock.sleep(_FORK_STEP_S)
 
     def after_fork(self, *, is_child: bool) -> None:
         """Go on in the parent; start anew in the child."""
         if is_child:
-            self._is_cut = self._is_cut or bool(self._lent_to)
+            self._is_cut = self._is_cut or self._was_lent
+            self._inherited += [*self._readers, *self._writers]
             self._reset()
-        else:
-            self._changed.release()
+        elif self._held is not None:
+            self._held.close()
+            self._held = None

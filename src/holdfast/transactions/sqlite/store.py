@@ -63,7 +63,7 @@ class SqliteTransactionStore:
         self._synchronous = synchronous
         self._timeout_s = timeout_s
         self._versions = VersionSource(environment.ids)
-        self._connections = Connections(path, self._connect)
+        self._connections = Connections(path, self._connect, environment.clock)
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
@@ -107,7 +107,8 @@ class SqliteTransactionStore:
         )
         writer.executemany(_SQL["delete"], ((key,) for key, one in changes.items() if one is None))
         # A transaction that changed nothing is committed as well: it costs no flush, and ends the lock.
-        writer.execute("COMMIT")
+        with sqlite_errors(self._path, commits=True):
+            writer.execute("COMMIT")
         return judgment
 
     @contextmanager

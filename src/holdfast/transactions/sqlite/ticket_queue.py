@@ -15,9 +15,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from holdfast.errors import AccessDeniedError, UnavailableError
+from holdfast.errors import UnavailableError
 from holdfast.runtime import Clock
 from holdfast.runtime.forks import watch_forks
+from holdfast.transactions.seats import Seat, Seats
+from holdfast.transactions.sqlite.files import file_error
 
 __all__ = ["TicketQueue"]
 
@@ -27,6 +29,8 @@ _TICKETS = 16
 _STEP_S = 0.00005
 _LONGEST_STEP_S = 0.002
 _STALL_S = 1.0
+_MOST_TICKETS = 2**48
+"""What is beyond it was never drawn: somebody else has written into the file. The queue then starts anew."""
 
 
 class TicketQueue:
@@ -38,7 +42,7 @@ class TicketQueue:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._turn = threading.Lock()
+        self._seats = Seats()
         self._passed = 0  # tickets below this one are not waited for
 
     @classmethod
@@ -47,12 +51,14 @@ class TicketQueue:
 
         Raises:
             AccessDeniedError: the file cannot be written. Check its rights, and those of its directory.
+            StorageFullError: the file cannot be created.
         """
         return _QUEUES.of(path)
 
     def abandon(self) -> None:
         """Close the file in a forked child, which has inherited the descriptor, but no lock."""
-        os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, -1
+        os.close(descriptor)
 
     @contextmanager
     def turn(self, clock: Clock, timeout_s: float) -> Iterator[None]:
@@ -62,22 +68,34 @@ class TicketQueue:
             UnavailableError: the turn did not come in time; nothing happened.
         """
         deadline_s = clock.elapsed_s() + timeout_s
-        if not self._turn.acquire(timeout=timeout_s):
-            raise UnavailableError(
-                "another thread writes to the database for too long: repeat later", waited_s=timeout_s
-            )
+        seat = Seat()
         try:
+            if not self._seats.take(seat, clock, timeout_s):
+                raise UnavailableError(
+                    "another thread writes to the database for too long: repeat later", waited_s=timeout_s
+                )
             try:
-                ticket = self._draw(clock, deadline_s)
-                if ticket is not None:
-                    self._await(ticket, clock, deadline_s)
-                    os.pwrite(self._descriptor, ticket.to_bytes(_COUNTER_BYTES, "big"), _COUNTER_BYTES)
+                self._queue_up(clock, deadline_s)
                 yield
             finally:
-                # All locks of this process, even one that was being taken when an interrupt came.
-                fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
+                self._unlock()
         finally:
-            self._turn.release()
+            self._seats.leave(seat)
+
+    def _queue_up(self, clock: Clock, deadline_s: float) -> None:
+        """Wait for the turn of this process. If the file fails, on a full disk for example, go on without a queue."""
+        try:
+            ticket = self._draw(clock, deadline_s)
+            if ticket is not None:
+                self._await(ticket, clock, deadline_s)
+                os.pwrite(self._descriptor, ticket.to_bytes(_COUNTER_BYTES, "big"), _COUNTER_BYTES)
+        except OSError:
+            self._unlock()
+
+    def _unlock(self) -> None:
+        """Give up all locks of this process, even one that was being taken when an interrupt came."""
+        with suppress(OSError, ValueError):  # a forked child has none
+            fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
 
     def _draw(self, clock: Clock, deadline_s: float) -> int | None:
         """Take the next ticket; return None if a process was stopped just while it took one."""
@@ -95,6 +113,8 @@ class TicketQueue:
         def step_s() -> float:
             return min(max(1, ticket - self._counter(_COUNTER_BYTES)) * _STEP_S, _LONGEST_STEP_S)
 
+        if self._passed > ticket:
+            self._passed = 0  # the queue has started anew
         while not self._wait(lambda: self._are_gone(self._passed, ticket), clock, deadline_s, step_s):
             first, last = self._passed, ticket  # the first ticket that is not gone is between them
             while first < last:
@@ -103,7 +123,8 @@ class TicketQueue:
             self._passed = first + 1
 
     def _counter(self, position: int) -> int:
-        return int.from_bytes(os.pread(self._descriptor, _COUNTER_BYTES, position), "big")
+        found = int.from_bytes(os.pread(self._descriptor, _COUNTER_BYTES, position), "big")
+        return found if found < _MOST_TICKETS else 0
 
     def _try_lock(self, position: int, length: int) -> bool:
         try:
@@ -166,8 +187,8 @@ class _Queues:
             try:
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             except OSError as error:
-                raise AccessDeniedError(
-                    "the queue beside the database file cannot be written: check its rights", path=path
+                raise file_error(
+                    error, "the queue beside the database file cannot be written: check its rights", path
                 ) from error
             return self._queues.setdefault(_identity(os.fstat(descriptor)), TicketQueue(descriptor))
 

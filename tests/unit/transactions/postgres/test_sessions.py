@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from holdfast.errors import OutcomeUnknownError
+from holdfast.errors import OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment
 from holdfast.testing.postgres_server import PostgresServer
-from holdfast.transactions.base import AlreadyDone, Commit, Committed, Conflict, Progress
+from holdfast.transactions.base import AlreadyDone, Commit, Committed, Conflict, Outcome, Progress
 from holdfast.transactions.postgres import store as store_module
 from holdfast.transactions.postgres.arguments import Group
 from holdfast.transactions.postgres.connection import PostgresAddress, connect, prepare_database
@@ -112,6 +112,89 @@ def test_a_commit_that_was_given_up_cannot_happen_later(address: PostgresAddress
         store.close()
 
 
+def test_what_a_server_refuses_later_is_no_answer_about_a_commit(
+    lossy: PostgresTransactionStore, proxy: LossyTcpProxy, address: PostgresAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server comes back read-only, as after a fail-over: the commit is not reported as one that did not happen."""
+    monkeypatch.setattr(store_module, "_SETTLE_S", 0.5)
+
+    def refuse_writes(request: bytes) -> bool:
+        if _MARK not in request:
+            return False
+        with connect(address) as admin:
+            admin.execute(f"ALTER DATABASE {admin.info.dbname} SET default_transaction_read_only = on")
+        return True
+
+    proxy.interfere_once(refuse_writes, Fault.LOSE_REPLY)
+    with pytest.raises(OutcomeUnknownError, match="read before repeating"):
+        lossy.commit(Commit(puts={b"a": _MARK}))
+    assert lossy.get_many([b"a"])[b"a"].value == _MARK
+
+
+@pytest.mark.parametrize("fault", [Fault.LOSE_REPLY, Fault.LOSE_REQUEST])
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_the_lost_reply_of_a_locked_transaction(
+    lossy: PostgresTransactionStore,
+    proxy: LossyTcpProxy,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: Fault,
+    comes_back: bool,
+) -> None:
+    monkeypatch.setattr(store_module, "_SETTLE_S", PATIENCE_S if comes_back else 0.3)
+
+    applied: list[bytes] = []
+
+    def choose(request: bytes) -> bool:
+        """Choose the request after the one that applies: the commit."""
+        if not applied:
+            applied.extend([request] if _MARK in request else [])
+            return False
+        proxy.refuses = not comes_back
+        return True
+
+    def transact() -> Outcome:
+        with lossy.locked() as transaction:
+            transaction.read([b"first"], exclusive=True)
+            proxy.interfere_once(choose, fault)
+            return transaction.apply(Commit(adds={b"n": 1}, puts={_MARK: b""}))
+
+    with lossy.locked() as transaction:  # prepares the statements
+        transaction.apply(Commit(adds={b"m": 1}))
+    if not comes_back:
+        with pytest.raises(OutcomeUnknownError, match="read before repeating"):
+            transact()
+    elif fault is Fault.LOSE_REPLY:
+        assert isinstance(transact(), Committed)
+    else:
+        with pytest.raises(UnavailableError, match="before the commit: repeat it"):
+            transact()
+    proxy.refuses = False
+    assert (b"n" in lossy.get_many([b"n"])) is (fault is Fault.LOSE_REPLY)
+
+
+def test_an_error_of_the_caller_leaves_a_block_unchanged(address: PostgresAddress) -> None:
+    """What a caller does elsewhere, while it holds a snapshot or locks, is not this transaction's."""
+    store = PostgresTransactionStore(address, Environment())
+    try:
+        for block in (store.snapshot, store.locked):
+            with pytest.raises(OutcomeUnknownError, match="elsewhere"), block():
+                raise OutcomeUnknownError("elsewhere")
+        assert isinstance(store.commit(Commit(puts={b"a": b""})), Committed)
+    finally:
+        store.close()
+
+
+def test_a_closed_store_does_not_wait_for_an_outcome(lossy: PostgresTransactionStore, proxy: LossyTcpProxy) -> None:
+    def close(request: bytes) -> bool:
+        if _MARK in request:
+            lossy.close()
+        return _MARK in request
+
+    proxy.interfere_once(close, Fault.LOSE_REPLY)
+    with pytest.raises(OutcomeUnknownError):
+        lossy.commit(Commit(puts={b"a": _MARK}))
+
+
 def test_an_outcome_that_nobody_tells_is_unknown(
     lossy: PostgresTransactionStore, proxy: LossyTcpProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,10 +212,12 @@ def test_old_sessions_are_removed(address: PostgresAddress, monkeypatch: pytest.
         connection.execute("INSERT INTO sessions VALUES (1, 1, NULL, now() - interval '2 days'), (2, 1, NULL, now())")
     monkeypatch.setattr(store_module, "_SWEEP_SHARE", 1.0)
     store = PostgresTransactionStore(address, Environment())
-    store.get_many([b"a"])
+    store.commit(Commit(puts={b"a": b""}))
     store.close()
     with connect(address) as connection:
-        assert connection.execute("SELECT id FROM sessions").fetchall() == [(2,)]
+        found = [row[0] for row in connection.execute("SELECT id FROM sessions ORDER BY used_at").fetchall()]
+        assert len(found) == 2, "the session of the commit, and the young one"
+        assert 1 not in found
 
 
 def test_a_fork_has_connections_of_its_own(address: PostgresAddress) -> None:

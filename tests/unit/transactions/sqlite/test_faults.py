@@ -192,6 +192,7 @@ def test_a_file_that_was_removed_takes_no_commits(path: str, comes_back: bool) -
             call()
     store.close()
     os.replace(saved, path)
+    store = _store(path)
     assert store.get_many([b"a"])[b"a"].value == b"1"
     store.close()
 

@@ -1,0 +1,55 @@
+"""Take the URLs of databases apart, and show them without their secrets."""
+
+from __future__ import annotations
+
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from holdfast.errors import InvalidRequestError
+
+__all__ = ["options_of", "public_url", "split_url"]
+
+_WITHOUT_LOGIN = ("sqlite", "memory")
+
+
+def split_url(url: str) -> SplitResult:
+    """Split a URL into its parts.
+
+    Raises:
+        InvalidRequestError: it has no clear parts: percent-encode what is not meant to separate them. The message does
+            not contain the URL, which may have a password in the wrong place.
+    """
+    if "#" in url:
+        raise InvalidRequestError("the url of a database has no fragment: write # as %23, also in a password")
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise InvalidRequestError("the url of the database is not valid: check the host and its brackets") from None
+    # An @ elsewhere means that a password contains one of @ / ?, so that the rest of it looks like a host or a path.
+    if parts.scheme not in _WITHOUT_LOGIN and (url.count("@") > 1 or ("@" in url and "@" not in parts.netloc)):
+        raise InvalidRequestError(
+            "the url of the database has an @ in the wrong place: percent-encode special characters in user, password"
+            " and options: @ as %40, / as %2F, ? as %3F"
+        )
+    return parts
+
+
+def options_of(query: str) -> list[tuple[str, str]]:
+    """Return the names and values of a query. A plus sign is a plus sign, as in libpq: queries are no HTML forms."""
+    pairs = [one.partition("=") for one in query.split("&") if one]
+    return [(unquote(name), unquote(value)) for name, _, value in pairs]
+
+
+def public_url(url: str) -> str:
+    """Return the URL of a database without user, password and options: it may be shown and logged.
+
+    Guarantee: nothing before the last ``@`` is shown, even if the URL is not valid.
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return "(not a url)"
+    try:
+        urlsplit(url)
+    except ValueError:
+        return "(not a url)"
+    shown = rest if scheme in _WITHOUT_LOGIN else rest.rpartition("@")[2]
+    return f"{scheme}://{shown.partition('?')[0]}"
