@@ -368,6 +368,16 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         prepare = None if autocommit else self.transaction.prepare if self._intrans else FileWriter.prepare
         return WritingNamespaceFile(self, path, mode, namespace, writer, prepare)
 
+    def start_transaction(self) -> NamespaceTransaction:
+        """Begin a transaction that ends with `end_transaction`; ``with fs.transaction`` does both.
+
+        Raises:
+            InvalidRequestError: a transaction is open already; it goes on.
+        """
+        transaction: NamespaceTransaction = self.transaction
+        transaction.start()
+        return transaction
+
     # --- writing ------------------------------------------------------------------------------------------------------
     def pipe_file(self, path: str, value: Any, mode: str = "overwrite", **options: Any) -> None:
         """Write a whole file, in one transaction; ``mode="create"`` refuses one that exists."""

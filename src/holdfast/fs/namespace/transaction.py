@@ -30,6 +30,21 @@ class NamespaceTransaction(Transaction):  # type: ignore[misc]  # fsspec ships n
         self._lock = threading.Lock()
         self._inline_bytes = 0
 
+    def start(self) -> None:
+        """Begin: files that are opened for writing from now on wait for `complete`.
+
+        Raises:
+            InvalidRequestError: the filesystem has a transaction already, which goes on; or this one has ended.
+        """
+        if self.fs is None:
+            raise InvalidRequestError("the transaction has ended: take a new one from fs.transaction")
+        if self.fs._intrans:
+            raise InvalidRequestError(
+                "this filesystem has a transaction already, and transactions do not nest: remove the inner one, or "
+                "give it a filesystem of its own, with skip_instance_cache=True"
+            )
+        super().start()
+
     def prepare(self, file: FileWriter) -> None:
         """Make the content of a file durable. Small files go into the database, as long as one step can take them."""
         with self._lock:

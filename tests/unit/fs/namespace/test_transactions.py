@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -167,6 +167,37 @@ def test_a_transaction_without_a_block(fs: NamespaceFileSystem, root: str) -> No
         pass
     fs.pipe_file(f"{root}/b", SMALL)
     assert fs.exists(f"{root}/b")
+
+
+@pytest.mark.parametrize("nested", [lambda fs: fs.transaction.__enter__(), lambda fs: fs.start_transaction()])
+def test_transactions_do_not_nest(
+    fs: NamespaceFileSystem, root: str, nested: Callable[[NamespaceFileSystem], object]
+) -> None:
+    def fails() -> None:
+        with fs.transaction:
+            fs.pipe_file(f"{root}/a", SMALL)
+            nested(fs)
+
+    with pytest.raises(InvalidRequestError, match="do not nest"):
+        fails()
+    assert fs.ls(root) == []
+    with fs.transaction:
+        fs.pipe_file(f"{root}/a", SMALL)
+        with pytest.raises(InvalidRequestError, match="do not nest"):
+            nested(fs)
+        fs.pipe_file(f"{root}/b", SMALL)
+        assert fs.ls(root) == [], "the transaction goes on"
+    assert fs.find(root) == [f"{root}/a", f"{root}/b"]
+
+
+def test_a_transaction_is_used_once(fs: NamespaceFileSystem, root: str) -> None:
+    transaction = fs.transaction
+    with transaction:
+        fs.pipe_file(f"{root}/a", SMALL)
+    with pytest.raises(InvalidRequestError, match="has ended"), transaction:
+        pass
+    fs.pipe_file(f"{root}/b", SMALL)
+    assert fs.find(root) == [f"{root}/a", f"{root}/b"]
 
 
 def test_directories_and_renames_take_effect_at_once(fs: NamespaceFileSystem, root: str) -> None:
