@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,43 @@ def directory(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(params=[*DIRECTORIES, *PATTERNS])
 def any_directory(request: pytest.FixtureRequest) -> str:
     return f"lake/{request.param}"
+
+
+class _Unprintable:
+    def __str__(self) -> str:
+        raise RuntimeError("halfway")
+
+
+def _pandas_csv(fs: NamespaceFileSystem, options: dict[str, str]) -> None:
+    pandas.DataFrame({"a": [1] * 100_000 + [_Unprintable()]}).to_csv("holdfast://lake/a", storage_options=options)
+
+
+def _fsspec_files(fs: NamespaceFileSystem, options: dict[str, str]) -> None:
+    with fsspec.open_files(["holdfast://lake/a"], "w", **options) as (file,):
+        file.write("1")
+        raise RuntimeError
+
+
+def _arrow_stream(fs: NamespaceFileSystem, options: dict[str, str]) -> None:
+    with PyFileSystem(FSSpecHandler(fs)).open_output_stream("lake/a") as stream:
+        stream.write(b"1" * 100_000)
+        raise RuntimeError
+
+
+def _parquet_writer(fs: NamespaceFileSystem, options: dict[str, str]) -> None:
+    with pyarrow.parquet.ParquetWriter("lake/a", TABLE.schema, filesystem=fs) as writer:
+        writer.write_table(TABLE)
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("write", [_pandas_csv, _fsspec_files, _arrow_stream, _parquet_writer])
+def test_a_library_that_fails_halfway_leaves_the_old_file(
+    fs: NamespaceFileSystem, options: dict[str, str], write: Callable[[NamespaceFileSystem, dict[str, str]], None]
+) -> None:
+    fs.pipe_file("lake/a", b"good")
+    with pytest.raises(RuntimeError):
+        write(fs, options)
+    assert fs.cat_file("lake/a") == b"good"
 
 
 def _sorted(table: pyarrow.Table) -> pyarrow.Table:

@@ -19,6 +19,7 @@ from holdfast.commit.sinks import FileSink, PartBudget, UploadSink
 from holdfast.commit.text_file import TextFile
 from holdfast.commit.uploads import ATTEMPT_METADATA, complete_upload
 from holdfast.errors import HoldfastError, NotFoundError
+from holdfast.fs.abandoned import is_closed_by_failure
 from holdfast.runtime import BackgroundExecutor
 from holdfast.stores.base import multipart
 
@@ -82,11 +83,20 @@ class NewFile(SequentialFile):
     """A file that takes effect only when `close` returns without an error.
 
     Leaving a ``with`` block with an error discards the file, and so does dropping the last reference to an open file.
+    Both hold also if the block, or the last reference, is that of an object around this one, such as `fsspec.OpenFile`
+    or a text file, which only calls `close`.
     """
+
+    _is_dropped = False
+    """Whether `close` has to discard the file."""
 
     @abc.abstractmethod
     def discard(self) -> None:
         """Discard the file."""
+
+    def _dealloc_warn(self, _source: object) -> None:
+        """Note that the text or the buffer around this file is dropped; Python calls this just before its `close`."""
+        self._is_dropped = True
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is None:
@@ -135,6 +145,9 @@ class WritingFile(NewFile, io.RawIOBase):
 
     def close(self) -> None:
         if self.closed:
+            return
+        if self._is_dropped or is_closed_by_failure():
+            self.discard()
             return
         self._closing = True
         try:
@@ -185,6 +198,9 @@ class CompressedFile(NewFile, io.BufferedIOBase):
     def close(self) -> None:
         """Complete the file and close the underlying file, which most compressors leave open."""
         if self.closed:
+            return
+        if self._is_dropped or is_closed_by_failure():
+            self.discard()
             return
         try:
             self._packer.close()

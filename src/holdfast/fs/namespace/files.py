@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from fsspec.spec import AbstractBufferedFile
 
+from holdfast.fs.abandoned import is_closed_by_failure
 from holdfast.fs.files import NewFile
 from holdfast.namespace import Namespace
 from holdfast.namespace.errors import PathExistsError, PathNotFoundError
@@ -87,6 +88,9 @@ class WritingNamespaceFile(NewFile, io.RawIOBase):
 
     def close(self) -> None:
         if self.closed:
+            return
+        if self._is_dropped or is_closed_by_failure():
+            self.discard()
             return
         try:
             if self._prepare is None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import io
 import zipfile
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from fsspec.core import OpenFile
 
 from holdfast.errors import InvalidRequestError
 from holdfast.fs import NamespaceFileSystem
@@ -90,6 +94,96 @@ def test_a_file_that_is_dropped_leaves_nothing(fs: NamespaceFileSystem, root: st
     del file
     gc.collect()
     assert fs.ls(root) == []
+
+
+def _opened_by_fsspec(fs: NamespaceFileSystem, path: str, mode: str) -> Any:
+    return OpenFile(fs, path, mode, compression="gzip" if path.endswith(".gz") else None)
+
+
+def _open_of_fsspec(fs: NamespaceFileSystem, path: str, mode: str) -> Any:
+    """What pandas does."""
+    return OpenFile(fs, path, mode).open()
+
+
+def _in_an_exit_stack(fs: NamespaceFileSystem, path: str, mode: str) -> Any:
+    stack = contextlib.ExitStack()
+    stack.enter_context(_opened_by_fsspec(fs, path, mode))
+    return stack
+
+
+def _closing(fs: NamespaceFileSystem, path: str, mode: str) -> Any:
+    return contextlib.closing(fs.open(path, mode))
+
+
+def _wrapped(fs: NamespaceFileSystem, path: str, mode: str) -> Any:
+    binary = fs.open(path, f"{mode[0]}b")
+    return io.BufferedWriter(binary) if "b" in mode else io.TextIOWrapper(binary)
+
+
+_Opened = Callable[[NamespaceFileSystem, str, str], Any]
+
+
+@pytest.mark.parametrize("opened", [_opened_by_fsspec, _open_of_fsspec, _in_an_exit_stack, _closing, _wrapped])
+@pytest.mark.parametrize("mode", ["wb", "w", "ab"])
+@pytest.mark.parametrize("name", ["a", "a.gz"])
+def test_a_block_of_somebody_else_that_fails_leaves_nothing(
+    fs: NamespaceFileSystem, namespace: Namespace, root: str, opened: _Opened, mode: str, name: str
+) -> None:
+    path = f"{root}/{name}"
+    fs.pipe_file(path, b"old")
+
+    def fails() -> None:
+        with opened(fs, path, mode) as file:
+            if hasattr(file, "write"):
+                file.write(LARGE if "b" in mode else LARGE.decode())
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fails()
+    assert fs.cat_file(path) == b"old" and _blobs(namespace) == 0
+    with opened(fs, path, "w") as file:
+        if hasattr(file, "write"):
+            file.write("new")
+    assert fs.cat_file(path) != b"old"
+
+
+def test_a_file_that_is_closed_while_an_error_is_handled_appears(fs: NamespaceFileSystem, root: str) -> None:
+    """To close a file says that it is complete, unless a block that has failed says it."""
+    files = [fs.open(f"{root}/{name}", "w") for name in "abc"]
+    for file in files:
+        file.write("1")
+
+    def fails() -> None:
+        with contextlib.ExitStack() as stack:
+            stack.callback(lambda: files[1].close())  # the block is not that of the file
+            try:
+                next(iter(()))
+            except StopIteration:
+                files[0].close()
+                with OpenFile(fs, f"{root}/report", "w") as report:
+                    report.write("1")
+                raise
+            finally:
+                files[2].close()
+
+    with pytest.raises(StopIteration):
+        fails()
+    assert fs.find(root) == [f"{root}/{name}" for name in ("a", "b", "c", "report")]
+
+
+@pytest.mark.parametrize("opened", [_opened_by_fsspec, _open_of_fsspec, _wrapped])
+@pytest.mark.parametrize("mode", ["wb", "w"])
+def test_a_file_that_somebody_else_drops_leaves_nothing(
+    fs: NamespaceFileSystem, root: str, opened: _Opened, mode: str
+) -> None:
+    fs.pipe_file(f"{root}/a", b"old")
+    file = opened(fs, f"{root}/a", mode)
+    if isinstance(file, OpenFile):
+        file = file.open()
+    file.write(SMALL if "b" in mode else SMALL.decode())
+    del file
+    gc.collect()
+    assert fs.cat_file(f"{root}/a") == b"old"
 
 
 def test_exclusive_files(fs: NamespaceFileSystem, root: str) -> None:
