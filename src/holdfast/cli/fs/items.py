@@ -86,7 +86,7 @@ def find_items(session: Session, urls: Sequence[str]) -> list[Item]:
     """Return what the URLs name, in their order; the matches of a pattern are sorted. Nothing occurs twice.
 
     A URL is taken literally if something of that name exists; if not, as a pattern with ``*``, ``?``, ``[a-c]``,
-    ``[!a]``, ``{a,b}`` and, for any number of directories, ``**``.
+    ``[!a]``, ``{a,b}`` and, for any number of directories, ``**``. With a slash at its end, it means directories only.
 
     Raises:
         PathNotFoundError: nothing has a URL, or matches a pattern.
@@ -163,14 +163,15 @@ def _group_with_slash(pattern: str) -> list[int] | None:
 
 
 def _match(namespace: Namespace, pattern: str) -> Iterator[FileStatus]:
-    """Yield what matches a pattern; perhaps more than once, and in any order."""
+    """Yield what matches a pattern, only directories if it ends in a slash; perhaps more than once, in any order."""
     words = tuple(word for word in pattern.split("/") if word)
     waiting = [(namespace.status("/"), words)]
     seen = set()
     while waiting:
         parent, words = waiting.pop()
         if not words:
-            yield parent
+            if parent.is_directory or not pattern.endswith("/"):
+                yield parent
         elif parent.is_directory and (parent.path, len(words)) not in seen:
             seen.add((parent.path, len(words)))
             waiting += _step(namespace, parent, words)

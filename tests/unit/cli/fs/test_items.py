@@ -48,6 +48,10 @@ def _found(*patterns: str) -> list[str]:
         ("/sta[r]*", ["/star*", "/stars"]),
         (r"/x\[?].csv", ["/x[1].csv"]),
         ("//a///b/", ["/a/b"]),
+        ("/a/*/", ["/a/b"]),
+        ("/a/**/", ["/a/b", "/a/b/c"]),
+        ("/{a/1.csv/,a/b/,stars}", ["/a/b", "/stars"]),
+        ("/**/", ["/2023", "/2023/12", "/2024", "/2024/01", "/a", "/a/b", "/a/b/c"]),
     ],
 )
 def test_patterns(pattern: str, paths: list[str]) -> None:
@@ -66,3 +70,14 @@ def test_a_pattern_without_a_match_is_an_error() -> None:
 def test_braces_that_stand_for_too_much_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match="the braces stand for more than 1000 patterns"):
         _found("/" + "{a/,b/}" * 12)
+
+
+def test_a_pattern_with_a_slash_at_its_end_never_means_files() -> None:
+    with pytest.raises(PathNotFoundError, match="nothing matches the pattern"):
+        _found("/a/*.csv/")
+
+
+def test_braces_that_are_too_deep_are_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="nested more than 50 deep"):
+        _found("/a/" + "{" * 3000 + "}" * 3000)
+    assert _found("/a/" + "{" * 50 + "1.csv" + "}" * 50) == ["/a/1.csv"]
