@@ -84,13 +84,13 @@ class Link:
         """Run statements in as few round trips as their size allows; the first error ends the run."""
         return [reply for packet in self.packets(statements) for reply in self.send(packet)]
 
-    def packets(self, statements: Iterable[str]) -> list[str]:
-        """Join statements to packets.
+    def packets(self, statements: Iterable[str]) -> Iterator[str]:
+        """Join statements to packets, each when it is asked for.
 
         Raises:
-            InvalidRequestError: a statement exceeds the server's limit; nothing was sent.
+            InvalidRequestError: a statement exceeds the server's limit.
         """
-        packets: list[list[str]] = []
+        packet: list[str] = []
         size = 0
         for statement in statements:
             if len(statement) > self._limit_bytes:
@@ -99,12 +99,13 @@ class Link:
                     database=self._where,
                     bytes=len(statement),
                 )
+            if packet and size + len(statement) > min(_PACKET_BYTES, self._limit_bytes):
+                yield ";".join(packet)
+                packet, size = [], 0
+            packet.append(statement)
             size += len(statement) + 1
-            if not packets or size > min(_PACKET_BYTES, self._limit_bytes):
-                packets.append([])
-                size = len(statement)
-            packets[-1].append(statement)
-        return [";".join(packet) for packet in packets]
+        if packet:
+            yield ";".join(packet)
 
     def send(self, packet: str) -> list[Reply]:
         """Run the statements of one packet; return a reply for each."""

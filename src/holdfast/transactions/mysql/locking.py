@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 
 from holdfast.transactions.base import (
     ABSENT,
@@ -55,15 +55,14 @@ class Group:
     steps: Sequence[Step]
     base: int
     _locks: dict[bytes, _Lock] = field(default_factory=dict, init=False)
-    _inserts: dict[bytes, str] = field(default_factory=dict, init=False)  # claimed keys with their rows
+    _inserts: dict[bytes, Step] = field(default_factory=dict, init=False)  # claimed keys with their final values
     _seen: dict[bytes, Record] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         for step in self.steps:
             self._locks[step.key] = max(_lock_of(step), self._locks.get(step.key, _Lock.SHARED))
             if step.kind is Kind.INSERT or (step.kind is Kind.PUT and step.expected == ABSENT):
-                version = version_of(self.base, step.call)
-                self._inserts[step.key] = f"({literal(step.key)},{version},{literal(step.value)},0)"
+                self._inserts[step.key] = step
 
     def lock(self, link: Link, first: Sequence[str] = ()) -> Judgment:
         """Lock the records of all steps, read their versions and numbers, and judge.
@@ -71,14 +70,13 @@ class Group:
         Args:
             first: statements to run before, in the same packet.
         """
-        counts = list(self._count_statements())
-        locks = list(self.lock_statements())
-        replies = link.run([*first, *locks, *counts])
-        for reply in replies[len(first) : len(first) + len(locks)]:
+        wanted = [(call, index) for call, commit in enumerate(self.commits) for index, _ in enumerate(commit.ranges)]
+        replies = link.run(chain(first, self.lock_statements(), self._count_statements()))
+        counted = len(replies) - len(wanted)
+        for reply in replies[len(first) : counted]:
             for key, version, number in reply.rows:
                 self._seen[key] = Record(version, b"", number)
-        wanted = [(call, index) for call, commit in enumerate(self.commits) for index, _ in enumerate(commit.ranges)]
-        found = [int(reply.rows[0][0]) for reply in replies[len(first) + len(locks) :]]
+        found = [int(reply.rows[0][0]) for reply in replies[counted:]]
         return judge(self.commits, self.steps, self._seen, dict(zip(wanted, found, strict=True)), self.base)
 
     def lock_statements(self) -> Iterator[str]:
@@ -88,7 +86,7 @@ class Group:
             if lock is _Lock.CLAIM:
                 run = list(keys)
                 claimed += run
-                for rows in chunked(self._inserts.get(key) or f"({literal(key)},0,'',0)" for key in run):
+                for rows in chunked(map(self._claimed_row, run)):
                     yield _SQL["claim"].format(rows=rows)
             else:
                 query = _SQL["lock_shared" if lock is _Lock.SHARED else "lock_exclusive"]
@@ -96,6 +94,12 @@ class Group:
                     yield query.format(keys=texts)
         for texts in chunked(map(literal, claimed)):
             yield _SQL["claimed"].format(keys=texts, **self._own_versions())
+
+    def _claimed_row(self, key: bytes) -> str:
+        step = self._inserts.get(key)
+        if step is None:
+            return f"({literal(key)},0,'',0)"
+        return f"({literal(key)},{version_of(self.base, step.call)},{literal(step.value)},0)"
 
     def _count_statements(self) -> Iterator[str]:
         for commit in self.commits:
@@ -107,31 +111,26 @@ class Group:
     def _own_versions(self) -> Mapping[str, int]:
         return {"first": self.base, "last": version_of(self.base, len(self.commits) - 1)}
 
-    def write_statements(self, judgment: Judgment) -> list[str]:
-        """Return the statements that write what valid transactions write, and delete what the others claimed."""
+    def write_statements(self, judgment: Judgment) -> Iterator[str]:
+        """Yield the statements that write what valid transactions write, and delete what the others claimed."""
         changes = apply_steps(self._seen, judgment.valid, self.base)
-        kinds = {step.key: step.kind for step in judgment.valid}
-        puts: list[str] = []
-        numbers: list[str] = []
-        deletes: list[bytes] = []
-        for key, record in changes.items():
-            if record is None:
-                if key in self._seen:
-                    deletes.append(key)
-            elif kinds[key] in (Kind.ADD, Kind.PROGRESS):
-                numbers.append(f"({literal(key)},{record.version},'',{record.number})")
-            elif key not in self._inserts:
-                puts.append(f"({literal(key)},{record.version},{literal(record.value)},0)")
-        deletes += [
-            key
-            for key, lock in self._locks.items()
-            if lock is _Lock.CLAIM and key not in self._seen and changes.get(key) is None
-        ]
-        return [
-            *(_SQL["put"].format(rows=rows) for rows in chunked(puts)),
-            *(_SQL["set_numbers"].format(rows=rows) for rows in chunked(numbers)),
-            *(_SQL["delete"].format(key=literal(key)) for key in deletes),
-        ]
+        counters = {step.key for step in judgment.valid if step.kind in (Kind.ADD, Kind.PROGRESS)}
+        written = [(key, record) for key, record in changes.items() if record is not None]
+        puts = (
+            f"({literal(key)},{record.version},{literal(record.value)},0)"
+            for key, record in written
+            if key not in counters and key not in self._inserts
+        )
+        numbers = (
+            f"({literal(key)},{record.version},'',{record.number})" for key, record in written if key in counters
+        )
+        yield from (_SQL["put"].format(rows=rows) for rows in chunked(puts))
+        yield from (_SQL["set_numbers"].format(rows=rows) for rows in chunked(numbers))
+        for key, lock in self._locks.items():
+            is_deleted = key in changes and key in self._seen
+            is_unused = lock is _Lock.CLAIM and key not in self._seen
+            if (is_deleted or is_unused) and changes.get(key) is None:
+                yield _SQL["delete"].format(key=literal(key))
 
 
 def _lock_of(step: Step) -> _Lock:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import TypeVar
 
 import pymysql
@@ -106,10 +107,12 @@ class MysqlTransactionStore:
         if not any(step.kind > Kind.GUARD for step in judgment.valid):
             link.send("ROLLBACK")
             return
-        statements = [*group.write_statements(judgment), *commit_statements(link.session, group.base)]
-        *earlier, last = link.packets(statements)
-        for packet in earlier:
-            link.send(packet)
+        statements = chain(group.write_statements(judgment), commit_statements(link.session, group.base))
+        packets = link.packets(statements)
+        last = next(packets)
+        for packet in packets:
+            link.send(last)
+            last = packet
         try:
             link.send(last)
         except Exception:

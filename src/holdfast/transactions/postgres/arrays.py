@@ -8,7 +8,7 @@ bound; then the length and the bytes of each element.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from struct import Struct
 
 from psycopg import Connection, pq
@@ -24,22 +24,26 @@ _INT4 = Struct("!ii").pack
 _INT8 = Struct("!iq").pack
 
 
-def _encoded(element_oid: int, elements: Sequence[bytes]) -> bytes:
+def _encoded(element_oid: int, count: int, elements: Iterable[bytes]) -> bytes:
     """Return an array of encoded elements. An empty one has no dimension."""
-    if not elements:
+    if not count:
         return _HEADER(0, 0, element_oid, 0, 0)[:12]
-    return _HEADER(1, 0, element_oid, len(elements), 1) + b"".join(elements)
+    return _HEADER(1, 0, element_oid, count, 1) + b"".join(elements)
 
 
-class ByteaArray(bytes):
+class ByteaArray(bytearray):
     """A ``bytea[]``."""
 
     __slots__ = ()
 
     @staticmethod
-    def of(values: Sequence[bytes]) -> ByteaArray:
-        """Encode strings of bytes."""
-        return ByteaArray(_encoded(17, [_LENGTH(len(value)) + value for value in values]))
+    def of(values: Collection[bytes]) -> ByteaArray:
+        """Encode strings of bytes. There may be many megabytes of them, so there is one copy."""
+        encoded = ByteaArray(_encoded(17, len(values), ()))
+        for value in values:
+            encoded += _LENGTH(len(value))
+            encoded += value
+        return encoded
 
 
 class Int2Array(bytes):
@@ -50,7 +54,7 @@ class Int2Array(bytes):
     @staticmethod
     def of(values: Sequence[int]) -> Int2Array:
         """Encode whole numbers."""
-        return Int2Array(_encoded(21, [_INT2(2, value) for value in values]))
+        return Int2Array(_encoded(21, len(values), [_INT2(2, value) for value in values]))
 
 
 class Int4Array(bytes):
@@ -61,7 +65,7 @@ class Int4Array(bytes):
     @staticmethod
     def of(values: Sequence[int]) -> Int4Array:
         """Encode whole numbers."""
-        return Int4Array(_encoded(23, [_INT4(4, value) for value in values]))
+        return Int4Array(_encoded(23, len(values), [_INT4(4, value) for value in values]))
 
 
 class Int8Array(bytes):
@@ -72,7 +76,7 @@ class Int8Array(bytes):
     @staticmethod
     def of(values: Sequence[int]) -> Int8Array:
         """Encode whole numbers."""
-        return Int8Array(_encoded(20, [_INT8(8, value) for value in values]))
+        return Int8Array(_encoded(20, len(values), [_INT8(8, value) for value in values]))
 
 
 class _Dumper(Dumper):
