@@ -128,6 +128,16 @@ class BlobWriter:
         self._parts: list[Part] = []
         self._file = rename(blobs.store).open_write(self._key) if blobs.store.capabilities.rename else None
 
+    @property
+    def has_date(self) -> bool:
+        """Whether the object's date is settled: S3 dates an object that is written in parts from its first request."""
+        return self._upload_id is not None
+
+    @property
+    def gets_date_when_closed(self) -> bool:
+        """Whether `close` decides on the object's date; a file has that of its last write."""
+        return self._upload_id is None and self._file is None
+
     def write(self, data: bytes | memoryview) -> None:
         """Append bytes."""
         self.length += len(data)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.namespace.data_claim import DataClaim
 from holdfast.namespace.inode import Inode, Kind, check_block_size, check_replication, encode_inode, is_number
-from holdfast.namespace.keys import CONFIGURATION, NEXT_ID, ROOT_ID, ROOT_KEY
+from holdfast.namespace.keys import CONFIGURATION, NEXT_ID, ROOT_ID, ROOT_KEY, SWEPT
 from holdfast.namespace.permissions import check_name
 from holdfast.transactions.base import ABSENT, Commit, Committed, TransactionStore
 
@@ -101,7 +101,7 @@ def create_namespace(store: TransactionStore, configuration: Configuration, now_
     outcome = store.commit(
         Commit(
             reads={NEXT_ID: ABSENT},
-            inserts={CONFIGURATION: value, ROOT_KEY: encode_inode(root)},
+            inserts={CONFIGURATION: value, ROOT_KEY: encode_inode(root), SWEPT: b"{}"},
             adds={NEXT_ID: ROOT_ID + 1},
         )
     )
@@ -117,7 +117,7 @@ def create_namespace(store: TransactionStore, configuration: Configuration, now_
 
 def undo_creation(store: TransactionStore) -> None:
     """Remove a namespace that nobody has used since its creation; do nothing if somebody has."""
-    found = store.get_many([CONFIGURATION, NEXT_ID, ROOT_KEY])
+    found = store.get_many([CONFIGURATION, NEXT_ID, ROOT_KEY, SWEPT])
     store.commit(Commit(reads={key: record.version for key, record in found.items()}, deletes=list(found)))
 
 

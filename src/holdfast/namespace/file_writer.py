@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -30,6 +31,8 @@ class FileWriter:
         template: the operation that publishes the file, without content.
         inline_bytes: content up to this size goes into the database.
         run: runs an operation that publishes content.
+        elapsed_s: a monotonic clock, in seconds.
+        most_age_s: how old a blob may be when the file is published; a lease protects it for longer.
         renew: called from time to time while bytes come in; for a writer with a lease, it renews the lease.
         size: how long the file is already, bytes.
     """
@@ -41,6 +44,8 @@ class FileWriter:
         *,
         inline_bytes: int,
         run: Callable[[Publish | WriteUnderLease], Inode],
+        elapsed_s: Callable[[], float],
+        most_age_s: float,
         renew: Callable[[], None] = lambda: None,
         size: int = 0,
     ) -> None:
@@ -48,10 +53,14 @@ class FileWriter:
         self._template = template
         self._inline_bytes = inline_bytes
         self._run = run
+        self._elapsed_s = elapsed_s
+        self._most_age_s = most_age_s
         self._renew = renew
         self._size = size
         self._small = bytearray()
         self._blob: BlobWriter | None = None
+        self._blob_at_s = 0.0  # the blob's date in the store is not before
+        self._oldest_s = math.inf  # nor that of the blobs before it
         self._extents: tuple[Extent, ...] = ()  # durable, and not known to be published
         self._data: dict[str, bytes] = {}  # the small ones of them
         self._may_be_published = False  # so blobs stay, even if an error promises that nothing happened
@@ -97,7 +106,10 @@ class FileWriter:
             self._small += view
         else:
             self._is_broken = True  # unless the blob takes all bytes: else nobody knows which ones it has
-            self._open_blob().write(view)
+            blob = self._open_blob()
+            if not blob.has_date:
+                self._blob_at_s = self._elapsed_s()
+            blob.write(view)
             self._is_broken = False
         self.written_bytes += len(view)
         return len(view)
@@ -187,9 +199,23 @@ class FileWriter:
     def _operation(self, *, closes: bool) -> Publish | WriteUnderLease:
         """Return the operation that publishes what is durable."""
         if isinstance(self._template, Publish):
-            return replace(self._template, extents=self._extents, data=self._data, is_repeated=self._is_unknown)
+            return replace(
+                self._template,
+                extents=self._extents,
+                data=self._data,
+                is_repeated=self._is_unknown,
+                is_late=self._is_late,
+            )
         proof = self._proof if closes else ""
         return replace(self._template, extents=self._extents, data=self._data, closes=closes, proof=proof)
+
+    def _is_late(self, share: float = 1.0) -> bool:
+        """Check whether a sweep may take a blob for garbage that a dead writer has left; or will, soon.
+
+        Args:
+            share: how much of the time counts.
+        """
+        return self._elapsed_s() - self._oldest_s > share * self._most_age_s
 
     def end(self) -> None:
         """Note that somebody else has published the file."""
@@ -213,6 +239,7 @@ class FileWriter:
     def _open_blob(self) -> BlobWriter:
         """Return the blob for large content, and move what was small so far into it."""
         if self._blob is None:
+            self._blob_at_s = self._elapsed_s()
             self._blob = self._blobs.open_write(self._template.file_id)
             self._blob.write(bytes(self._small))
             self._small.clear()
@@ -221,6 +248,9 @@ class FileWriter:
     def _seal(self) -> None:
         """Make what was written durable, as one more extent; the next transaction publishes it."""
         if self._blob is not None:
+            if self._blob.gets_date_when_closed:
+                self._blob_at_s = self._elapsed_s()
+            self._oldest_s = min(self._oldest_s, self._blob_at_s)
             extent = self._blob.close()
             self._blob = None
         elif self._small:
@@ -237,7 +267,8 @@ class FileWriter:
             if self._blob is not None:
                 self._blob.discard()
         with suppress(HoldfastError):
-            if not self._may_be_published:
+            # What is old may belong to a file by now, to which a repair has given it; else a sweep deletes it.
+            if not self._may_be_published and not self._is_late(0.5):
                 self._blobs.delete_many([extent.blob for extent in self._extents if not extent.inline])
         if isinstance(self._template, WriteUnderLease):
             with suppress(HoldfastError):  # after a minute the lease ends by itself

@@ -11,7 +11,8 @@
 | ``l`` file id | the lease of a file that is being written |
 | ``r`` inode id | the root of a tree that was deleted and waits for its collection |
 | ``g`` time, blob | a blob that no file refers to anymore, since that time |
-| ``x`` name | one of a kind: the configuration, the next inode id, the leader, who repairs or sweeps |
+| ``x`` name | one of a kind: the configuration, the next inode id, the leader, who repairs or sweeps, when the last |
+|            | sweep or repair began, when damaged records were last repaired |
 
 Ids are 8 bytes, most significant first, so keys sort by id.
 """
@@ -24,12 +25,14 @@ from holdfast.errors import CorruptDataError
 
 __all__ = [
     "CONFIGURATION",
+    "DAMAGED",
     "LEADER",
     "MAINTENANCE",
     "NEXT_ID",
     "NO_PARENT",
     "ROOT_ID",
     "ROOT_KEY",
+    "SWEPT",
     "blob_of",
     "children_range",
     "data_key",
@@ -57,6 +60,8 @@ CONFIGURATION = b"xconfiguration"
 NEXT_ID = b"xnext-id"
 LEADER = b"xleader"
 MAINTENANCE = b"xmaintenance"
+SWEPT = b"xswept"
+DAMAGED = b"xdamaged"
 
 
 def inode_key(parent_id: int, name: bytes) -> bytes:

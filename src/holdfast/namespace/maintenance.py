@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from holdfast.errors import ConflictError, FencedError
 from holdfast.namespace.changes import Changes
-from holdfast.namespace.keys import MAINTENANCE
+from holdfast.namespace.keys import MAINTENANCE, SWEPT
 from holdfast.namespace.view import Entry, View
 from holdfast.runtime import Environment
 from holdfast.transactions.base import ABSENT, Commit, Committed, Database
@@ -81,6 +81,19 @@ class MaintenanceLock:
         if record is None or record.version != self._version:
             raise FencedError("another process has taken over the repairs and sweeps: start over")
         return False
+
+    def announce(self) -> None:
+        """Change the record that publications validate, before the blobs are listed.
+
+        Files are published after their blobs. A publication that began before this call fails, or is in the snapshot
+        that comes after it; one that begins later knows that its blobs are too young for the listing, or refuses them
+        (`Publish`). For this, the time by which blobs are too young must have been taken before.
+
+        Raises:
+            FencedError: the lock is lost.
+        """
+        began = json.dumps({"began": self._clock.now_s(), "work": self._token}).encode()
+        self.commit(Changes(None, values={SWEPT: began}), View((), {}))
 
     def renew_if_due(self) -> None:
         """Renew the lock if a part of its term is over.

@@ -13,7 +13,7 @@ Worked composition::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from types import TracebackType
@@ -37,6 +37,7 @@ from holdfast.namespace.errors import (
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.fsck import Progress, RepairReport, Report, Subject, check, repair, silent
+from holdfast.namespace.fsck.listing import CLOSING_S
 from holdfast.namespace.id_source import IdSource
 from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Inode
 from holdfast.namespace.leased_file import LeasedFile, publish
@@ -220,7 +221,25 @@ class Namespace:
         template = self._publication(path, overwrite, mode, parents, replication, block_size)
         if check:
             self._operations.check(template, self.caller)
-        return FileWriter(self.blobs, template, inline_bytes=self.configuration.inline_bytes, run=self._publish)
+        return self._new_writer(template, self._publish)
+
+    def _new_writer(
+        self,
+        template: Publish | WriteUnderLease,
+        run: Callable[[Publish | WriteUnderLease], Inode],
+        renew: Callable[[], None] = lambda: None,
+        size: int = 0,
+    ) -> FileWriter:
+        return FileWriter(
+            self.blobs,
+            template,
+            inline_bytes=self.configuration.inline_bytes,
+            run=run,
+            elapsed_s=self._environment.clock.elapsed_s,
+            most_age_s=max(self.configuration.safety_age_s, CLOSING_S),
+            renew=renew,
+            size=size,
+        )
 
     def _publish(self, operation: Publish | WriteUnderLease) -> Inode:
         return self._operations.run(operation, self.caller)
@@ -321,13 +340,11 @@ class Namespace:
 
     def _writer(self, path: NsPath, file_id: int, holder: str, size: int) -> FileWriter:
         renewal = LeaseRenewal(self.database, self._hints, self._environment.clock, file_id, holder)
-        return FileWriter(
-            self.blobs,
+        return self._new_writer(
             WriteUnderLease(path=path, file_id=file_id, writer=holder),
-            inline_bytes=self.configuration.inline_bytes,
-            run=LeasedFile(self._operations, self.caller, path).publish,
-            renew=renewal.renew_if_due,
-            size=size,
+            LeasedFile(self._operations, self.caller, path).publish,
+            renewal.renew_if_due,
+            size,
         )
 
     def recover_lease(self, path: str) -> bool:

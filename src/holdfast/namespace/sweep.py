@@ -5,8 +5,11 @@ lists all blobs, then takes one snapshot of the database, and deletes a blob of 
 
 - no inode of the snapshot refers to it, in the tree or in a deleted tree, nor a pending upload, and no garbage note
   names it;
-- it is older than the safety age, by the store's own clock: files are published after their blobs;
-- no lease of its file exists: the writer could still publish it.
+- it is older than the safety age, by the store's own clock: files are published after their blobs, and a publication
+  that comes later than that is refused (`Publish`);
+- no lease of its file exists: the writer could still publish it;
+- it is younger than the last repair of a damaged record, which may have named it: such blobs are left to the next
+  repair (`fsck.damage`).
 
 The order matters. A blob of the listing that is in use at the snapshot is named by it, and one that is not in use can
 be published only by its own writer. With several snapshots instead of one, a file could be renamed from what is not
@@ -29,6 +32,7 @@ from holdfast.namespace.fsck.check import Subject
 from holdfast.namespace.fsck.checkers.blobs import unowned
 from holdfast.namespace.fsck.checkers.quotas import STRAY_USAGE
 from holdfast.namespace.fsck.checkers.times import STRAY_PLACES, STRAY_TIMES
+from holdfast.namespace.fsck.damage import damaged_at_s
 from holdfast.namespace.fsck.listing import CLOSING_S, list_blobs, store_time_s
 from holdfast.namespace.fsck.progress import Progress, silent
 from holdfast.namespace.fsck.survey import take_facts
@@ -77,7 +81,10 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
 
         age_s = max(subject.safety_age_s, closing_s)
         store_now_s = store_time_s(subject.blobs)
-        objects = list_blobs(subject.blobs, store_now_s, age_s, report, with_young=False)
+        lock.announce()
+        objects = list_blobs(
+            subject.blobs, store_now_s, age_s, report, with_young=False, after_s=damaged_at_s(subject.database)
+        )
         now_ms = int(subject.environment.clock.now_s() * 1000)
         with subject.database.snapshot() as reader:
             facts = take_facts(reader, objects, now_ms, report, without=[b"d"])

@@ -14,6 +14,7 @@ from holdfast.namespace.inode import Extent, Inode, Kind
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.paths import NsPath
 from holdfast.runtime import SystemIds
+from holdfast.runtime.simulated import StillClock
 from holdfast.stores.base import MultipartLimits, iter_uploads, multipart
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
@@ -31,7 +32,8 @@ def _unused(operation: Publish | WriteUnderLease) -> Inode:
 
 def _writer(store: object, run: Callable[[Publish | WriteUnderLease], Inode] = _unused) -> FileWriter:
     blobs = BlobStore(store, "", SystemIds())  # type: ignore[arg-type]  # a wrapper of a store
-    return FileWriter(blobs, Publish(path=NsPath.parse("/f"), file_id=7), inline_bytes=0, run=run)
+    template = Publish(path=NsPath.parse("/f"), file_id=7)
+    return FileWriter(blobs, template, inline_bytes=0, run=run, elapsed_s=StillClock().elapsed_s, most_age_s=60)
 
 
 @pytest.fixture

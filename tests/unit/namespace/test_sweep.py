@@ -8,7 +8,7 @@ from holdfast.errors import ConflictError, CorruptDataError, FencedError
 from holdfast.namespace import Namespace
 from holdfast.namespace.fsck import survey
 from holdfast.namespace.fsck.listing import CLOSING_S
-from holdfast.namespace.keys import MAINTENANCE, inode_key, times_key, usage_key
+from holdfast.namespace.keys import DAMAGED, MAINTENANCE, inode_key, times_key, usage_key
 from holdfast.namespace.lease import HARD_LIMIT_MS
 from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.runtime.simulated import CountingIds, StillClock
@@ -227,3 +227,46 @@ def test_a_file_that_is_renamed_during_the_pass_keeps_its_blob(
     database = HookedDatabase(world.database, rename, has_snapshots=has_snapshots)
     assert world.client(database=database).sweep().blobs == (0 if has_snapshots else 1)
     assert namespace.open("/first/file").read() == _LARGE
+
+
+def test_blobs_that_a_damaged_record_may_have_named_are_left_to_a_repair() -> None:
+    """The record cannot tell which blobs it named, and they were too young for the repair that removed it."""
+    world = World()
+    namespace = world.client()
+    namespace.write_file("/precious", _LARGE)
+    key = inode_key(1, b"precious")
+    value = world.database.get_many([key])[key].value
+    world.database.commit(Commit(puts={key: value[:-1]}))
+    world.clock.at_s += 10
+    assert [finding.kind.name for finding in namespace.repair().repaired] == ["damaged-record"]
+    world.clock.at_s += 5
+    orphan = _unowned(world)
+    world.clock.at_s += 3601
+    assert namespace.sweep().blobs == 1, "younger than the repair: no damaged record named it"
+    namespace.collect()
+    assert orphan not in _objects(world) and len(_objects(world)) == 1
+    assert namespace.check().totals != {}, "the blob is still unowned"
+    assert [finding.kind.name for finding in namespace.repair().repaired] == ["unowned-blob"]
+    world.clock.at_s += 10**6
+    orphan = _unowned(world)
+    world.clock.at_s += 3601
+    assert namespace.sweep().blobs == 1, "the note is gone with the repair that found the blob old"
+    namespace.collect()
+    kept = [entry.path for entry in namespace.walk("/lost+found") if not entry.is_directory]
+    assert _LARGE in [namespace.open(path).read() for path in kept]
+    assert namespace.check().totals == {}
+
+
+@pytest.mark.parametrize("value", [b"", b"{}", b"[]", b'{"at": "x"}'])
+def test_a_note_about_damage_that_cannot_be_read_counts_for_all_blobs(value: bytes) -> None:
+    world = World()
+    namespace = world.client()
+    key = _unowned(world)
+    world.clock.at_s += 3601
+    world.database.commit(Commit(puts={DAMAGED: value}))
+    assert namespace.sweep().blobs == 0
+    namespace.repair()
+    assert key in _objects(world)
+    world.clock.at_s += 3601
+    namespace.repair()
+    assert DAMAGED not in world.records(b"x")

@@ -30,7 +30,13 @@ def store_time_s(blobs: BlobStore) -> float:
 
 
 def list_blobs(
-    blobs: BlobStore, store_now_s: float, age_s: float, progress: Progress, *, with_young: bool = True
+    blobs: BlobStore,
+    store_now_s: float,
+    age_s: float,
+    progress: Progress,
+    *,
+    with_young: bool = True,
+    after_s: float = -1.0,
 ) -> BlobTable:
     """Return the blobs in the store; those without a date are young.
 
@@ -38,12 +44,13 @@ def list_blobs(
         store_now_s: the time of the store's clock.
         age_s: younger blobs are marked as such.
         with_young: False leaves them out.
+        after_s: blobs from up to this time of the store's clock are left out.
     """
     table = BlobTable()
     prefix = blobs.key("")
     for number, info in enumerate(iter_objects(blobs.store, prefix), 1):
         is_young = not info.modified_at_s or info.modified_at_s > store_now_s - age_s
-        if with_young or not is_young:
+        if (with_young or not is_young) and info.modified_at_s > after_s:
             table.add(info.key[len(prefix) :], info.size_bytes, YOUNG if is_young else 0)
         if number % _PAGE == 0:
             progress("objects", number, 0)

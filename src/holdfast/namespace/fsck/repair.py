@@ -2,7 +2,8 @@
 
 Nothing is deleted but records of what does not exist. Entries and blobs that belong nowhere become entries of
 ``/lost+found/<time>``, and so do the bytes of damaged records. One repair may uncover the next: the entries of a
-directory whose record was damaged are found as orphans in the next round.
+directory whose record was damaged are found as orphans in the next round. The young blobs of a damaged inode are found
+only when their safety age is over: so such a repair is complete with the next one (`damage`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from holdfast.errors import FencedError, HoldfastError
 from holdfast.namespace.configuration import Configuration
 from holdfast.namespace.fsck.check import Subject, check
+from holdfast.namespace.fsck.checkers.blobs import UNOWNED
+from holdfast.namespace.fsck.damage import forget_damage
 from holdfast.namespace.fsck.findings import Finding
 from holdfast.namespace.fsck.listing import CLOSING_S, store_time_s
 from holdfast.namespace.fsck.progress import Progress, silent
@@ -85,12 +88,16 @@ def repair(subject: Subject, configuration: Configuration, progress: Progress = 
         work = _Work()
         shelf: NsPath | None = None
         while True:
-            found = check(subject, renewing, store_now_s=store_time_s(subject.blobs))
-            bench = Workbench.set_up(subject, configuration, lock, shelf)
+            store_now_s = store_time_s(subject.blobs)
+            lock.announce()
+            found = check(subject, renewing, store_now_s=store_now_s)
+            bench = Workbench.set_up(subject, configuration, lock, shelf, store_now_s)
             is_done = not _repair_round(bench, found.findings, work, renewing)
             shelf = bench.shelf
             if is_done:
                 break
+        if UNOWNED.kind not in found.totals:
+            forget_damage(subject.database, lock, store_now_s, subject.safety_age_s)
         return RepairReport(
             repaired=work.repaired,
             failed=list(work.failed.values()),

@@ -32,6 +32,7 @@ _OTHER_KINDS = {
     b"r": "deleted tree",
     b"t": "time",
     b"w": "place",
+    b"x": "sweeps",
 }
 _VERBS = {Kind.INSERT: "inserted", Kind.PUT: "put", Kind.DELETE: "deleted", Kind.ADD: "added"}
 
@@ -112,14 +113,14 @@ def _write_under_lease(namespace: Namespace) -> None:
     writer.close()
 
 
-def _together(*paths: str, leased: str = "") -> Situation:
+def _together(*paths: str, leased: str = "", data: bytes = b"12") -> Situation:
     """Publish several files in one step, one of them under a lease."""
 
     def publish(namespace: Namespace) -> None:
         files = [namespace.create_with_lease(leased)] if leased else []
         files += [namespace.create(path, overwrite=True) for path in paths]
         for file in files:
-            file.write(b"12")
+            file.write(data)
             file.prepare()
         namespace.publish_many(files)
 
@@ -136,6 +137,7 @@ SITUATIONS: Mapping[str, list[Situation]] = {
             _quota,
         ),
         Situation(lambda namespace: namespace.write_file("/d/e/small", b"1234", overwrite=True), _SMALL, _quota),
+        Situation(lambda namespace: namespace.write_file("/d/e/f", _LARGE), _TARGET, _quota),
         Situation(
             lambda namespace: namespace.write_file("/d/e/large", b"12", overwrite=True),
             _BIG,
@@ -207,6 +209,7 @@ SITUATIONS: Mapping[str, list[Situation]] = {
     ],
     "OpenForReading": [Situation(lambda namespace: namespace.open("/d/e/small"), _SMALL, _quota)],
     "Together": [
+        _together("/d/e/f", "/d/e/g", data=_LARGE),
         _together("/d/e/f/g", "/d/e/h"),
         _together("/d/e/small", "/d/e/large"),
         _together("/d/e/f", leased="/d/e/g"),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast.namespace.changes import Changes
+from holdfast.namespace.fsck.damage import NAMES_BLOBS, damage_note
 from holdfast.namespace.fsck.findings import Finding
 from holdfast.namespace.fsck.repairs.tree import make_root
 from holdfast.namespace.fsck.repairs.workbench import Workbench
 from holdfast.namespace.fsck.survey import is_readable
 from holdfast.namespace.inode import Extent
-from holdfast.namespace.keys import ROOT_KEY, data_key
+from holdfast.namespace.keys import DAMAGED, ROOT_KEY, data_key
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Entry
 
@@ -27,6 +28,8 @@ def keep_damaged_record(bench: Workbench, finding: Finding) -> bool:
         return False
     changes: Changes[None] = Changes(None)
     changes.deletes.add(key)
+    if key[:1] in NAMES_BLOBS:
+        changes.values[DAMAGED] = damage_note(bench.store_now_s)
     extents: tuple[Extent, ...] = ()
     if record.value:
         blob = bench.subject.blobs.new_name(bench.new_id())

@@ -65,6 +65,7 @@ class Workbench:
 
     Attributes:
         caller: a superuser, the owner of what the repair makes.
+        store_now_s: the time of the object store's clock when the round began.
         shelf: the directory in /lost+found for what this repair finds; made when it is first needed.
     """
 
@@ -74,11 +75,16 @@ class Workbench:
     trees: TreeCounter
     caller: Caller
     lock: MaintenanceLock
+    store_now_s: float
     shelf: NsPath | None = None
 
     @staticmethod
     def set_up(
-        subject: Subject, configuration: Configuration, lock: MaintenanceLock, shelf: NsPath | None
+        subject: Subject,
+        configuration: Configuration,
+        lock: MaintenanceLock,
+        shelf: NsPath | None,
+        store_now_s: float,
     ) -> Workbench:
         """Return the tools, with hints and ids of their own: those of others may be wrong."""
         database, environment = subject.database, subject.environment
@@ -86,7 +92,7 @@ class Workbench:
         operations = Operations(database, environment, hints, times, IdSource(database, environment))
         trees = TreeCounter(operations, Lister(database, hints, times))
         caller = Caller(configuration.superuser, is_superuser=True)
-        return Workbench(subject, configuration, operations, trees, caller, lock, shelf)
+        return Workbench(subject, configuration, operations, trees, caller, lock, store_now_s, shelf)
 
     # --- reading ------------------------------------------------------------------------------------------------------
     def records(self, keys: Collection[bytes]) -> dict[bytes, Record]:

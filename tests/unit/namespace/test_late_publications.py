@@ -1,0 +1,145 @@
+"""A file whose bytes a sweep may have taken for garbage is refused; it never appears without its bytes (N3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from holdfast.namespace import Namespace
+from holdfast.namespace.errors import LeaseLostError
+from holdfast.namespace.file_writer import FileWriter
+from holdfast.namespace.fsck.listing import CLOSING_S
+from holdfast.stores.base import MultipartLimits, iter_objects
+from holdfast.stores.memory.store import MemoryStore
+from holdfast.transactions.base import Commit
+from tests.namespace_world import HookedDatabase, World
+
+_LARGE = b"0123456789"
+
+
+def _prepared(namespace: Namespace, path: str = "/report") -> FileWriter:
+    file = namespace.create(path)
+    file.write(_LARGE)
+    file.prepare()
+    return file
+
+
+def _collect_everything(world: World) -> None:
+    other = world.client()
+    other.sweep()
+    other.collect()
+
+
+@pytest.mark.parametrize("publish", [
+    lambda namespace, file: namespace.publish_many([file]),
+    lambda namespace, file: namespace.publish_many([file, _prepared(namespace, "/second")]),
+    lambda namespace, file: file.close(),
+], ids=["one", "several", "close"])  # fmt: skip
+@pytest.mark.parametrize("sweeps", [False, True])
+def test_a_file_that_waits_for_longer_than_the_safety_age(
+    publish: Callable[[Namespace, FileWriter], object], sweeps: bool
+) -> None:
+    world = World(safety_age_s=3600)
+    namespace = world.client()
+    file = _prepared(namespace)
+    world.clock.at_s += 3601
+    if sweeps:
+        _collect_everything(world)
+    with pytest.raises(LeaseLostError, match="have waited for longer than the safety age"):
+        publish(namespace, file)
+    assert not namespace.exists("/report") and not namespace.exists("/second")
+    file.discard()
+
+
+@pytest.mark.parametrize(("safety_age_s", "waited_s"), [(3600, 3599), (0, CLOSING_S - 1)])
+def test_a_file_that_waits_for_less(safety_age_s: int, waited_s: float) -> None:
+    world = World(safety_age_s=safety_age_s)
+    namespace = world.client()
+    file = _prepared(namespace)
+    world.clock.at_s += waited_s
+    _collect_everything(world)
+    namespace.publish_many([file])
+    assert namespace.open("/report").read() == _LARGE
+
+
+@pytest.mark.parametrize("work", ["sweep", "repair"])
+def test_a_client_that_stops_between_its_last_look_and_its_commit(work: str) -> None:
+    """The file was young when the client looked. Then the process stood still, and everybody else went on."""
+    world = World(safety_age_s=3600)
+    stopped: list[float] = []
+
+    def stop(call: str, argument: object) -> None:
+        if isinstance(argument, Commit) and any(key.endswith(b"report") for key in argument.inserts) and not stopped:
+            stopped.append(world.clock.at_s)
+            world.clock.at_s += 3601
+            getattr(world.client(), work)()
+            world.client().collect()
+
+    namespace = world.client(database=HookedDatabase(world.database, stop))
+    file = _prepared(namespace)
+    with pytest.raises(LeaseLostError):
+        namespace.publish_many([file])
+    file.discard()
+    assert stopped
+    assert world.client().find("/report") is None
+    assert world.client().check().is_healthy, "a repair has given the blob to a file: the writer must not delete it"
+
+
+def test_a_sweep_that_finds_nothing_costs_a_publication_one_more_try() -> None:
+    world = World(safety_age_s=3600)
+    swept: list[bool] = []
+
+    def sweep(call: str, argument: object) -> None:
+        if isinstance(argument, Commit) and any(key.endswith(b"report") for key in argument.inserts) and not swept:
+            swept.append(True)
+            world.client().sweep()
+
+    namespace = world.client(database=HookedDatabase(world.database, sweep))
+    namespace.publish_many([_prepared(namespace)])
+    assert swept and world.client().open("/report").read() == _LARGE
+
+
+def test_a_lease_protects_a_slow_writer() -> None:
+    world = World(safety_age_s=3600)
+    namespace = world.client()
+    with namespace.create_with_lease("/slow") as file:
+        file.write(_LARGE)
+        world.clock.at_s += 10**6
+        world.client().sweep()
+        file.write(_LARGE)
+    _collect_everything(world)
+    assert namespace.open("/slow").read() == 2 * _LARGE
+
+
+def test_a_buffered_file_is_as_old_as_its_object() -> None:
+    """Nothing is in the store before the file is closed, so nothing can be swept."""
+    store = MemoryStore(limits=MultipartLimits(min_part_size_bytes=1))
+    world = World(safety_age_s=3600, store=store)
+    namespace = world.client()
+    with namespace.create("/slow") as file:
+        file.write(_LARGE)
+        world.clock.at_s += 10**6
+        assert list(iter_objects(store, "")) == []
+    assert namespace.open("/slow").read() == _LARGE
+
+
+def test_an_object_that_is_written_in_parts_is_as_old_as_its_first_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.namespace.blobs._PART_BYTES", 4)
+    world = World(safety_age_s=3600, store=MemoryStore(limits=MultipartLimits(min_part_size_bytes=1)))
+    file = world.client().create("/slow")
+    file.write(_LARGE)
+    world.clock.at_s += 3601
+    file.write(_LARGE)
+    with pytest.raises(LeaseLostError):
+        file.close()
+    file.discard()
+
+
+def test_small_files_have_no_age() -> None:
+    world = World(safety_age_s=3600, inline_bytes=100)
+    namespace = world.client()
+    file = _prepared(namespace)
+    world.clock.at_s += 10**6
+    namespace.publish_many([file])
+    assert namespace.open("/report").read() == _LARGE
