@@ -5,14 +5,15 @@ Each takes the shipped function first (see `planting`). `mutants` says what a de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from holdfast.errors import OutcomeUnknownError
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.collector import Collected, Collector
-from holdfast.namespace.errors import RenameError
+from holdfast.namespace.errors import PathNotFoundError, RenameError
 from holdfast.namespace.id_source import IdSource
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.keys import NEXT_ID, children_range, lease_key
@@ -24,9 +25,10 @@ from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
-from holdfast.namespace.view import Chain, Group, Hints, View
+from holdfast.namespace.status import FileStatus
+from holdfast.namespace.view import Chain, Group, Hints, Reader, View
 from holdfast.stores.base import Change
-from holdfast.transactions.base import ABSENT, Commit, ScanPage, TransactionStore
+from holdfast.transactions.base import ABSENT, Commit, Record, ScanPage, TransactionStore
 
 __all__ = [
     "add_again",
@@ -45,6 +47,7 @@ __all__ = [
     "move_into_itself",
     "publish_one_by_one",
     "put_one_by_one",
+    "read_step_by_step",
     "refuse_nobody",
     "rename_without_count",
     "reserve_without_validation",
@@ -54,6 +57,7 @@ __all__ = [
     "take_nothing_for_done",
     "validate_the_parent",
     "validate_the_parents",
+    "walk_in_many",
     "write_in_place_of_insert",
     "write_what_has_the_path",
 ]
@@ -85,6 +89,32 @@ def guess_the_answer(shipped: Callable[..., View | None], hints: Hints, group: G
     """In place of `guess_view`: take a guess for a snapshot, whose errors are true."""
     view = shipped(hints, group)
     return None if view is None else replace(view, is_guess=False)
+
+
+class _Remembering:
+    """A reader that does not ask again for what it has."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._known: dict[bytes, Record | None] = {}
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        new = [key for key in keys if key not in self._known]
+        return self._with(keys, self._reader.get_many(new) if new else {})
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        page = self._reader.scan(start, end, limit, [key for key in guards if key not in self._known])
+        return replace(page, guards=self._with(guards, page.guards))
+
+    def _with(self, keys: Collection[bytes], found: Mapping[bytes, Record]) -> dict[bytes, Record]:
+        for key in keys:
+            self._known.setdefault(key, found.get(key))
+        return {key: record for key in keys if (record := self._known[key]) is not None}
+
+
+def read_step_by_step(shipped: Callable[..., View], reader: Reader, hints: Hints, group: Group) -> View:
+    """In place of `read_view`: read each component of a path once, in as many snapshots as it takes."""
+    return shipped(_Remembering(reader), hints, group)
 
 
 def write_in_place_of_insert(shipped: Callable[..., Commit], self: Changes[Any], view: View) -> Commit:
@@ -143,6 +173,17 @@ def forget_the_tree(
     now_ms: int,
 ) -> None:
     """In place of `detach`: remove the directory, and leave what is below to nobody."""
+
+
+def walk_in_many(
+    shipped: Callable[..., Iterator[FileStatus]], self: Lister, path: NsPath, caller: Caller
+) -> Iterator[FileStatus]:
+    """In place of `Lister.walk`: list one directory after the other, as it is by then, unless it is gone."""
+    for entry in self._entries(path, caller):
+        yield entry
+        if entry.is_directory:
+            with suppress(PathNotFoundError):
+                yield from walk_in_many(shipped, self, NsPath.parse(entry.path), caller)
 
 
 def list_in_two(

@@ -33,7 +33,6 @@ class Mutant:
         swap: a shipped function, and the one that runs in its place.
         scenes: scenes in which the mistake does harm, and the shipped code does none.
         breaks: the property that the checker must report.
-        is_only_there: whether no other quick scene finds it.
     """
 
     name: str
@@ -41,7 +40,6 @@ class Mutant:
     swap: Swap
     scenes: tuple[str, ...]
     breaks: str = "N2"
-    is_only_there: bool = False
 
     def planted(self) -> AbstractContextManager[None]:
         """Run the mistake instead of the shipped code."""
@@ -74,6 +72,12 @@ MUTANTS = (
         slip="An error that follows from hints is raised, without a look at the database.",
         swap=swap(view.guess_view, mistakes.guess_the_answer),
         scenes=("stale-hints",),
+    ),
+    Mutant(
+        name="reads-step-by-step",
+        slip="A path that is not known yet is read component by component, and what was read before is not read again.",
+        swap=swap(view.read_view, mistakes.read_step_by_step),
+        scenes=("cold-hints",),
     ),
     Mutant(
         name="inserts-are-puts",
@@ -121,6 +125,12 @@ MUTANTS = (
         swap=swap(Lister._snapshot, mistakes.list_in_two),
         scenes=("list-the-old-path",),
     ),
+    Mutant(
+        name="walks-without-snapshot",
+        slip="A walk lists one directory after the other, each as it is by then.",
+        swap=swap(Lister.walk, mistakes.walk_in_many),
+        scenes=("walk-and-collect", "crossing-renames"),
+    ),
     # --- files --------------------------------------------------------------------------------------------------------
     Mutant(
         name="lease-not-asked",
@@ -162,8 +172,7 @@ MUTANTS = (
         name="any-file-at-the-path",
         slip="A writer continues in another file that has the path of its own by now.",
         swap=swap(WriteUnderLease.execute, mistakes.write_what_has_the_path),
-        scenes=("overwritten-writer",),
-        is_only_there=True,
+        scenes=("overwritten-writer", "writer-in-a-deleted-tree"),
     ),
     Mutant(
         name="lease-comes-later",

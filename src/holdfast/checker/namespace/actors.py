@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -14,7 +14,13 @@ from holdfast.checker.kernel.process import Port
 from holdfast.checker.namespace.handles import CLOCK, SimulatedHandle, WorldClock
 from holdfast.checker.simulated_store.handle import SimulatedStore
 from holdfast.checker.transactions.database import DATABASE
-from holdfast.errors import OutcomeUnknownError, TransactionConflictError, UnavailableError
+from holdfast.errors import (
+    ConflictError,
+    NotFoundError,
+    OutcomeUnknownError,
+    TransactionConflictError,
+    UnavailableError,
+)
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import Configuration
 from holdfast.namespace.errors import (
@@ -34,10 +40,22 @@ from holdfast.namespace.leader import Election
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.runtime import Clock, Environment, SeededRandom, SerialRunner
-from holdfast.stores.base import Capabilities, Put
+from holdfast.stores.base import Capabilities, Part, Put
 from holdfast.transactions.memory.store import Records
 
-__all__ = ["BLOBS", "COLLECTS", "Calls", "Script", "Setting", "client", "collector", "network", "passing_time"]
+__all__ = [
+    "BLOBS",
+    "COLLECTS",
+    "Calls",
+    "Pending",
+    "Script",
+    "Setting",
+    "client",
+    "collector",
+    "network",
+    "passing_time",
+    "sweeper",
+]
 
 BLOBS = "blobs"
 """The name of the object store."""
@@ -55,6 +73,7 @@ _ANSWERS = (
     DirectoryNotEmptyError,
     LeaseLostError,
     NamesQuotaExceededError,
+    NotFoundError,
     ParentNotDirectoryError,
     PathExistsError,
     PathIsDirectoryError,
@@ -64,11 +83,21 @@ _ANSWERS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """A pending upload, as those know it who write its parts, and those who end it."""
+
+    key: str
+    upload_id: str
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """What the actors of a world share.
 
     Attributes:
         start, blobs: the records, and the bytes in the object store, at the start.
+        uploads: what is uploaded and not completed at the start, by name.
         leaves_blobs: whether a blob may be left that no file refers to: of a writer that dies.
         start_s: the time at the start, seconds since the epoch.
         ticks: whether the time can change.
@@ -80,6 +109,7 @@ class Setting:
     configuration: Configuration
     capabilities: Capabilities
     blobs: Mapping[str, bytes] = field(default_factory=dict)
+    uploads: Mapping[str, Pending] = field(default_factory=dict)
     leaves_blobs: bool = False
     ticks: bool = False
     reserves: bool = False
@@ -100,7 +130,8 @@ class Setting:
 class Calls:
     """Makes the calls that the model knows, on a namespace."""
 
-    def __init__(self, namespace: Namespace, clock: Clock) -> None:
+    def __init__(self, namespace: Namespace, clock: Clock, uploads: Mapping[str, Pending]) -> None:
+        self.uploads = dict(uploads)
         self._namespace = namespace
         self._clock = clock
         self._store = NamespaceStore(namespace)
@@ -163,6 +194,32 @@ class Calls:
     def _put_all(self, *files: tuple[str, str]) -> None:
         self._store.apply([Put(path[1:], mark.encode()) for path, mark in files])
 
+    def _start_upload(self, path: str, name: str) -> None:
+        self.uploads[name] = Pending(key=path[1:], upload_id=self._store.create_upload(path[1:]))
+
+    def _upload(self, name: str, mark: str) -> None:
+        pending = self._pending(name)
+        part = self._store.upload_part(pending.key, pending.upload_id, len(pending.parts) + 1, mark.encode())
+        self.uploads[name] = replace(pending, parts=(*pending.parts, part))
+
+    def _complete(self, name: str, content: str) -> None:
+        """Complete an upload with the parts that this process knows.
+
+        Args:
+            content: theirs, for the model.
+        """
+        pending = self._pending(name)
+        self._store.complete_upload(pending.key, pending.upload_id, pending.parts)
+
+    def _abort(self, name: str) -> None:
+        pending = self._pending(name)
+        self._store.abort_upload(pending.key, pending.upload_id)
+
+    def _pending(self, name: str) -> Pending:
+        if name not in self.uploads:
+            raise NotFoundError("the upload was not started: there is nothing to end", upload=name)
+        return self.uploads[name]
+
     # --- files under a lease ------------------------------------------------------------------------------------------
     def _create_with_lease(self, path: str, writer: str) -> None:
         self._writers[writer] = self._namespace.create_with_lease(path)
@@ -223,7 +280,7 @@ def client(setting: Setting, script: Script, knows: Sequence[str]) -> Callable[[
 
     def run(port: Port) -> None:
         namespace, clock, _database = setting.open(port, knows)
-        calls = Calls(namespace, clock)
+        calls = Calls(namespace, clock, setting.uploads)
         unpublished = ""  # what a sync could not publish, the next call publishes
         for name, *args in script:
             if name in _PUBLISH:
@@ -256,6 +313,20 @@ def collector(setting: Setting, rounds: int, *, elects: bool) -> Callable[[Port]
                     namespace.collect()
             except (UnavailableError, OutcomeUnknownError):
                 continue
+
+    return run
+
+
+def sweeper(setting: Setting) -> Callable[[Port], None]:
+    """Sweep once: find blobs that nobody owns, and delete them."""
+
+    def run(port: Port) -> None:
+        namespace, _clock, _database = setting.open(port, ())
+        try:
+            namespace.sweep()
+            namespace.collect()
+        except (ConflictError, UnavailableError, OutcomeUnknownError):
+            return
 
     return run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.checker.namespace.drawing import drawn
 from holdfast.checker.namespace.properties import PROPERTIES
-from holdfast.checker.namespace.scenes.catalog import FAMILIES, SCENES, SMALL
+from holdfast.checker.namespace.scenes.catalog import FAMILIES, LARGEST, SCENES, SMALL
 from holdfast.checker.namespace.scenes.scene import Scene
 from holdfast.errors import InvalidRequestError
 from holdfast.wording import nearest
@@ -18,7 +18,7 @@ def find_scenes(name: str) -> tuple[Scene, ...]:
     Raises:
         InvalidRequestError: the name is unknown; the message suggests the most similar name.
     """
-    scene = SCENES.get(name) or SMALL.get(name) or drawn(name)
+    scene = SCENES.get(name) or SMALL.get(name) or LARGEST.get(name) or drawn(name)
     if scene is not None:
         return (scene,)
     found = FAMILIES.get(name)

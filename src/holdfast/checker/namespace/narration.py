@@ -41,6 +41,10 @@ _WORDS = {
     "write": "go on writing as {0}",
     "recover": "recover the lease of {0}",
     "set_quota": "limit {0} to {1} names",
+    "start_upload": "begin the upload {1} of {0}",
+    "upload": "upload {1!r} for {0}",
+    "complete": "complete the upload {0} with {1!r}",
+    "abort": "abort the upload {0}",
     "collect": "collect what was deleted",
     "later": "pass",
 }
@@ -55,6 +59,15 @@ _KINDS = {
     b"r": "the deleted tree {1}",
     b"g": "a note of garbage",
     b"x": "the record {0}",
+}
+
+
+_BLOB_VERBS = {
+    "put": "writes",
+    "get": "reads",
+    "head": "looks at",
+    "delete": "deletes",
+    "delete_many": "deletes",
 }
 
 
@@ -186,9 +199,13 @@ def _wait(event: Event) -> Act:
 
 # --- calls of the object store, and of the clock ----------------------------------------------------------------------
 def _blob(event: Event) -> Act:
-    verb = {"put": "writes", "get": "reads", "delete": "deletes"}[event.call.operation]
-    weight = Weight.SMALL if event.call.operation == "get" else Weight.WORK
-    return Act(verb=f"{verb} the blob", things=(str(event.call.args[0]),), weight=weight)
+    operation, first = event.call.operation, event.call.args[0]
+    if operation == "list_page":
+        return Act(verb="lists all blobs", weight=Weight.SMALL)
+    verb = _BLOB_VERBS[operation]
+    blobs = tuple(map(str, first)) if isinstance(first, tuple) else (str(first),)
+    weight = Weight.SMALL if operation in ("get", "head") else Weight.WORK
+    return Act(verb=f"{verb} {'the blob' if len(blobs) == 1 else 'the blobs'}", things=blobs, weight=weight)
 
 
 def _now(event: Event) -> Act:
@@ -207,9 +224,7 @@ _CALLS: Mapping[tuple[str, str], Callable[[Event], Act]] = {
     (DATABASE, "commit_group"): _commit_group,
     (DATABASE, "carry_out"): _carry_out,
     (DATABASE, "wait"): _wait,
-    (BLOBS, "put"): _blob,
-    (BLOBS, "get"): _blob,
-    (BLOBS, "delete"): _blob,
+    **{(BLOBS, operation): _blob for operation in (*_BLOB_VERBS, "list_page")},
     (CLOCK, "now"): _now,
     (CLOCK, "pass"): _pass,
 }

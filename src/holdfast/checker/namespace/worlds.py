@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from holdfast.checker.histories.history import HISTORY, Recorder
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.process import Actor
@@ -14,6 +16,7 @@ from holdfast.checker.namespace.actors import (
     collector,
     network,
     passing_time,
+    sweeper,
 )
 from holdfast.checker.namespace.forgetting import remembering
 from holdfast.checker.namespace.handles import CLOCK, Copy, TimeSource, WaitableDatabase
@@ -34,6 +37,9 @@ from holdfast.transactions.memory.store import Records
 __all__ = ["build_world"]
 
 _START_S = 1_800_000_000.0
+_OLD_S = 10 * 24 * 3600.0
+"""The age of what is in the object store when the history begins, seconds: a sweep may delete it."""
+
 _JUMP_S = 30 * 60.0
 """How much time passes at once: every lease and every mark expires."""
 
@@ -44,7 +50,7 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
     Args:
         tracker: records the goals that histories reach.
     """
-    resource = StoreResource(BLOBS, time_of=lambda actor: _START_S)
+    resource = StoreResource(BLOBS, time_of=partial(_store_time_s, scene))
     setting, image = _begin(scene, resource)
     resource.fill(image)
     paths = tuple("/" + "/".join(path) for path, _node in tree_of(setting.start, setting.blobs).nodes)
@@ -60,6 +66,8 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
         actors.append(
             Actor(_numbered("collector", number), collector(setting, rounds, elects=scene.elects), scene.mortal)
         )
+    for number in range(scene.sweepers):
+        actors.append(Actor(_numbered("sweeper", number), sweeper(setting), scene.mortal))
     if scene.later:
         actors.append(Actor("time", passing_time, mortal=False))
     for number in range(scene.budgets.get(Fault.LOST_REPLY, 0)):
@@ -82,6 +90,11 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
     )
 
 
+def _store_time_s(scene: Scene, actor: str) -> float:
+    """Return the time of the object store when an actor writes to it: for a sweep, what was there before is old."""
+    return _START_S if scene.is_slow and actor in scene.scripts else _START_S + _OLD_S
+
+
 def _numbered(name: str, number: int) -> str:
     return f"{name} {number}" if number else name
 
@@ -101,7 +114,7 @@ def _begin(scene: Scene, resource: StoreResource) -> tuple[Setting, MemoryImage]
     create_namespace(database, configuration, int(_START_S * 1000))
     environment = Environment(clock=clock, ids=ids, runner=SerialRunner(), chance=SeededRandom(1))
     namespace = Namespace(database, BlobStore(store, "", ids), configuration, environment, user="root")
-    calls = Calls(namespace, clock)
+    calls = Calls(namespace, clock, {})
     for name, *args in scene.start:
         calls.make(name, *args)
     namespace.collect()
@@ -112,6 +125,7 @@ def _begin(scene: Scene, resource: StoreResource) -> tuple[Setting, MemoryImage]
         configuration=configuration,
         capabilities=resource.capabilities,
         blobs={key: one.data for key, one in image.objects.items()},
+        uploads=calls.uploads,
         leaves_blobs=bool(scene.budgets),
         ticks=scene.later,
         reserves=scene.reserves,

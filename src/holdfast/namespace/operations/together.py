@@ -40,11 +40,6 @@ class Together:
     operations: Sequence[Operation[Any]]
 
     @property
-    def needs_young_blobs(self) -> bool:
-        """Whether one of the files has blobs whose age matters."""
-        return any(one.needs_young_blobs for one in self.operations)
-
-    @property
     def paths(self) -> Sequence[NsPath]:
         """The paths of all operations."""
         return [one.paths[0] for one in self.operations]

@@ -14,6 +14,7 @@ from holdfast.checker.namespace.model.directories import delete, list_entries, m
 from holdfast.checker.namespace.model.files import concat, create, publish_many
 from holdfast.checker.namespace.model.leases import append, collect, later, publish, recover, renew
 from holdfast.checker.namespace.model.state import RefusedError, State, Tree, split
+from holdfast.checker.namespace.model.uploads import abort, complete, start_upload, upload
 
 __all__ = ["apply"]
 
@@ -40,6 +41,10 @@ _OPERATIONS: dict[str, Callable[..., object]] = {
     "set_quota": lambda state, path, names: set_quota(state, split(path), names),
     "publish": lambda state, *files: publish_many(state, False, *files),
     "put_all": lambda state, *files: publish_many(state, True, *files),
+    "start_upload": lambda state, path, name: start_upload(state, split(path), name),
+    "upload": upload,
+    "complete": complete,
+    "abort": abort,
     "collect": collect,
     "later": later,
 }

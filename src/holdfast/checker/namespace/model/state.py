@@ -36,10 +36,12 @@ class Tree:
     Attributes:
         nodes: by path, sorted; the root is the empty path.
         silent: writers that have not been heard of since much time has passed.
+        uploads: the paths of uploads that are not completed, by name, sorted.
     """
 
     nodes: tuple[tuple[Path, Node], ...]
     silent: frozenset[str] = frozenset()
+    uploads: tuple[tuple[str, Path], ...] = ()
 
 
 class RefusedError(Exception):
@@ -52,9 +54,10 @@ class State:
     def __init__(self, tree: Tree) -> None:
         self.nodes = dict(tree.nodes)
         self.silent = tree.silent
+        self.uploads = dict(tree.uploads)
 
     def tree(self) -> Tree:
-        return Tree(tuple(sorted(self.nodes.items())), self.silent)
+        return Tree(tuple(sorted(self.nodes.items())), self.silent, tuple(sorted(self.uploads.items())))
 
     def find(self, path: Path) -> Node | None:
         """Return the node at a path.

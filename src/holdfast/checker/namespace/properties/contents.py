@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import cast
 
 from holdfast.checker.kernel.world import View
@@ -12,12 +12,16 @@ from holdfast.checker.namespace.model.state import Node, Tree
 from holdfast.checker.transactions.database import DATABASE, Image
 from holdfast.namespace.blobs import BLOBS as FOLDER
 from holdfast.namespace.deleted_tree import DeletedTree
-from holdfast.namespace.inode import Inode, decode_inode
+from holdfast.namespace.inode import Extent, Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, data_key, name_of, parent_of
+from holdfast.namespace.object_store.uploads import Upload
 from holdfast.transactions.base import Record
 from holdfast.transactions.memory.store import Records
 
 __all__ = ["Contents", "at_each_step", "bytes_of", "contents_of", "tree_of"]
+
+
+_decoded = lru_cache(maxsize=100_000)(decode_inode)
 
 
 @dataclass(frozen=True)
@@ -27,17 +31,22 @@ class Contents:
     Attributes:
         inodes: by key.
         deleted: the deleted trees that wait for their collection.
+        uploads: those that are not completed.
     """
 
     records: Mapping[bytes, Record]
 
     @cached_property
     def inodes(self) -> Mapping[bytes, Inode]:
-        return {key: decode_inode(key, one.value) for key, one in self.records.items() if key.startswith(b"i")}
+        return {key: _decoded(key, one.value) for key, one in self.records.items() if key.startswith(b"i")}
 
     @cached_property
     def deleted(self) -> Mapping[bytes, DeletedTree]:
         return {key: DeletedTree.decode(key, one.value) for key, one in self.records.items() if key.startswith(b"r")}
+
+    @cached_property
+    def uploads(self) -> Sequence[Upload]:
+        return [Upload.decode(key, one.value) for key, one in self.records.items() if key.startswith(b"p")]
 
     @cached_property
     def children(self) -> Mapping[int, list[bytes]]:
@@ -79,21 +88,20 @@ def tree_of(records: Records, blobs: Mapping[str, bytes]) -> Tree:
     def node(inode: Inode) -> Node:
         if inode.is_directory:
             return Node(quota=inode.names_quota or 0)
-        return Node(bytes_of(contents, blobs, inode).decode(), inode.writer)
+        return Node(bytes_of(contents, blobs, inode.extents).decode(), inode.writer)
 
     found = contents.paths(contents.inodes[ROOT_KEY])
     return Tree(tuple(sorted((path, node(inode)) for path, inode in found)))
 
 
-def bytes_of(contents: Contents, blobs: Mapping[str, bytes], inode: Inode) -> bytes:
-    """Return the content of a file.
+def bytes_of(contents: Contents, blobs: Mapping[str, bytes], extents: Iterable[Extent]) -> bytes:
+    """Return the bytes of a file, or of parts of it.
 
     Raises:
         KeyError: some of it does not exist.
     """
     return b"".join(
-        contents.records[data_key(one.blob)].value if one.inline else blobs[f"{FOLDER}{one.blob}"]
-        for one in inode.extents
+        contents.records[data_key(one.blob)].value if one.inline else blobs[f"{FOLDER}{one.blob}"] for one in extents
     )
 
 

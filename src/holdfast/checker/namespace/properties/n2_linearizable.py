@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from typing import cast
 
 from holdfast.checker.histories.history import Operation, Outcome, history_of
@@ -11,6 +12,7 @@ from holdfast.checker.kernel.canonical import canonical
 from holdfast.checker.kernel.world import Property, View
 from holdfast.checker.namespace.actors import BLOBS, Setting
 from holdfast.checker.namespace.model.apply import apply
+from holdfast.checker.namespace.model.state import split
 from holdfast.checker.namespace.properties.contents import Contents, bytes_of, contents_of, tree_of
 from holdfast.namespace.keys import ROOT_KEY
 from holdfast.stores.memory.store import MemoryImage
@@ -20,7 +22,9 @@ __all__ = ["linearizable"]
 
 def linearizable(setting: Setting) -> Property:
     """Return the property of the worlds of a setting."""
-    model = Model(initial=tree_of(setting.start, setting.blobs), apply=apply, is_small=False)
+    uploads = tuple((name, split(pending.key)) for name, pending in sorted(setting.uploads.items()))
+    initial = replace(tree_of(setting.start, setting.blobs), uploads=uploads)
+    model = Model(initial=initial, apply=apply, is_small=False)
     known: dict[Hashable, str | None] = {}
 
     def end(view: View) -> str | None:
@@ -62,7 +66,7 @@ def _everything_at_the_end(last: int, contents: Contents, blobs: Mapping[str, by
     for path, inode in found:
         if not inode.is_directory:
             try:
-                content: object = bytes_of(contents, blobs, inode).decode()
+                content: object = bytes_of(contents, blobs, inode.extents).decode()
             except KeyError:
                 content = "its bytes are lost"
             reads.append(after("read", "/" + "/".join(path), content))

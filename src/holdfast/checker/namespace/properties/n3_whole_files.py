@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import cast
 
 from holdfast.checker.kernel.world import Property, View
 from holdfast.checker.namespace.actors import BLOBS, Setting
-from holdfast.checker.namespace.properties.contents import at_each_step, contents_of
+from holdfast.checker.namespace.properties.contents import Contents, at_each_step, contents_of
+from holdfast.checker.transactions.database import DATABASE, Image
 from holdfast.namespace.blobs import BLOBS as FOLDER
 from holdfast.namespace.keys import data_key
 from holdfast.stores.memory.store import MemoryImage
@@ -17,9 +19,16 @@ __all__ = ["whole_files"]
 def whole_files(setting: Setting) -> Property:
     """Return the property of the worlds of a setting."""
 
+    known: dict[Hashable, str | None] = {}
+
     def judge(view: View) -> str | None:
-        contents = contents_of(view)
-        objects = cast("MemoryImage", view.states[BLOBS]).objects
+        objects = frozenset(cast("MemoryImage", view.states[BLOBS]).objects)
+        key = (cast("Image", view.states[DATABASE]).records, objects)
+        if key not in known:
+            known[key] = missing(contents_of(view), objects)
+        return known[key]
+
+    def missing(contents: Contents, objects: frozenset[str]) -> str | None:
         lost = [
             one.blob
             for inode in contents.inodes.values()

@@ -12,34 +12,86 @@ from holdfast.checker.namespace.scenes.leases import LEASES, SURE_WRITERS
 from holdfast.checker.namespace.scenes.quotas import IDS, QUOTAS
 from holdfast.checker.namespace.scenes.renames import RENAMES
 from holdfast.checker.namespace.scenes.scene import Scene
+from holdfast.checker.namespace.scenes.uploads import SWEEPS, UPLOADS
 
-__all__ = ["FAMILIES", "SCENES", "SMALL"]
+__all__ = ["FAMILIES", "LARGEST", "SCENES", "SMALL"]
 
 SCENES: Mapping[str, Scene] = {
     scene.name: scene
-    for scenes in (RENAMES, DELETIONS, ELECTIONS, BATCHES, FILES, LEASES, QUOTAS, IDS, FAULTS, SURE_WRITERS)
+    for scenes in (
+        RENAMES,
+        DELETIONS,
+        ELECTIONS,
+        BATCHES,
+        FILES,
+        LEASES,
+        UPLOADS,
+        SWEEPS,
+        QUOTAS,
+        IDS,
+        FAULTS,
+        SURE_WRITERS,
+    )
     for scene in scenes
 }
 """The quick scenes."""
 
-SMALL: Mapping[str, Scene] = {
-    scene.name: scene
-    for scene in (
+_LARGE = frozenset(
+    {
+        "create-beside-a-lease",
+        "create-under-lease",
+        "election",
+        "lease-theft",
+        "nothing-new",
+        "object-store-batch",
+        "overwrite-and-read",
+        "quota-expired",
+        "quota-set",
+        "renewal",
+        "two-appenders",
+        "two-leaders",
+    }
+)
+"""Scenes with many ten thousands of states, if a fault of each kind happens."""
+
+
+def _with_all_faults(scene: Scene, name: str) -> Scene:
+    summary = f"{scene.summary}; a crash, a lost reply and a failure, each once, anywhere"
+    return replace(scene, name=name, summary=summary, budgets=FAULTY, reached=())
+
+
+def _with_one_fault(scene: Scene) -> list[Scene]:
+    return [
         replace(
             scene,
-            name=f"faulty-{scene.name}",
-            summary=f"{scene.summary}; a crash, a lost reply and a failure, each once, anywhere",
-            budgets=FAULTY,
+            name=f"faulty-{scene.name}/{fault.value.replace(' ', '-')}",
+            summary=f"{scene.summary}; a {fault.value}, anywhere",
+            budgets={fault: 1},
             reached=(),
         )
-        for scene in SCENES.values()
-        if not scene.budgets
-    )
+        for fault in FAULTY
+    ]
+
+
+_FAULTLESS = [scene for scene in SCENES.values() if not scene.budgets]
+
+SMALL: Mapping[str, Scene] = {
+    scene.name: scene
+    for known in _FAULTLESS
+    for scene in (_with_one_fault(known) if known.name in _LARGE else [_with_all_faults(known, f"faulty-{known.name}")])
 }
-"""Larger scenes, which take minutes."""
+"""Larger scenes, with faults: all kinds in each history; in the largest scenes, one kind at a time."""
+
+LARGEST: Mapping[str, Scene] = {
+    scene.name: scene
+    for scene in (_with_all_faults(known, f"all-faults-{known.name}") for known in _FAULTLESS if known.name in _LARGE)
+}
+"""The largest scenes, with all kinds of faults in each history: half a minute each, only if they are named."""
+
+_ALL = (*SCENES.values(), *SMALL.values(), *LARGEST.values())
 
 FAMILIES: Mapping[str, tuple[Scene, ...]] = {
-    family: tuple(scene for scene in (*SCENES.values(), *SMALL.values()) if scene.family == family)
-    for family in dict.fromkeys(scene.family for scene in (*SCENES.values(), *SMALL.values()))
+    family: tuple(scene for scene in _ALL if scene.family == family)
+    for family in dict.fromkeys(scene.family for scene in _ALL)
 }
 """Scenes that belong together, by the name of the family."""

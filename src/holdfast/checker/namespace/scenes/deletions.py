@@ -49,6 +49,29 @@ DELETIONS = (
         collectors=(1, 1),
         elects=False,
     ),
+    Scene(
+        name="walk-and-collect",
+        summary="a tree is walked, listed and read while it is deleted, and a collector removes it",
+        start=(("create", "/a/b/f", "f"), ("create", "/a/b/g", "g")),
+        scripts={
+            "ann": (("delete_tree", "/a"),),
+            "bob": (("walk", "/a"), ("list", "/a/b")),
+            "eve": (("read", "/a/b/f"),),
+        },
+        collectors=(1,),
+        reached=_BOTH,
+    ),
+    Scene(
+        name="writer-in-a-deleted-tree",
+        summary="a tree is deleted and collected while a client writes a file in it, and the tree comes again",
+        start=(("create", "/a/f", "0"),),
+        scripts={
+            "ann": (("append", "/a/f", "ann"), ("close", "ann", "1")),
+            "bob": (("delete_tree", "/a"), ("create", "/a/f", "bob")),
+        },
+        collectors=(1,),
+        reached=_BOTH,
+    ),
 )
 
 ELECTIONS = (

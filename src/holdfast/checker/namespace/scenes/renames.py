@@ -115,4 +115,25 @@ RENAMES = (
             "bob": (("create", "/a/b/f", "bob"), ("mkdirs", "/a/b"), ("rename", "/a/b", "/c/b")),
         },
     ),
+    Scene(
+        name="cold-hints",
+        summary="a process that has seen nothing resolves a path, component by component, while it changes",
+        start=(("mkdirs", "/a/b"),),
+        scripts={
+            "ann": (("rename", "/a", "/z"), ("create", "/z/b/f", "ann")),
+            "eve": (("list", "/a/b"), ("read", "/a/b/f")),
+        },
+        knows={"ann": ("/", "/a", "/a/b")},
+        reached=("refused",),
+    ),
+    Scene(
+        name="cold-writers",
+        summary="processes that have seen nothing create, rename and replace at the same time",
+        start=(("create", "/a/b/f", "old"), ("mkdirs", "/c")),
+        scripts={
+            "ann": (("rename", "/a/b", "/c/b"),),
+            "bob": (("create", "/a/b/g", "bob"), ("overwrite", "/c/b/f", "bob")),
+        },
+        knows={},
+    ),
 )

@@ -23,6 +23,8 @@ class Scene:
         scripts: by actor, its calls, one after the other.
         knows: paths that each actor looked at before the history began; None for all that there were.
         collectors: how many processes collect what was deleted, and how often each.
+        sweepers: how many processes look for blobs that nobody owns, and delete them.
+        is_slow: whether what clients write is old at once for a sweep: they are that slow.
         elects: whether only one of them works at a time, if clocks are right.
         later: whether much time may pass, once.
         inline: whether the bytes of files are in the database.
@@ -38,6 +40,8 @@ class Scene:
     scripts: Mapping[str, Script] = field(default_factory=dict)
     knows: Mapping[str, tuple[str, ...]] | None = None
     collectors: tuple[int, ...] = ()
+    sweepers: int = 0
+    is_slow: bool = False
     elects: bool = True
     later: bool = False
     inline: bool = True
