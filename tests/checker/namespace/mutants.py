@@ -9,8 +9,13 @@ from holdfast.checker.kernel.state_space import BROKEN_CODE
 from holdfast.namespace import accounting, leased_file, view
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.collector import Collector
+from holdfast.namespace.fsck import listing
+from holdfast.namespace.fsck.checkers import blobs
+from holdfast.namespace.fsck.survey import Surveyor
 from holdfast.namespace.id_source import IdSource
 from holdfast.namespace.listing import Lister
+from holdfast.namespace.namespace import Namespace
+from holdfast.namespace.object_store import batch
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.operation import Operations
 from holdfast.namespace.operations import base, files
@@ -19,7 +24,7 @@ from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.view import View
 from tests.checker.committers.planting import Swap, planted, swap
-from tests.checker.namespace import mistakes
+from tests.checker.namespace import mistakes, sweep_mistakes
 
 __all__ = ["MUTANTS", "Mutant"]
 
@@ -220,6 +225,62 @@ MUTANTS = (
         swap=swap(base.discard_blobs, mistakes.forget_garbage),
         scenes=("overwrite-and-read", "delete-tree"),
         breaks="leftovers",
+    ),
+    # --- uploads and sweeps -------------------------------------------------------------------------------------------
+    Mutant(
+        name="aborts-blindly",
+        slip="An abort deletes the parts of an upload that somebody else has completed since.",
+        swap=swap(NamespaceStore.abort_upload, sweep_mistakes.abort_without_validation),
+        scenes=("complete-or-abort",),
+        breaks="N3",
+    ),
+    Mutant(
+        name="uploads-not-validated",
+        slip="The record of an upload is not compared when the upload is completed.",
+        swap=swap(Changes.to_commit, sweep_mistakes.complete_without_validation),
+        scenes=("complete-or-abort", "complete-twice"),
+    ),
+    Mutant(
+        name="parts-not-validated",
+        slip="A part is added to an upload that somebody else has ended since.",
+        swap=swap(NamespaceStore._add_part, sweep_mistakes.add_a_part_without_validation),
+        scenes=("late-part",),
+        breaks="leftovers",
+    ),
+    Mutant(
+        name="parts-forgotten",
+        slip="Parts that nobody names when an upload is completed stay.",
+        swap=swap(batch._left_out, sweep_mistakes.forget_what_is_left_out),
+        scenes=("late-part",),
+        breaks="leftovers",
+    ),
+    Mutant(
+        name="sweep-ignores-uploads",
+        slip="A sweep deletes the parts of uploads that are not completed yet.",
+        swap=swap(Surveyor.take_upload, sweep_mistakes.ignore_uploads),
+        scenes=("sweep-and-complete",),
+        breaks="N3",
+    ),
+    Mutant(
+        name="sweep-without-snapshot",
+        slip="A sweep reads the records in several snapshots: an upload may become a file in between.",
+        swap=swap(Namespace.sweep, sweep_mistakes.sweep_without_snapshot),
+        scenes=("sweep-and-complete",),
+        breaks="N3",
+    ),
+    Mutant(
+        name="sweep-ignores-age",
+        slip="A sweep deletes a blob whose file is about to be published.",
+        swap=swap(listing.list_blobs, sweep_mistakes.list_the_young),
+        scenes=("sweep-and-publish",),
+        breaks="N3",
+    ),
+    Mutant(
+        name="sweep-ignores-leases",
+        slip="A sweep deletes an old blob that a slow writer may still publish, because it has the lease.",
+        swap=swap(blobs.is_in_progress, sweep_mistakes.ignore_leases),
+        scenes=("sweep-and-slow-writer",),
+        breaks="N3",
     ),
     # --- quotas and ids -----------------------------------------------------------------------------------------------
     Mutant(

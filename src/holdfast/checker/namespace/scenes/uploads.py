@@ -23,8 +23,8 @@ UPLOADS = (
     ),
     Scene(
         name="complete-twice",
-        summary="two processes complete one upload, and a third one replaces or removes its file",
-        start=_UPLOAD,
+        summary="two processes complete one upload, and a third one renames its file in between",
+        start=(("mkdirs", "/a"), *_UPLOAD[1:]),
         scripts={
             "ann": (("complete", "it", "1"),),
             "bob": (("complete", "it", "1"),),
@@ -80,13 +80,5 @@ SWEEPS = (
         inline=False,
         sweepers=1,
         is_slow=True,
-    ),
-    Scene(
-        name="sweep-and-rename",
-        summary="a file goes from one directory to another one during a sweep",
-        start=(("create", "/b/f", "0"), ("mkdirs", "/a")),
-        scripts={"ann": (("rename", "/b/f", "/a/f"), ("read", "/a/f"))},
-        inline=False,
-        sweepers=1,
     ),
 )

@@ -1,0 +1,131 @@
+"""Mistakes in uploads, and in the sweep for blobs that nobody owns: functions that run in place of shipped ones.
+
+Each takes the shipped function first (see `planting`). `mutants` says what a developer might have been thinking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from holdfast.errors import NotFoundError
+from holdfast.namespace.blobs import BlobStore
+from holdfast.namespace.changes import Changes
+from holdfast.namespace.fsck.blob_table import YOUNG, BlobRow, BlobTable
+from holdfast.namespace.fsck.facts import Facts
+from holdfast.namespace.fsck.progress import Progress, silent
+from holdfast.namespace.fsck.survey import Surveyor
+from holdfast.namespace.inode import Extent
+from holdfast.namespace.keys import data_key, upload_key
+from holdfast.namespace.namespace import Namespace
+from holdfast.namespace.object_store.batch import Create
+from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.namespace.object_store.uploads import Upload
+from holdfast.namespace.sweep import Swept, sweep
+from holdfast.namespace.view import View
+from holdfast.transactions.base import Commit, Committed, Database, Record, ScanPage, SnapshotReader
+
+__all__ = [
+    "abort_without_validation",
+    "add_a_part_without_validation",
+    "complete_without_validation",
+    "forget_what_is_left_out",
+    "ignore_leases",
+    "ignore_uploads",
+    "list_the_young",
+    "sweep_without_snapshot",
+]
+
+
+# --- uploads ----------------------------------------------------------------------------------------------------------
+def abort_without_validation(shipped: Callable[..., None], self: NamespaceStore, key: str, upload_id: str) -> None:
+    """In place of `NamespaceStore.abort_upload`: delete the upload and its parts, whatever happened since the look."""
+    try:
+        _version, upload = self._upload(key, upload_id)
+    except NotFoundError:
+        return
+    small = [data_key(part.blob) for part in upload.parts.values() if part.inline]
+    large = self._garbage(list(upload.parts.values()))
+    self.namespace.database.commit(Commit(deletes=[upload_key(upload_id), *small], inserts=large))
+
+
+def add_a_part_without_validation(
+    shipped: Callable[..., None],
+    self: NamespaceStore,
+    key: str,
+    upload_id: str,
+    version: int,
+    upload: Upload,
+    number: int,
+    part: Extent,
+    small: Mapping[str, bytes],
+) -> None:
+    """In place of `NamespaceStore._add_part`: write the upload with one more part, as if nobody else had changed it."""
+    value = replace(upload, parts={**upload.parts, number: part}).encode()
+    inserts = {data_key(blob): content for blob, content in small.items()}
+    outcome = self.namespace.database.commit(Commit(puts={upload_key(upload_id): value}, inserts=inserts))
+    assert isinstance(outcome, Committed)
+
+
+def complete_without_validation(shipped: Callable[..., Commit], self: Changes[Any], view: View) -> Commit:
+    """In place of `Changes.to_commit`: do not compare the versions of uploads."""
+    commit = shipped(self, view)
+    return replace(commit, reads={key: version for key, version in commit.reads.items() if key[:1] != b"p"})
+
+
+def forget_what_is_left_out(
+    shipped: Callable[..., tuple[Extent, ...]], one: Create, upload: Upload
+) -> tuple[Extent, ...]:
+    """In place of `_left_out`: leave the parts that are not named where they are."""
+    return ()
+
+
+# --- sweeps -----------------------------------------------------------------------------------------------------------
+def ignore_uploads(shipped: Callable[..., None], self: Surveyor, key: bytes, record: Record) -> None:
+    """In place of `Surveyor.take_upload`: take the parts of an upload for nobody's."""
+
+
+def ignore_leases(shipped: Callable[..., bool], facts: Facts, row: BlobRow) -> bool:
+    """In place of `is_in_progress`: take an old blob for one that no writer will publish."""
+    return bool(row.flags & YOUNG)
+
+
+def list_the_young(
+    shipped: Callable[..., BlobTable],
+    blobs: BlobStore,
+    store_now_s: float,
+    age_s: float,
+    progress: Progress,
+    *,
+    with_young: bool = True,
+) -> BlobTable:
+    """In place of `list_blobs`: take every blob for an old one."""
+    return shipped(blobs, store_now_s, -1.0, progress, with_young=with_young)
+
+
+class _Live:
+    """A database whose snapshots show what others change."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SnapshotReader]:
+        yield self
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        return self._database.get_many(keys)
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        return self._database.scan(start, end, limit, guards)
+
+
+def sweep_without_snapshot(shipped: Callable[..., Swept], self: Namespace, progress: Progress = silent) -> Swept:
+    """In place of `Namespace.sweep`: read the records page by page, each as it is by then."""
+    live: Any = _Live(self.database)
+    return sweep(replace(self._subject, database=live), progress)
