@@ -22,6 +22,7 @@ from holdfast.namespace.operations import base, files
 from holdfast.namespace.operations.delete import Delete
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.operations.rename import Rename
+from holdfast.namespace.permissions import Caller
 from holdfast.namespace.view import View
 from tests.checker.committers.planting import Swap, planted, swap
 from tests.checker.namespace import mistakes, sweep_mistakes
@@ -95,6 +96,25 @@ MUTANTS = (
         slip="A commit whose reply was lost is repeated blindly.",
         swap=swap(Operations._try, mistakes.commit_again),
         scenes=("lost-rename",),
+    ),
+    # --- permissions --------------------------------------------------------------------------------------------------
+    Mutant(
+        name="permission-at-open",
+        slip="Permissions are checked when a file is opened, and not again when it is published.",
+        swap=swap(Operations.run, mistakes.publish_as_superuser),
+        scenes=("write-withdrawn", "search-withdrawn"),
+    ),
+    Mutant(
+        name="permission-by-hints",
+        slip="A file is read without a check if the user was allowed to read it before.",
+        swap=swap(Operations.read, mistakes.read_what_was_looked_at),
+        scenes=("read-withdrawn",),
+    ),
+    Mutant(
+        name="not-sticky",
+        slip="Who may write a sticky directory may remove the entries of others.",
+        swap=swap(Caller.may_remove, mistakes.forget_stickiness),
+        scenes=("sticky",),
     ),
     # --- directories --------------------------------------------------------------------------------------------------
     Mutant(

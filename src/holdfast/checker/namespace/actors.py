@@ -33,6 +33,7 @@ from holdfast.namespace.errors import (
     PathExistsError,
     PathIsDirectoryError,
     PathNotFoundError,
+    PermissionDeniedError,
     RenameError,
 )
 from holdfast.namespace.file_writer import FileWriter
@@ -78,6 +79,7 @@ _ANSWERS = (
     PathExistsError,
     PathIsDirectoryError,
     PathNotFoundError,
+    PermissionDeniedError,
     RenameError,
 )
 
@@ -98,6 +100,7 @@ class Setting:
     Attributes:
         start, blobs: the records, and the bytes in the object store, at the start.
         uploads: what is uploaded and not completed at the start, by name.
+        users: the clients that are ordinary users, with their own names; all others are the superuser.
         leaves_blobs: whether a blob may be left that no file refers to: of a writer that dies.
         start_s: the time at the start, seconds since the epoch.
         ticks: whether the time can change.
@@ -110,6 +113,7 @@ class Setting:
     capabilities: Capabilities
     blobs: Mapping[str, bytes] = field(default_factory=dict)
     uploads: Mapping[str, Pending] = field(default_factory=dict)
+    users: frozenset[str] = frozenset()
     leaves_blobs: bool = False
     ticks: bool = False
     reserves: bool = False
@@ -120,7 +124,8 @@ class Setting:
         clock = WorldClock(port, database, self.start_s, ticks=self.ticks)
         environment = Environment(clock=clock, ids=port, runner=SerialRunner(), chance=SeededRandom(1))
         blobs = BlobStore(SimulatedStore(port, BLOBS, self.capabilities), "", port)
-        namespace = Namespace(database, blobs, self.configuration, environment, user=self.configuration.superuser)
+        user = port.name if port.name in self.users else self.configuration.superuser
+        namespace = Namespace(database, blobs, self.configuration, environment, user=user)
         for path in knows:
             namespace.find(path)
         database.begin()
@@ -164,6 +169,12 @@ class Calls:
 
     def _walk(self, path: str) -> tuple[str, ...]:
         return tuple(sorted((one.path for one in self._namespace.walk(path)), key=lambda one: one.split("/")))
+
+    def _set_mode(self, path: str, mode: int) -> None:
+        self._namespace.set_permission(path, mode)
+
+    def _set_owner(self, path: str, owner: str) -> None:
+        self._namespace.set_owner(path, owner)
 
     def _set_quota(self, path: str, names: int) -> None:
         self._namespace.set_quota(path, names=names or None)

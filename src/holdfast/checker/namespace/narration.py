@@ -40,6 +40,8 @@ _WORDS = {
     "close_surely": "publish {1!r} as {0}, twice if need be, and close",
     "write": "go on writing as {0}",
     "recover": "recover the lease of {0}",
+    "set_mode": "set the mode of {0} to {1:o}",
+    "set_owner": "give {0} to {1}",
     "set_quota": "limit {0} to {1} names",
     "start_upload": "begin the upload {1} of {0}",
     "upload": "upload {1!r} for {0}",

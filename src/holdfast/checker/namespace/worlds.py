@@ -126,6 +126,7 @@ def _begin(scene: Scene, resource: StoreResource) -> tuple[Setting, MemoryImage]
         capabilities=resource.capabilities,
         blobs={key: one.data for key, one in image.objects.items()},
         uploads=calls.uploads,
+        users=scene.users,
         leaves_blobs=bool(scene.budgets),
         ticks=scene.later,
         reserves=scene.reserves,

@@ -10,8 +10,17 @@ from collections.abc import Callable, Hashable
 from typing import cast
 
 from holdfast.checker.histories.history import Operation
-from holdfast.checker.namespace.model.directories import delete, list_entries, mkdirs, rename, set_quota, walk
-from holdfast.checker.namespace.model.files import concat, create, publish_many
+from holdfast.checker.namespace.model.directories import (
+    delete,
+    list_entries,
+    mkdirs,
+    rename,
+    set_mode,
+    set_owner,
+    set_quota,
+    walk,
+)
+from holdfast.checker.namespace.model.files import concat, create, publish_many, read
 from holdfast.checker.namespace.model.leases import append, collect, later, publish, recover, renew
 from holdfast.checker.namespace.model.state import RefusedError, State, Tree, split
 from holdfast.checker.namespace.model.uploads import abort, complete, start_upload, upload
@@ -29,7 +38,7 @@ _OPERATIONS: dict[str, Callable[..., object]] = {
     "replace": lambda state, source, target: rename(state, split(source), split(target), overwrite=True),
     "list": lambda state, path: list_entries(state, split(path)),
     "walk": lambda state, path: walk(state, split(path)),
-    "read": lambda state, path: state.file(split(path)).content,
+    "read": lambda state, path: read(state, split(path)),
     "concat": lambda state, *paths: concat(state, *map(split, paths)),
     "append": lambda state, path, writer: append(state, split(path), writer),
     "sync": lambda state, writer, mark: publish(state, writer, mark, closes=False),
@@ -38,6 +47,8 @@ _OPERATIONS: dict[str, Callable[..., object]] = {
     "close_surely": lambda state, writer, mark: publish(state, writer, mark, closes=True),
     "write": renew,
     "recover": lambda state, path: recover(state, split(path)),
+    "set_mode": lambda state, path, mode: set_mode(state, split(path), mode),
+    "set_owner": lambda state, path, owner: set_owner(state, split(path), owner),
     "set_quota": lambda state, path, names: set_quota(state, split(path), names),
     "publish": lambda state, *files: publish_many(state, False, *files),
     "put_all": lambda state, *files: publish_many(state, True, *files),
@@ -53,7 +64,7 @@ _OPERATIONS: dict[str, Callable[..., object]] = {
 def apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
     """Return the state after an operation, and its answer."""
     before = cast("Tree", state)
-    after = State(before)
+    after = State(before, operation.who)
     try:
         answer = _OPERATIONS[operation.name](after, *operation.args)
         if operation.name != "set_quota":

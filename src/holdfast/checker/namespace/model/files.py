@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from holdfast.checker.namespace.model.state import Node, Path, RefusedError, State, split
+from dataclasses import replace
 
-__all__ = ["concat", "create", "publish_many"]
+from holdfast.checker.namespace.model.state import Node, Path, RefusedError, State, split
+from holdfast.namespace.permissions import READ, WRITE
+
+__all__ = ["concat", "create", "publish_many", "read"]
 
 
 def create(state: State, path: Path, mark: str, overwrite: bool = False, writer: str = "") -> object:
     """Create a file, or replace one."""
     found = state.find(path)
-    if found is not None:
+    if found is None:
+        state.make_parents(path)
+    else:
+        state.check(path[:-1], WRITE)
         if found.is_directory:
             raise RefusedError("DirectoryInTheWayError")
         if not overwrite:
             state.refuse_writer(found)
             raise RefusedError("PathExistsError")
-    state.make_parents(path)
-    state.nodes[path] = Node(mark, writer)
+        state.check(path, WRITE)
+    state.nodes[path] = Node(mark, writer, owner=state.user)
     return None
+
+
+def read(state: State, path: Path) -> object:
+    """Answer with the content of a file."""
+    found = state.file(path)
+    state.check(path, READ)
+    return found.content
 
 
 def publish_many(state: State, overwrite: bool, *files: tuple[str, str]) -> object:
@@ -41,5 +54,5 @@ def concat(state: State, target: Path, *sources: Path) -> object:
         text += one.content
     for source in sources:
         del state.nodes[source]
-    state.nodes[target] = Node(text)
+    state.nodes[target] = replace(node, content=text, writer="")
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from holdfast.checker.namespace.model.state import Node, Path, State
+from holdfast.checker.namespace.model.state import Path, State
 
 __all__ = ["append", "collect", "later", "publish", "recover", "renew"]
 
@@ -21,7 +21,7 @@ def publish(state: State, writer: str, mark: str, closes: bool) -> object:
     """Add content to the file of a writer, and end the lease if wanted."""
     path = state.held_by(writer)
     node = state.nodes[path]
-    state.nodes[path] = Node((node.content or "") + mark, "" if closes else writer)
+    state.nodes[path] = replace(node, content=(node.content or "") + mark, writer="" if closes else writer)
     state.silent -= {writer}
     return None
 

@@ -87,11 +87,12 @@ def tree_of(records: Records, blobs: Mapping[str, bytes]) -> Tree:
 
     def node(inode: Inode) -> Node:
         if inode.is_directory:
-            return Node(quota=inode.names_quota or 0)
-        return Node(bytes_of(contents, blobs, inode.extents).decode(), inode.writer)
+            return Node(quota=inode.names_quota or 0, owner=inode.owner, mode=inode.mode)
+        content = bytes_of(contents, blobs, inode.extents).decode()
+        return Node(content, inode.writer, owner=inode.owner, mode=inode.mode)
 
     found = contents.paths(contents.inodes[ROOT_KEY])
-    return Tree(tuple(sorted((path, node(inode)) for path, inode in found)))
+    return Tree(tuple(sorted(((path, node(inode)) for path, inode in found), key=lambda one: one[0])))
 
 
 def bytes_of(contents: Contents, blobs: Mapping[str, bytes], extents: Iterable[Extent]) -> bytes:

@@ -23,7 +23,7 @@ __all__ = ["linearizable"]
 def linearizable(setting: Setting) -> Property:
     """Return the property of the worlds of a setting."""
     uploads = tuple((name, split(pending.key)) for name, pending in sorted(setting.uploads.items()))
-    initial = replace(tree_of(setting.start, setting.blobs), uploads=uploads)
+    initial = replace(tree_of(setting.start, setting.blobs), uploads=uploads, users=setting.users)
     model = Model(initial=initial, apply=apply, is_small=False)
     known: dict[Hashable, str | None] = {}
 

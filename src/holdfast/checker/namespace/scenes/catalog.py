@@ -9,6 +9,7 @@ from holdfast.checker.namespace.scenes.deletions import DELETIONS, ELECTIONS
 from holdfast.checker.namespace.scenes.faults import FAULTS, FAULTY
 from holdfast.checker.namespace.scenes.files import BATCHES, FILES
 from holdfast.checker.namespace.scenes.leases import LEASES, SURE_WRITERS
+from holdfast.checker.namespace.scenes.permissions import PERMISSIONS
 from holdfast.checker.namespace.scenes.quotas import IDS, QUOTAS
 from holdfast.checker.namespace.scenes.renames import RENAMES
 from holdfast.checker.namespace.scenes.scene import Scene
@@ -27,6 +28,7 @@ SCENES: Mapping[str, Scene] = {
         LEASES,
         UPLOADS,
         SWEEPS,
+        PERMISSIONS,
         QUOTAS,
         IDS,
         FAULTS,

@@ -22,6 +22,7 @@ class Scene:
         start: calls that were made before the history.
         scripts: by actor, its calls, one after the other.
         knows: paths that each actor looked at before the history began; None for all that there were.
+        users: the clients that are ordinary users, with their own names; all others are the superuser.
         collectors: how many processes collect what was deleted, and how often each.
         sweepers: how many processes look for blobs that nobody owns, and delete them.
         is_slow: whether what clients write is old at once for a sweep: they are that slow.
@@ -39,6 +40,7 @@ class Scene:
     start: Script = ()
     scripts: Mapping[str, Script] = field(default_factory=dict)
     knows: Mapping[str, tuple[str, ...]] | None = None
+    users: frozenset[str] = frozenset()
     collectors: tuple[int, ...] = ()
     sweepers: int = 0
     is_slow: bool = False
