@@ -30,7 +30,7 @@ from holdfast.namespace.permissions import READ, Caller
 from holdfast.namespace.status import FileStatus
 from holdfast.namespace.view import Chain, Group, Hints, Reader, View, guess_view
 from holdfast.stores.base import Change
-from holdfast.transactions.base import ABSENT, Commit, Record, ScanPage, TransactionStore
+from holdfast.transactions.base import ABSENT, Commit, Outcome, Record, ScanPage, TransactionStore
 
 __all__ = [
     "add_again",
@@ -60,6 +60,7 @@ __all__ = [
     "take_any_lease",
     "take_any_mark",
     "take_nothing_for_done",
+    "trust_locks",
     "validate_the_parent",
     "validate_the_parents",
     "walk_in_many",
@@ -137,6 +138,22 @@ def commit_again(
         return shipped(self, operation, context, may_guess=may_guess)
     except OutcomeUnknownError:
         return shipped(self, operation, context, may_guess=False)
+
+
+def trust_locks(
+    shipped: Callable[..., Any],
+    self: Operations,
+    operation: Operation[Any],
+    view: View,
+    context: Context,
+    validate_and_update: Callable[[Commit], Outcome],
+) -> Any:
+    """In place of `Operations._execute`: in the modes that lock, write without comparing versions."""
+
+    def update(commit: Commit) -> Outcome:
+        return validate_and_update(replace(commit, reads={}, inserts={}, puts={**commit.puts, **commit.inserts}))
+
+    return shipped(self, operation, view, context, validate_and_update if self.mode == "optimistic" else update)
 
 
 # --- permissions ------------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ def test_nothing_is_found_with_faults(name: str) -> None:
     assert explore(build_world(SMALL[name]), budget=Budget(states=60_000)).findings == {}
 
 
-@pytest.mark.parametrize("name", ["delete-directory", "quota-rename", "crossing-renames", "ids"])
+@pytest.mark.parametrize("name", ["delete-directory", "quota-rename", "ids", "pessimistic-renames", "quota-reclaim"])
 def test_fewer_orders_mean_the_same(name: str) -> None:
     """The reduction leaves out histories that differ only in the order of independent calls."""
     reduced, full = explore(build_world(SCENES[name])), explore(build_world(SCENES[name]), reduce=False)

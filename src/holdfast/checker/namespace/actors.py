@@ -12,6 +12,7 @@ from holdfast.checker.histories.history import HISTORY, Outcome, record
 from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.process import Port
 from holdfast.checker.namespace.handles import CLOCK, SimulatedHandle, WorldClock
+from holdfast.checker.namespace.locking import LockingHandle
 from holdfast.checker.simulated_store.handle import SimulatedStore
 from holdfast.checker.transactions.database import DATABASE
 from holdfast.errors import (
@@ -40,6 +41,7 @@ from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.leader import Election
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.namespace.operation import Mode
 from holdfast.runtime import Clock, Environment, SeededRandom, SerialRunner
 from holdfast.stores.base import Capabilities, Part, Put
 from holdfast.transactions.memory.store import Records
@@ -101,6 +103,7 @@ class Setting:
         start, blobs: the records, and the bytes in the object store, at the start.
         uploads: what is uploaded and not completed at the start, by name.
         users: the clients that are ordinary users, with their own names; all others are the superuser.
+        mode: how operations are kept apart.
         leaves_blobs: whether a blob may be left that no file refers to: of a writer that dies.
         start_s: the time at the start, seconds since the epoch.
         ticks: whether the time can change.
@@ -114,18 +117,20 @@ class Setting:
     blobs: Mapping[str, bytes] = field(default_factory=dict)
     uploads: Mapping[str, Pending] = field(default_factory=dict)
     users: frozenset[str] = frozenset()
+    mode: Mode = "optimistic"
     leaves_blobs: bool = False
     ticks: bool = False
     reserves: bool = False
 
     def open(self, port: Port, knows: Sequence[str]) -> tuple[Namespace, WorldClock, SimulatedHandle]:
         """Open the namespace as a process does that has looked at some paths before the history began."""
-        database = SimulatedHandle(port, self.start, reserves=self.reserves)
+        handle = SimulatedHandle if self.mode == "optimistic" else LockingHandle
+        database = handle(port, self.start, reserves=self.reserves)
         clock = WorldClock(port, database, self.start_s, ticks=self.ticks)
         environment = Environment(clock=clock, ids=port, runner=SerialRunner(), chance=SeededRandom(1))
         blobs = BlobStore(SimulatedStore(port, BLOBS, self.capabilities), "", port)
         user = port.name if port.name in self.users else self.configuration.superuser
-        namespace = Namespace(database, blobs, self.configuration, environment, user=user)
+        namespace = Namespace(database, blobs, self.configuration, environment, user=user, mode=self.mode)
         for path in knows:
             namespace.find(path)
         database.begin()

@@ -191,6 +191,17 @@ def _writes(commit: Commit, places: Mapping[int, str]) -> str:
     return f"({', '.join(parts) or 'reads only'})"
 
 
+def _lock(event: Event) -> Act:
+    key, exclusive = cast("tuple[bytes, bool]", event.call.args)
+    verb = "waits for a lock on" if event.call.operation == "until_free" else "locks"
+    tail = " for itself" if exclusive else " against changes"
+    return Act(verb=verb, things=_keys((key,), event.before), tail=tail, weight=Weight.SMALL)
+
+
+def _release(event: Event) -> Act:
+    return Act(verb="releases its locks", weight=Weight.SMALL)
+
+
 def _carry_out(event: Event) -> Act:
     return Act(verb="delivers a commit for which nobody waits any longer", weight=Weight.TURN)
 
@@ -224,6 +235,10 @@ _CALLS: Mapping[tuple[str, str], Callable[[Event], Act]] = {
     (DATABASE, "get_many"): _get_many,
     (DATABASE, "scan"): _scan,
     (DATABASE, "commit_group"): _commit_group,
+    (DATABASE, "apply"): _commit_group,
+    (DATABASE, "lock"): _lock,
+    (DATABASE, "until_free"): _lock,
+    (DATABASE, "release"): _release,
     (DATABASE, "carry_out"): _carry_out,
     (DATABASE, "wait"): _wait,
     **{(BLOBS, operation): _blob for operation in (*_BLOB_VERBS, "list_page")},

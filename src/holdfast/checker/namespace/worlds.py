@@ -20,6 +20,7 @@ from holdfast.checker.namespace.actors import (
 )
 from holdfast.checker.namespace.forgetting import remembering
 from holdfast.checker.namespace.handles import CLOCK, Copy, TimeSource, WaitableDatabase
+from holdfast.checker.namespace.locking import LockableDatabase
 from holdfast.checker.namespace.properties import properties_for
 from holdfast.checker.namespace.properties.contents import tree_of
 from holdfast.checker.namespace.scenes.scene import Scene
@@ -72,13 +73,14 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
         actors.append(Actor("time", passing_time, mortal=False))
     for number in range(scene.budgets.get(Fault.LOST_REPLY, 0)):
         actors.append(Actor(_numbered("network", number), network, mortal=False))
+    database = WaitableDatabase if scene.mode == "optimistic" else LockableDatabase
     judged = properties_for(setting, scene.properties)
     return World(
         name=f"namespace/{scene.name}",
         summary=scene.summary,
         actors=tuple(actors),
         resources={
-            DATABASE: WaitableDatabase(setting.start.as_dict()),
+            DATABASE: database(setting.start.as_dict()),
             BLOBS: resource,
             CLOCK: TimeSource(_START_S, _JUMP_S),
             HISTORY: Recorder(),
@@ -127,6 +129,7 @@ def _begin(scene: Scene, resource: StoreResource) -> tuple[Setting, MemoryImage]
         blobs={key: one.data for key, one in image.objects.items()},
         uploads=calls.uploads,
         users=scene.users,
+        mode=scene.mode,
         leaves_blobs=bool(scene.budgets),
         ticks=scene.later,
         reserves=scene.reserves,

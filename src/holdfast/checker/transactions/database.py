@@ -150,7 +150,7 @@ def _carry_out(image: Image, number: int) -> Image:
     """Apply a late group; nobody learns its outcomes."""
     base, commits = image.late[number]
     after, _outcomes = commit_group(image.records, commits, base)
-    return Image(after, (*image.late[:number], *image.late[number + 1 :]))
+    return replace(image, records=after, late=(*image.late[:number], *image.late[number + 1 :]))
 
 
 def scan_of(records: Records, start: object, end: object, limit: object, guards: object = ()) -> ScanPage:

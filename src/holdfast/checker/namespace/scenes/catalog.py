@@ -9,6 +9,7 @@ from holdfast.checker.namespace.scenes.deletions import DELETIONS, ELECTIONS
 from holdfast.checker.namespace.scenes.faults import FAULTS, FAULTY
 from holdfast.checker.namespace.scenes.files import BATCHES, FILES
 from holdfast.checker.namespace.scenes.leases import LEASES, SURE_WRITERS
+from holdfast.checker.namespace.scenes.modes import MODES
 from holdfast.checker.namespace.scenes.permissions import PERMISSIONS
 from holdfast.checker.namespace.scenes.quotas import IDS, QUOTAS
 from holdfast.checker.namespace.scenes.renames import RENAMES
@@ -29,6 +30,7 @@ SCENES: Mapping[str, Scene] = {
         UPLOADS,
         SWEEPS,
         PERMISSIONS,
+        MODES,
         QUOTAS,
         IDS,
         FAULTS,

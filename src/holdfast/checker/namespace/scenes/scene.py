@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.namespace.actors import Script
 from holdfast.checker.namespace.properties import PROPERTIES
+from holdfast.namespace.operation import Mode
 
 __all__ = ["Scene"]
 
@@ -23,6 +24,7 @@ class Scene:
         scripts: by actor, its calls, one after the other.
         knows: paths that each actor looked at before the history began; None for all that there were.
         users: the clients that are ordinary users, with their own names; all others are the superuser.
+        mode: how operations are kept apart: see `holdfast.namespace.operation`.
         collectors: how many processes collect what was deleted, and how often each.
         sweepers: how many processes look for blobs that nobody owns, and delete them.
         is_slow: whether what clients write is old at once for a sweep: they are that slow.
@@ -41,6 +43,7 @@ class Scene:
     scripts: Mapping[str, Script] = field(default_factory=dict)
     knows: Mapping[str, tuple[str, ...]] | None = None
     users: frozenset[str] = frozenset()
+    mode: Mode = "optimistic"
     collectors: tuple[int, ...] = ()
     sweepers: int = 0
     is_slow: bool = False

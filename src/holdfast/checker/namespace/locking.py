@@ -1,0 +1,183 @@
+"""Simulate transactions that lock what they read: for the modes ``pessimistic`` and ``global`` of a namespace.
+
+Each lock is a step, and so is the commit, which releases all locks. A process that holds no lock waits for one. A
+process that holds locks already never waits: it waits by making its request later, or the database ends its
+transaction, as it does with one of two that wait for each other. So no world gets stuck, and nothing that could happen
+is left out: a process that waits with its locks does nothing that others notice.
+
+Commits of those that lock nothing in advance wait for the locks on what they validate and write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import cast
+
+from holdfast.checker.kernel.calls import Access, Alternative, Call, Footprint, Reply
+from holdfast.checker.kernel.process import Port
+from holdfast.checker.namespace.handles import SimulatedHandle, WaitableDatabase
+from holdfast.checker.transactions.database import DATABASE, Image, record_accesses, unavailable
+from holdfast.errors import DeadlockError
+from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage
+
+__all__ = ["LockableDatabase", "LockedImage", "LockingHandle"]
+
+_LOCKS = "locks"
+_LATE = "reply lost, effect comes later"
+
+
+@dataclass(frozen=True, slots=True)
+class _Lock:
+    key: bytes
+    holder: str
+    exclusive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LockedImage(Image):
+    """The state of a database, with the locks of the transactions that have not ended."""
+
+    locks: frozenset[_Lock] = frozenset()
+
+    def excludes(self, key: bytes, actor: str, *, exclusive: bool) -> bool:
+        """Check whether the locks of others forbid a lock."""
+        return any(one.key == key and one.holder != actor and (exclusive or one.exclusive) for one in self.locks)
+
+    def without(self, actor: str) -> LockedImage:
+        """Return the state after the end of a transaction."""
+        return replace(self, locks=frozenset(one for one in self.locks if one.holder != actor))
+
+
+class LockableDatabase(WaitableDatabase):
+    """A `WaitableDatabase` with locks: `lock` a record and read it, `apply` and `release`; `until_free` waits.
+
+    The death of a process releases its locks, which may spare others an error; so its actors must not be mortal.
+    """
+
+    def initial(self) -> LockedImage:
+        return LockedImage(super().initial().records)
+
+    def key(self, state: object) -> Hashable:
+        return (super().key(state), cast("LockedImage", state).locks)
+
+    def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
+        image = cast("LockedImage", state)
+        if call.operation == "lock":
+            return _lock(image, actor, *cast("tuple[bytes, bool]", call.args))
+        if call.operation == "until_free":
+            key, exclusive = cast("tuple[bytes, bool]", call.args)
+            return [] if image.excludes(key, actor, exclusive=exclusive) else [Alternative(state=image)]
+        if call.operation == "release":
+            return [Alternative(state=image.without(actor))]
+        if call.operation == "apply":
+            ways = super().alternatives(image.without(actor), _commit_of(call), actor)
+            return [way for way in ways if way.label != _LATE]  # a transaction ends with its connection
+        if call.operation == "commit_group":
+            commits = cast("tuple[Commit, ...]", call.args[0])
+            if any(image.excludes(key, actor, exclusive=writes) for key, writes in _keys(commits).items()):
+                return []
+        return super().alternatives(state, call, actor)
+
+    def footprint(self, call: Call) -> Footprint:
+        if call.operation in ("lock", "until_free"):
+            key, exclusive = cast("tuple[bytes, bool]", call.args)
+            writes = exclusive and call.operation == "lock"
+            return record_accesses((key,), writes=False) | _lock_accesses((key,), writes=writes)
+        if call.operation == "release":
+            return _lock_accesses(cast("tuple[bytes, ...]", call.args[0]), writes=True)
+        if call.operation == "apply":
+            held = cast("tuple[bytes, ...]", call.args[2])
+            return super().footprint(_commit_of(call)) | _lock_accesses(held, writes=True)
+        found = super().footprint(call)
+        if call.operation == "commit_group":
+            found |= _lock_accesses(tuple(_keys(cast("tuple[Commit, ...]", call.args[0]))), writes=False)
+        return found
+
+    def bury(self, state: object, actor: str) -> object:
+        return cast("LockedImage", state).without(actor)
+
+
+def _lock(image: LockedImage, actor: str, key: bytes, exclusive: bool) -> list[Alternative]:
+    """Lock a record and return it; None, without a lock, if there is none."""
+    record = image.records.as_dict().get(key)
+    if record is None:
+        return [Alternative(state=image, reply=Reply(None))]
+    ended = image.without(actor)
+    if image.excludes(key, actor, exclusive=exclusive):
+        if ended == image:
+            return []
+        error = DeadlockError("the database has ended the transaction: repeat it")
+        return [Alternative(state=ended, reply=Reply(error=error))]
+    locked = replace(image, locks=image.locks | {_Lock(key, actor, exclusive)})
+    return [Alternative(state=locked, reply=Reply(record)), unavailable(ended)]
+
+
+def _commit_of(call: Call) -> Call:
+    return Call(DATABASE, "commit_group", call.args[:2])
+
+
+def _keys(commits: Sequence[Commit]) -> dict[bytes, bool]:
+    """Return the keys that commits validate or write, and whether they write them."""
+    found: dict[bytes, bool] = {}
+    for commit in commits:
+        for key in commit.reads:
+            found.setdefault(key, False)
+        found.update(dict.fromkeys((*commit.puts, *commit.inserts, *commit.deletes, *commit.adds), True))
+    return found
+
+
+def _lock_accesses(keys: Sequence[bytes], *, writes: bool) -> Footprint:
+    return frozenset(Access(_LOCKS, key.decode("latin-1"), writes=writes) for key in keys)
+
+
+class LockingHandle(SimulatedHandle):
+    """A process's handle on a `LockableDatabase`."""
+
+    @contextmanager
+    def locked(self) -> Iterator[LockedTransaction]:
+        transaction = _Transaction(self._port)
+        try:
+            yield transaction
+        finally:
+            transaction.release()
+
+
+class _Transaction:
+    """A transaction that locks what it reads."""
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+        self._held: dict[bytes, None] = {}
+
+    def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
+        found = {}
+        for key in sorted(keys):
+            try:
+                record = cast("Record | None", self._port.call(Call(DATABASE, "lock", (key, exclusive))))
+            except DeadlockError:
+                self._held.clear()
+                self._port.call(Call(DATABASE, "until_free", (key, exclusive)))  # who repeats at once fails at once
+                raise
+            if record is not None:
+                self._held[key] = None
+                found[key] = record
+        return found
+
+    def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
+        return cast("ScanPage", self._port.call(Call(DATABASE, "scan", (start, end, limit, ()))))
+
+    def apply(self, commit: Commit) -> Outcome:
+        held = tuple(self._held)
+        self._held.clear()
+        value = replace(commit, deletes=tuple(sorted(commit.deletes)))
+        call = Call(DATABASE, "apply", ((value,), int(self._port.token(), 16), held))
+        return cast("tuple[Outcome, ...]", self._port.call(call))[0]
+
+    def release(self) -> None:
+        """Release the locks of a transaction that was not applied."""
+        if self._held:
+            held = tuple(self._held)
+            self._held.clear()
+            self._port.call(Call(DATABASE, "release", (held,)))
