@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from holdfast.checker.kernel.explore import Budget, explore
+from holdfast.checker.kernel.explore import explore
 from holdfast.checker.namespace.goals import GOALS
-from holdfast.checker.namespace.scenes.catalog import FAMILIES, SCENES, SMALL
+from holdfast.checker.namespace.scenes.catalog import FAMILIES, LARGEST, SCENES, SMALL
 from holdfast.checker.namespace.worlds import build_world
 from holdfast.checker.transactions.goals import GoalTracker
 
-_LARGE = {"two-leaders", "election", "lease-theft", "quota-expired", "lost-deletion"}
+_LARGE = {
+    "create-beside-a-lease",
+    "create-under-lease",
+    "election",
+    "lease-theft",
+    "lost-deletion",
+    "quota-expired",
+    "sure-writer",
+    "two-leaders",
+    "walk-and-collect",
+}
 
 
 @pytest.mark.parametrize(
@@ -28,7 +40,27 @@ def test_nothing_is_found(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_nothing_is_found_with_faults(name: str) -> None:
-    assert explore(build_world(SMALL[name]), budget=Budget(states=60_000)).findings == {}
+    found = explore(build_world(SMALL[name]))
+    assert found.complete
+    assert found.findings == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["two-leaders", "election"])
+def test_what_processes_forget_does_not_matter(name: str) -> None:
+    """Merging what processes no longer need leaves all histories, and fewer states."""
+    world = build_world(SCENES[name])
+    merged, whole = explore(world), explore(replace(world, remembers=None))
+    assert merged.histories == whole.histories
+    assert merged.states < whole.states
+    assert merged.findings == whole.findings == {}
+
+
+def test_merged_histories_are_those_of_full_exploration() -> None:
+    world = build_world(SCENES["quota-reclaim"])
+    merged, whole = explore(world), explore(replace(world, remembers=None))
+    assert merged.histories == whole.histories
+    assert merged.states < whole.states
 
 
 @pytest.mark.parametrize("name", ["delete-directory", "quota-rename", "ids", "pessimistic-renames", "quota-reclaim"])
@@ -42,4 +74,6 @@ def test_fewer_orders_mean_the_same(name: str) -> None:
 
 def test_every_scene_has_a_summary() -> None:
     assert all(scene.summary and scene.reached for scene in SCENES.values())
-    assert len(SCENES) >= 30 and len(FAMILIES) == len(SCENES) + len(SMALL)
+    scenes = (*SCENES.values(), *SMALL.values(), *LARGEST.values())
+    assert len({scene.name for scene in scenes}) == len(scenes)
+    assert sum(map(len, FAMILIES.values())) == len(scenes)
