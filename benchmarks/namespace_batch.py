@@ -1,21 +1,21 @@
-"""Measure one transaction of very many new files in a namespace: peak memory and time, in a fresh process.
-
-    python -m benchmarks.namespace_batch [FILES [DATABASE...]]                prints a table; Linux only
-    python -m benchmarks.namespace_batch --one FILES DATABASE CHANGES         prints one line of JSON
+"""Measure one transaction of very many new files in a namespace: peak memory and time, in fresh processes.
 
 The figure is what `apply` adds to the list of changes, which the caller holds anyway. The database is a process of its
 own, except for SQLite, whose page cache (up to 64 MiB) is part of the figure.
+
+    python -m benchmarks.namespace_batch FILES DATABASE CHANGES    prints one line of JSON; Linux only
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
 
-from benchmarks.command_line import positive
 from benchmarks.fresh_process import run_module
+from benchmarks.measure import Result, Say
 from benchmarks.namespace_runs.databases import DATABASES, opened
 from benchmarks.peak_memory import growth_mb, start_mb
 from holdfast.namespace.inode import Extent
@@ -25,19 +25,38 @@ from holdfast.namespace.object_store.uploads import Upload
 from holdfast.stores.base import Change, Complete, Create, Part, Put
 from holdfast.transactions.base import Commit, Committed
 
-__all__ = ["CHANGES", "measure"]
+__all__ = ["measure_batch"]
 
-CHANGES = ("puts", "uploads")
+_CHANGES = ("puts", "uploads")
 """Small files in the changes themselves; and uploads of one part, as a job commit completes them."""
 
 _AT_ONCE = 5000
 _PER_DIRECTORY = 1000
 
 
-def measure(files: int, database: str, changes: str) -> dict[str, float]:
-    """Apply one list of changes in a fresh process; return what it took."""
-    found: dict[str, float] = run_module("benchmarks.namespace_batch", "--one", files, database, changes)
-    return found
+def measure_batch(say: Say, *, files: int = 100_000, databases: Sequence[str] = tuple(DATABASES)) -> Result:
+    """Measure the memory that a transaction adds to its list of changes."""
+    details: dict[str, object] = {}
+    worst_mb = 0.0
+    for database, changes in itertools.product(databases, _CHANGES):
+        found = run_module("benchmarks.namespace_batch", files, database, changes)
+        name = f"{database}, {changes}"
+        say(
+            f"  {name}: {found['growth_mb']:.0f} MB above {found['start_mb']:.0f} MB, {found['apply_s']:.1f} s, "
+            f"{found['cpu_s']:.1f} s of CPU time"
+        )
+        details[f"{name}, MB above start"] = round(found["growth_mb"], 1)
+        details[f"{name}, s"] = round(found["apply_s"], 1)
+        worst_mb = max(worst_mb, found["growth_mb"])
+    return Result(
+        benchmark="batch-memory",
+        title=f"peak memory of one transaction of {files} files in a namespace",
+        figure=worst_mb,
+        figure_name="MB above start",
+        target=200,
+        settings={"files": files, "databases": list(databases)},
+        details=details,
+    )
 
 
 # --- in the process ---------------------------------------------------------------------------------------------------
@@ -85,20 +104,5 @@ def _measured(files: int, database: str, kind: str) -> dict[str, float]:
             return {"start_mb": before_mb, "growth_mb": grown_mb, "apply_s": apply_s, "cpu_s": cpu_s}
 
 
-def _main(arguments: Sequence[str]) -> None:
-    if arguments[:1] == ["--one"]:
-        print(json.dumps(_measured(positive(arguments[1]), arguments[2], arguments[3])))
-        return
-    files = positive(arguments[0]) if arguments else 100_000
-    for database in arguments[1:] or DATABASES:
-        for changes in CHANGES:
-            found = measure(files, database, changes)
-            print(
-                f"{database}, {files} {changes}: {found['growth_mb']:.0f} MB above {found['start_mb']:.0f} MB, "
-                f"{found['apply_s']:.1f} s, {found['cpu_s']:.1f} s of this process's CPU",
-                flush=True,
-            )
-
-
 if __name__ == "__main__":
-    _main(sys.argv[1:])
+    print(json.dumps(_measured(int(sys.argv[1]), sys.argv[2], sys.argv[3])))

@@ -30,11 +30,18 @@ def _write(arguments: argparse.Namespace, say: Say) -> Result:
     return measure_write(arguments.rows, arguments.rounds, say, breakdown=arguments.breakdown, folder=arguments.folder)
 
 
+def _batch(arguments: argparse.Namespace, say: Say) -> Result:
+    from benchmarks.namespace_batch import measure_batch  # import the drivers of databases only if they are needed
+
+    return measure_batch(say)
+
+
 BENCHMARKS: dict[str, Benchmark] = {
     "write": _write,
     "commit-s3": lambda arguments, say: measure_embedded_s3(arguments.rounds, arguments.threads, say),
     "commit-throttled": lambda arguments, say: measure_throttled(arguments.rounds, arguments.threads, say),
     "commit-memory": lambda arguments, say: measure_memory(arguments.threads, say),
+    "batch-memory": _batch,
     "requests": lambda arguments, say: measure_requests(arguments.threads),
 }
 

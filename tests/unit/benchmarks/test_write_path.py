@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import commit_memory, job_commit, write_path
+from benchmarks import commit_memory, job_commit, namespace_batch, write_path
 from benchmarks.job_files import JobShape
 from benchmarks.measure import Result, run_in_turn, write_json
 from holdfast.stores.interceptors.throttled import ThrottleOptions
@@ -95,6 +95,13 @@ def test_memory_of_a_job_commit(tmp_path: Path) -> None:
     found = _written(commit_memory.measure_memory(4, _silent, [_TOY]), tmp_path)
     for store in ("uploads", "transactions"):
         assert found["details"][f"2 tasks x 2 files, {store}, MB above start"] >= 0
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is read from /proc")
+def test_memory_of_a_transaction_of_a_namespace(tmp_path: Path) -> None:
+    found = _written(namespace_batch.measure_batch(_silent, files=1200, databases=["sqlite"]), tmp_path)
+    for changes in ("puts", "uploads"):
+        assert found["details"][f"sqlite, {changes}, MB above start"] >= 0
 
 
 @pytest.mark.slow
