@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -17,11 +15,8 @@ import pytest
 from holdfast.errors import OutcomeUnknownError, UnavailableError
 from holdfast.transactions import combining
 from holdfast.transactions.combining import Combiner
+from tests.interrupts import InterruptError, interrupted_at
 from tests.patience import PATIENCE_S, wait_until
-
-
-class InterruptError(BaseException):
-    """What stops a thread in the middle of anything, as Ctrl-C does."""
 
 
 def _in_threads(count: int, work: Callable[[int], object]) -> list[object]:
@@ -144,43 +139,6 @@ def test_thousands_of_rounds(leaders: int) -> None:
     assert most["now"] <= leaders
 
 
-_WITH = {
-    number
-    for number, text in enumerate(Path(combining.__file__).read_text("utf-8").splitlines(), 1)
-    if text.lstrip().startswith("with ")
-}
-
-
-def _interrupted_at(line: int, work: Callable[[], object]) -> bool:
-    """Run something in this thread, with an interrupt at one of the lines in `combining`; return whether it came.
-
-    Lines with ``with`` are left out: a tracer sees them once more at the end of their block, before the lock is
-    released, and a real interrupt cannot come there.
-    """
-    seen = 0
-    is_over = False
-
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal seen, is_over
-        if frame.f_code.co_filename != combining.__file__:
-            return None
-        if event == "line" and not is_over and frame.f_lineno not in _WITH:
-            seen += 1
-            if seen == line:
-                is_over = True
-                raise InterruptError
-        return trace
-
-    sys.settrace(trace)
-    try:
-        work()
-    except InterruptError:
-        pass
-    finally:
-        sys.settrace(None)
-    return is_over
-
-
 @pytest.mark.parametrize("repeats", [False, True])
 @pytest.mark.parametrize("leaders", [1, 2])
 def test_an_interrupt_at_any_line_stops_nobody_else(leaders: int, repeats: bool) -> None:
@@ -195,7 +153,7 @@ def test_an_interrupt_at_any_line_stops_nobody_else(leaders: int, repeats: bool)
             number: int, combiner: Combiner[int, int] = combiner, came: list[bool] = came, line: int = line
         ) -> int:
             if number == 0:
-                came.append(_interrupted_at(line, lambda: [combiner.submit(7) for _ in range(3)]))
+                came.append(interrupted_at(line, lambda: [combiner.submit(7) for _ in range(3)], combining))
                 return 0
             for _ in range(3):
                 assert combiner.submit(number) == 2 * number

@@ -26,6 +26,9 @@ _CONNECT_S = 10.0
 _IDLE_S = 60
 """After so long without a statement, the server ends a connection, and rolls back its transaction."""
 
+_SNAPSHOT_IDLE_S = 3600
+"""The same for a snapshot, which holds no locks, and whose caller may work for long between two pages."""
+
 _LOCK_WAIT_S = 10
 """How long a statement waits for one lock at most. Deadlocks are found at once; this is for clients that vanished."""
 
@@ -71,6 +74,7 @@ class Link:
         self.seat: Seat | None = None
         self.pid = os.getpid()
         self._is_in_step = True
+        self._is_patient = False
         settings = _SQL["set_up"].format(lock_wait_s=_lock_wait_s(options), idle_s=_IDLE_S)
         self.thread, limit_bytes = self.send(settings)[-1].rows[0]
         self._limit_bytes = limit_bytes - _PACKET_MARGIN
@@ -129,8 +133,19 @@ class Link:
             return
         try:
             self.send("ROLLBACK")
+            if self._is_patient:
+                self._set_idle(_IDLE_S)
+                self._is_patient = False
         except pymysql.MySQLError:
             self.close()
+
+    def let_idle(self) -> None:
+        """Let the server keep the next transaction, until `reset`, even if nothing is sent for a long time."""
+        self._is_patient = True
+        self._set_idle(_SNAPSHOT_IDLE_S)
+
+    def _set_idle(self, idle_s: int) -> None:
+        self.send(f"SET SESSION wait_timeout = {idle_s}")
 
     def close(self) -> None:
         """Close the connection; the server ends an open transaction without effect. Safe to call twice."""

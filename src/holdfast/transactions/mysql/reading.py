@@ -35,6 +35,7 @@ class MysqlSnapshot:
     @staticmethod
     def begin(link: Link) -> None:
         """Begin the transaction, and take its snapshot now: by itself, the server takes it at the first read."""
+        link.let_idle()
         link.run([_SQL["snapshot_level"], _SQL["begin_lasting_snapshot"]])
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import pymysql
 
-from holdfast.errors import OutcomeUnknownError
+from holdfast.errors import HoldfastError, OutcomeUnknownError
 from holdfast.runtime import Environment
 from holdfast.transactions.mysql.connection import Link
 from holdfast.transactions.mysql.failures import is_busy
@@ -38,8 +38,9 @@ def sweep_sessions(link: Link, environment: Environment) -> None:
     if not environment.chance.happens(_SWEEP_SHARE):
         return
     query = _SQL["old_sessions"].format(age_s=_DAY_S, limit=_SWEEP_LIMIT)
-    for (session,) in link.send(query)[0].rows:
-        link.send(_SQL["delete_session"].format(session=session, age_s=_DAY_S))
+    with suppress(pymysql.MySQLError):  # others will do it; and if the connection broke, the next statement tells
+        for (session,) in link.send(query)[0].rows:
+            link.send(_SQL["delete_session"].format(session=session, age_s=_DAY_S))
 
 
 def begin_statements(session: int) -> tuple[str, str]:
@@ -64,25 +65,37 @@ def pauses(environment: Environment, timeout_s: float) -> Iterator[None]:
 
 
 def was_committed(
-    lost: Link, version: int, open_link: Callable[[], Link], environment: Environment, timeout_s: float, where: str
+    lost: Link,
+    version: int,
+    open_link: Callable[[], Link],
+    environment: Environment,
+    timeout_s: float,
+    where: str,
+    is_closed: Callable[[], bool] = lambda: False,
 ) -> bool:
     """Tell whether the transaction of a connection that was lost during its commit took effect.
 
-    Guarantee: after this returned, nothing of that transaction will take effect any more.
+    Guarantee: after this returned, nothing of that transaction will take effect any more. Whatever the server says in
+    the meantime, such as "wrong password" or "read-only", is no answer about the commit.
+
+    Args:
+        is_closed: whether the store was closed: then nobody goes on.
 
     Raises:
         OutcomeUnknownError: the server did not come back in time.
     """
     failure: BaseException | None = None
     for _ in pauses(environment, timeout_s):
+        if is_closed():
+            break
         try:
             link = open_link()
-        except pymysql.MySQLError as error:
+        except (pymysql.MySQLError, HoldfastError) as error:
             failure = error
             continue
         try:
             return _last_version(link, lost) == version
-        except pymysql.MySQLError as error:
+        except (pymysql.MySQLError, HoldfastError) as error:
             failure = error
         finally:
             link.close()

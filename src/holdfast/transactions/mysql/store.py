@@ -117,9 +117,19 @@ class MysqlTransactionStore:
             link.send(last)
         except Exception:
             link.close()  # ends the transaction if the server still has it
-            options = self._options
-            if not was_committed(link, group.base, self._connect, self._environment, options.timeout_s, options.where):
+            if not self._was_committed(link, group.base):
                 raise
+
+    def _was_committed(self, lost: Link, version: int) -> bool:
+        return was_committed(
+            lost,
+            version,
+            self._connect,
+            self._environment,
+            self._options.timeout_s,
+            self._options.where,
+            lambda: self._pool.is_closed,
+        )
 
     # --- pessimistic transactions -------------------------------------------------------------------------------------
     @contextmanager

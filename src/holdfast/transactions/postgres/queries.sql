@@ -31,8 +31,8 @@ RETURNING outcome;
 DELETE FROM sessions WHERE used_at < now() - interval '1 day';
 
 -- name: let_snapshot_idle
--- A snapshot holds no locks that anybody waits for, and its caller may think for minutes between two pages.
-SET LOCAL idle_in_transaction_session_timeout = '15min';
+-- A snapshot holds no locks that anybody waits for, and its caller may work for long between two pages.
+SET LOCAL idle_in_transaction_session_timeout = '1h';
 
 -- name: lock_shared
 SELECT key, version, value, number FROM records WHERE key = ANY (%b) ORDER BY key FOR SHARE;

@@ -42,9 +42,13 @@ def connect(path: str, *, synchronous: str = "full", timeout_s: float = 60.0) ->
         check_same_thread=False,
         cached_statements=256,
     )
-    connection.execute(f"PRAGMA synchronous = {synchronous}")
-    connection.execute("PRAGMA cache_size = -65536")  # KiB
-    connection.execute("PRAGMA mmap_size = 268435456")
+    try:
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute("PRAGMA cache_size = -65536")  # KiB
+        connection.execute("PRAGMA mmap_size = 268435456")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 
@@ -53,6 +54,7 @@ class Connections:
         self._writers: list[sqlite3.Connection] = []  # one, unless somebody writes
         self._file: tuple[int, int] | None = None
         self._queue: TicketQueue | None = None
+        self._fork: Callable[[], Seat | None] = lambda: None  # the seat of a thread that is about to fork
         self._held: Generator[None, None, None] | None = None
 
     def queue(self) -> TicketQueue:
@@ -83,6 +85,7 @@ class Connections:
             )
         if self._is_closed:
             raise UnavailableError("the store is closed: open it again", path=self._path)
+        self._let_fork()
         loan = Seat()
         loans, pid = self._loans, os.getpid()
         connection: sqlite3.Connection | None = None
@@ -102,6 +105,16 @@ class Connections:
             else:
                 self._take_back(connection, home if is_good else None, idle)
                 loans.leave(loan)
+
+    def _let_fork(self) -> None:
+        """Wait while another thread is about to fork, unless that waits for what this thread has borrowed already."""
+        this = threading.get_ident()
+        deadline_s = self._clock.elapsed_s() + _FORK_WAIT_S
+        while (fork := self._fork()) is not None and fork.thread != this and self._clock.elapsed_s() < deadline_s:
+            del fork  # it ends with the one who forks, also if that is interrupted
+            if this in {loan.thread for loan in self._loans.seated()}:
+                return
+            self._clock.sleep(_FORK_STEP_S)
 
     def _take_back(
         self,
@@ -146,7 +159,9 @@ class Connections:
 
     def _hold(self) -> Generator[None, None, None]:
         deadline_s = self._clock.elapsed_s() + _FORK_WAIT_S
-        this = threading.get_ident()
+        fork = Seat()
+        this = fork.thread
+        self._fork = weakref.ref(fork)
         while True:
             with self._mutex:
                 lent_to = {loan.thread for loan in self._loans.seated()}

@@ -15,8 +15,10 @@ from holdfast.testing.tls import Authority
 from holdfast.transactions.base import MAX_VALUE_BYTES, Commit, Committed
 from holdfast.transactions.mysql.connection import chunked, connect, literal
 from holdfast.transactions.mysql.options import MysqlOptions, parse_mysql_url
+from holdfast.transactions.mysql.reading import MysqlSnapshot
 from holdfast.transactions.mysql.schema import prepare_database
 from tests.databases import needs_mariadb
+from tests.interrupts import InterruptError
 from tests.unit.transactions.mysql.conftest import Open
 
 
@@ -44,6 +46,40 @@ def test_statements_are_split_into_packets(options: MysqlOptions) -> None:
         with pytest.raises(InvalidRequestError, match="set max_allowed_packet to at least 16M"):
             link.run(["SELECT 1", "x" * 16 * 1024 * 1024])
         assert link.run([]) == []
+    finally:
+        link.close()
+
+
+def test_an_interrupt_before_the_reply_ends_the_connection(
+    options: MysqlOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next statement would get the reply of this one."""
+    link = connect(options, 1)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(link._raw, "_read_query_result", interrupt)
+            with pytest.raises(InterruptError):
+                link.send("SELECT 1")
+        assert not link.is_open
+        link.reset()
+        with pytest.raises(pymysql.MySQLError):
+            link.send("SELECT 2")
+    finally:
+        link.close()
+
+
+def interrupt(*_: object, **__: object) -> None:
+    raise InterruptError
+
+
+def test_a_snapshot_may_be_idle_for_longer_than_a_transaction(options: MysqlOptions) -> None:
+    query = "SELECT @@SESSION.wait_timeout"
+    link = connect(options, 1)
+    try:
+        MysqlSnapshot.begin(link)
+        assert link.send(query)[0].rows == ((3600,),)
+        link.reset()
+        assert link.send(query)[0].rows == ((60,),)
     finally:
         link.close()
 

@@ -6,6 +6,7 @@ import dataclasses
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -126,6 +127,31 @@ def test_an_outcome_that_nobody_tells_is_unknown(proxy: LossyTcpProxy, options: 
         store.commit(Commit(adds={b"a": 1}))
     proxy.refuses = False
     assert store.get_many([b"a"])[b"a"].number == 1
+
+
+@pytest.mark.parametrize("changes", [{"password": "wrong"}, {"ssl": "verify", "ssl_ca": "/no/such/file"}])
+def test_what_a_server_refuses_later_is_no_answer_about_a_commit(
+    proxy: LossyTcpProxy, options: MysqlOptions, opened: Open, changes: dict[str, Any]
+) -> None:
+    """The server comes back, but lets nobody in: the commit is not reported as one that did not happen."""
+    store = opened(dataclasses.replace(options, port=proxy.port, timeout_s=0.5))
+    store.commit(Commit(puts={b"a": b"0"}))
+    store._options = dataclasses.replace(store._options, **changes)
+    proxy.interfere_once(is_commit, Fault.LOSE_REPLY)
+    with pytest.raises(OutcomeUnknownError, match="read the records before repeating"):
+        store.commit(Commit(adds={b"a": 1}))
+    assert opened(options).get_many([b"a"])[b"a"].number == 1
+
+
+def test_a_closed_store_does_not_wait_for_an_outcome(lossy: MysqlTransactionStore, proxy: LossyTcpProxy) -> None:
+    def close(request: bytes) -> bool:
+        if is_commit(request):
+            lossy.close()
+        return is_commit(request)
+
+    proxy.interfere_once(close, Fault.LOSE_REPLY)
+    with pytest.raises(OutcomeUnknownError):
+        lossy.commit(Commit(adds={b"a": 1}))
 
 
 def test_a_statement_that_fails_in_the_last_packet_is_settled_too(

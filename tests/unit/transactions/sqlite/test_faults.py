@@ -96,6 +96,27 @@ def test_a_disk_that_is_full(path: str) -> None:
     store.close()
 
 
+def test_a_disk_that_is_full_before_anything_is_written(path: str) -> None:
+    """Not even the queue, or the memory that readers share, can be made: nothing happened, and the error says so."""
+
+    def use() -> list[str]:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        found = []
+        store = _store(path)
+        for call in (lambda: store.commit(Commit(puts={b"a": b"1"})), lambda: store.get_many([b"a"])):
+            with pytest.raises(UnavailableError) as caught:
+                call()
+            found.append(caught.value.message)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert isinstance(store.commit(Commit(inserts={b"a": b"1"})), Committed)
+        store.close()
+        return found
+
+    for message in Child(use).result():
+        assert "the disk of the database" in message
+
+
 def test_a_file_that_is_read_only(path: str) -> None:
     store = _store(path)
     with store._connections.writer() as writer:
@@ -130,6 +151,15 @@ def _empty(path: str) -> None:
     Path(path).write_bytes(b"")
 
 
+def _records_of_others(path: str) -> None:
+    os.remove(path)
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE records (id INTEGER PRIMARY KEY, name TEXT)")
+    connection.execute("PRAGMA user_version = 7")
+    connection.commit()
+    connection.close()
+
+
 def _newer_schema(path: str) -> None:
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
@@ -142,6 +172,7 @@ def _newer_schema(path: str) -> None:
         (os.remove, NotFoundError, "does not exist"),
         (_no_database, InvalidRequestError, "not an SQLite database"),
         (_database_of_others, InvalidRequestError, "database of another program"),
+        (_records_of_others, InvalidRequestError, "database of another program"),
         (_empty, NotFoundError, "no tables of Holdfast"),
         (_newer_schema, UnsupportedError, "upgrade Holdfast"),
     ],
@@ -156,10 +187,27 @@ def test_a_file_that_is_not_ours(
     assert (Path(path).read_bytes() if os.path.exists(path) else None) == before
 
 
-def test_tables_are_not_made_in_the_database_of_another_program(path: str) -> None:
-    _database_of_others(path)
+@pytest.mark.parametrize("spoil", [_database_of_others, _records_of_others])
+def test_tables_are_not_made_in_the_database_of_another_program(path: str, spoil: Callable[[str], None]) -> None:
+    spoil(path)
+    before = Path(path).read_bytes()
     with pytest.raises(InvalidRequestError, match="database of another program"):
         open_database(f"sqlite://{path}", create=True)
+    assert Path(path).read_bytes() == before, "not even its journal mode is changed"
+
+
+def test_a_copy_that_has_lost_its_log_gets_it_back(path: str, tmp_path: Path) -> None:
+    """`VACUUM INTO` copies no journal mode; without a log, a walk would hold up every commit."""
+    copy = str(tmp_path / "copy.db")
+    connection = sqlite3.connect(path)
+    connection.execute(f"VACUUM INTO '{copy}'")
+    connection.close()
+    prepare_file(copy, create=False)
+    store = _store(copy, timeout_s=0.1)
+    with store.snapshot() as snapshot:
+        assert isinstance(store.commit(Commit(puts={b"a": b"1"})), Committed)
+        assert snapshot.get_many([b"a"]) == {}
+    store.close()
 
 
 def test_a_file_that_is_damaged(path: str) -> None:

@@ -130,3 +130,47 @@ def test_a_child_of_a_process_in_mid_walk_is_told_to_start_anew(path: str, monke
     thread.join(PATIENCE_S)
     assert Child(use).result() == "no error"
     store.close()
+
+
+def test_threads_that_read_all_the_time_let_others_fork(path: str) -> None:
+    """Between two pages of theirs, no connection is lent."""
+    store = SqliteTransactionStore(path, Environment())
+    _count(store, b"n", 1)
+    is_over = threading.Event()
+
+    def read() -> None:
+        while not is_over.is_set():
+            store.scan(b"a", b"z", 10)
+
+    threads = [threading.Thread(target=read, daemon=True) for _ in range(3)]
+    for one in threads:
+        one.start()
+    try:
+        for _ in range(10):
+            Child(lambda: _count(store, b"n", 1)).result()
+    finally:
+        is_over.set()
+        for one in threads:
+            one.join(PATIENCE_S)
+    assert store.get_many([b"n"])[b"n"].number == 11
+    store.close()
+
+
+def test_a_child_that_unwinds_a_walk_of_its_parent_leaves_it_alone(path: str) -> None:
+    store = SqliteTransactionStore(path, Environment())
+    _count(store, b"n", 1)
+    block = store.snapshot()
+    snapshot = block.__enter__()
+    Child(lambda: block.__exit__(None, None, None)).result()
+    _count(store, b"n", 1)
+    assert snapshot.get_many([b"n"])[b"n"].number == 1
+    block.__exit__(None, None, None)
+    store.close()
+
+
+def test_a_closed_store_takes_no_commits(path: str) -> None:
+    store = SqliteTransactionStore(path, Environment())
+    _count(store, b"n", 1)
+    store.close()
+    with pytest.raises(UnavailableError, match="the store is closed: open it again"):
+        _count(store, b"n", 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import signal
 import threading
 from collections import Counter
@@ -234,3 +235,36 @@ def test_a_wait_has_an_end(path: str) -> None:
 def test_a_queue_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(AccessDeniedError, match="the queue beside the database file"):
         TicketQueue.of(str(tmp_path / "none" / "queue"))
+
+
+@pytest.mark.parametrize("found", [b"\xff" * 16, b"\x7f" + b"\xff" * 15, b"\0\0\xff" + b"\xff" * 13, b"short"])
+def test_garbage_in_the_file_stops_nobody(path: str, found: bytes) -> None:
+    """The queue is about fairness only, and anything may have written into its file."""
+    Path(path).write_bytes(found)
+    queue = TicketQueue.of(path)
+    for _ in range(3):
+        with queue.turn(CLOCK, PATIENCE_S):
+            assert 0 < _drawn(path) <= 2**48
+
+    def work(number: int) -> None:
+        for _ in range(10):
+            with TicketQueue.of(path).turn(CLOCK, PATIENCE_S):
+                pass
+
+    run_in_children(3, work)
+
+
+def test_a_file_that_fails_lets_everybody_go_on(path: str) -> None:
+    def use() -> int:
+        queue = TicketQueue.of(path)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        turns = 0
+        for _ in range(3):
+            with queue.turn(CLOCK, PATIENCE_S):
+                turns += 1
+        return turns
+
+    assert Child(use).result() == 3
+    with TicketQueue.of(path).turn(CLOCK, PATIENCE_S):
+        assert _drawn(path) == 1

@@ -1,0 +1,112 @@
+"""A thread that is interrupted while it reads or writes an SQLite file stops nobody else."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+from types import FrameType
+
+import pytest
+
+from holdfast.errors import OutcomeUnknownError
+from holdfast.runtime import Environment
+from holdfast.transactions import seats as seats_module
+from holdfast.transactions.base import Commit, Committed, Database
+from holdfast.transactions.group_commit import GroupCommit
+from holdfast.transactions.sqlite import connections as connections_module
+from holdfast.transactions.sqlite import store as store_module
+from holdfast.transactions.sqlite import ticket_queue as queue_module
+from holdfast.transactions.sqlite.connection import prepare_file
+from holdfast.transactions.sqlite.store import SqliteTransactionStore
+from tests.children import Child
+from tests.interrupts import InterruptError, interrupted_at
+from tests.patience import PATIENCE_S
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteTransactionStore]:
+    path = str(tmp_path / "records.db")
+    prepare_file(path, create=True)
+    found = SqliteTransactionStore(path, Environment(), synchronous="normal")
+    yield found
+    found.close()
+
+
+def _use(store: Database) -> None:
+    assert isinstance(store.commit(Commit(adds={b"n": 1})), Committed)
+    assert store.get_many([b"n"])[b"n"].number > 0
+    with store.snapshot() as snapshot:
+        snapshot.scan(b"a", b"z", 5)
+    with store.locked() as transaction:
+        transaction.read([b"n"], exclusive=True)
+        transaction.apply(Commit(adds={b"n": 1}))
+
+
+def test_an_interrupt_at_any_line_leaves_nothing_locked(store: SqliteTransactionStore) -> None:
+    modules = (seats_module, connections_module, queue_module, store_module)
+    line, is_within = 0, True
+    with ThreadPoolExecutor(1) as threads:
+        while is_within:
+            line += 1
+            is_within = interrupted_at(line, lambda: _use(store), *modules)
+            assert threads.submit(store.commit, Commit(adds={b"m": 1})).result(PATIENCE_S)
+            assert store._connections._loans.seated() == []
+            assert store._connections.queue()._seats.seated() == []
+    assert line > 150
+    assert store.get_many([b"m"])[b"m"].number == line
+
+
+@pytest.mark.slow
+def test_a_thousand_interrupts_a_second_stop_nobody(store: SqliteTransactionStore) -> None:
+    """The handler of a real signal raises in the main thread, while others commit."""
+
+    def run() -> list[int]:
+        groups = GroupCommit(store, readers=2)
+        is_over = threading.Event()
+
+        def raise_it(number: int, frame: FrameType | None) -> None:
+            raise InterruptError
+
+        def work(number: int) -> tuple[int, int]:
+            acknowledged = unknown = 0
+            while not is_over.is_set():
+                try:
+                    assert isinstance(groups.commit(Commit(adds={b"%d" % number: 1})), Committed)
+                    acknowledged += 1
+                    groups.get_many([b"%d" % number])
+                except OutcomeUnknownError:
+                    unknown += 1
+            return acknowledged, unknown
+
+        hits = 0
+        signal.signal(signal.SIGALRM, raise_it)
+        with ThreadPoolExecutor(3) as threads:
+            workers = [threads.submit(work, number) for number in range(3)]
+            end_s = monotonic() + 20
+            while monotonic() < end_s:
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, random.random() * 0.003 + 1e-6)
+                    while True:
+                        with suppress(OutcomeUnknownError):
+                            groups.commit(Commit(adds={b"main": 1}))
+                            groups.get_many([b"main"])
+                except InterruptError:
+                    hits += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            is_over.set()
+            counts = [worker.result(PATIENCE_S) for worker in workers]
+        for number, (acknowledged, unknown) in enumerate(counts):
+            found = groups.get_many([b"%d" % number])[b"%d" % number].number
+            assert acknowledged <= found <= acknowledged + unknown
+        assert store._connections._loans.seated() == []
+        return [hits, *(acknowledged for acknowledged, _ in counts)]
+
+    hits, *counts = Child(run).result()
+    assert hits > 100
+    assert min(counts) > 100

@@ -1,0 +1,98 @@
+"""The pool survives interrupts: no place is lost, and no connection is lent twice, or with an open transaction."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+from holdfast.runtime import SystemClock
+from holdfast.transactions import pool as pool_module
+from holdfast.transactions import seats as seats_module
+from holdfast.transactions.pool import Pool
+from holdfast.transactions.seats import Seat
+from tests.children import Child
+from tests.interrupts import interrupted_at
+from tests.patience import PATIENCE_S
+
+
+class FakeConnection:
+    """A connection that knows whether a transaction is open, and who uses it."""
+
+    def __init__(self) -> None:
+        self.used_s = 0.0
+        self.seat: Seat | None = None
+        self.pid = os.getpid()
+        self.is_open = True
+        self.transactions = 0
+        self.resets = 0
+
+    def begin(self) -> None:
+        self.transactions += 1
+        assert self.transactions == 1, "somebody else uses the connection, or has left a transaction open"
+        assert self.is_open
+
+    def end(self) -> None:
+        self.transactions -= 1
+
+    def reset(self) -> None:
+        self.resets += 1
+        self.transactions = 0
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+def test_an_interrupt_at_any_line_costs_no_place() -> None:
+    line, is_within = 0, True
+    while is_within:
+        line += 1
+        pool = Pool(FakeConnection, 2, SystemClock(), PATIENCE_S)
+
+        def use(pool: Pool[FakeConnection] = pool) -> None:
+            for _ in range(2):
+                with pool.lease() as connection:
+                    connection.begin()
+                    connection.end()
+
+        def fail(pool: Pool[FakeConnection] = pool) -> None:
+            for _ in range(2):
+                connection = pool.take()
+                try:
+                    connection.begin()
+                finally:
+                    pool.give(connection)
+
+        for work in (use, fail):
+            with ThreadPoolExecutor(2) as threads:
+                others = [threads.submit(use) for _ in range(2)]
+                is_within = interrupted_at(line, work, pool_module, seats_module)
+                for one in others:
+                    one.result(PATIENCE_S)
+            with pool.lease(0) as one_of_two, pool.lease(0) as another:
+                assert one_of_two is not another
+                one_of_two.begin()
+                another.begin()
+                one_of_two.end()
+                another.end()
+        pool.close()
+    assert line > 40
+
+
+def test_a_child_leaves_what_was_lent_to_its_parent_alone() -> None:
+    """It unwinds the parent's block when it ends, and must not end the parent's transaction."""
+    pool = Pool(FakeConnection, 1, SystemClock(), PATIENCE_S)
+    block = pool.lease()
+    connection = block.__enter__()
+    connection.begin()
+
+    def end_in_child() -> tuple[int, bool, int]:
+        block.__exit__(None, None, None)
+        with pool.lease(0) as own:
+            assert own is not connection
+        return connection.resets, connection.is_open, connection.transactions
+
+    assert Child(end_in_child).result() == (0, True, 1)
+    connection.end()
+    block.__exit__(None, None, None)
+    with pool.lease(0) as again:
+        assert again is connection
