@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Mapping
 
 __all__ = ["is_collecting"]
 
-_collector = 0
-"""The thread that collects garbage; 0 if there is none. Python never runs two collections at the same time."""
+_phases: dict[str, object] = {}
+"""What Python said about the latest ``start`` and ``stop`` of a collection, the later one last."""
+
+_own = threading.local()
+"""The same for this thread. Python never runs two collections at the same time, but any thread may run the next."""
 
 
 def is_collecting() -> bool:
     """Check whether this thread is collecting garbage, so that the caller is, or is called by, a finalizer."""
-    return _collector == threading.get_ident()
+    return next(reversed(_phases), "") == "start" and getattr(_own, "start", None) is _phases["start"]
 
 
-def _note(phase: str, info: Mapping[str, int]) -> None:
-    global _collector
-    _collector = threading.get_ident() if phase == "start" else 0
-
-
-gc.callbacks.append(_note)
+# Each of these is called with the phase and an object that describes it. None is written in Python: a function could be
+# interrupted by Ctrl-C when it starts, and Python ignores what the callbacks of a collection raise. The user's Ctrl-C
+# would have no effect.
+gc.callbacks += [_phases.pop, _phases.__setitem__, _own.__setattr__]

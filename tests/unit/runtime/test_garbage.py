@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import sys
+from types import FrameType
 
-from holdfast.runtime import ThreadRunner
+from holdfast.runtime import ThreadRunner, garbage
 from holdfast.runtime.garbage import is_collecting
 
 
@@ -33,3 +35,20 @@ def test_an_object_whose_last_reference_is_dropped_is_no_garbage() -> None:
     witness = _Witness(said)
     del witness
     assert said == [False, False]
+
+
+def test_no_signal_is_handled_where_its_exception_is_ignored() -> None:
+    """Python handles signals when a function starts, and ignores what callbacks of the collector raise."""
+    started: list[str] = []
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call":
+            started.append(frame.f_code.co_filename)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        gc.collect()
+    finally:
+        sys.setprofile(before)
+    assert garbage.__file__ not in started
