@@ -91,6 +91,8 @@ def make_plan(sources: Sequence[Source], target: Target, problems: Problems) -> 
     """
     tops = _tops(sources, target)
     plan = Plan()
+    if target.in_directory and target.place.has_directories and target.place.find(target.path) is None:
+        plan.directories[target.path] = None
     there = list(ThreadRunner(THREADS).map(target.place.find, (top for _, top in tops)))
     for (source, top), found in zip(tops, there, strict=True):
         _refuse_kinds(source, found, target, top)
@@ -133,7 +135,7 @@ def _tops(sources: Sequence[Source], target: Target) -> list[tuple[Source, str]]
 
 
 def _is_into(sources: Sequence[Source], target: Target) -> bool:
-    """Check whether the target is a directory that the sources go into.
+    """Check whether the target is a directory that the sources go into, or a slash says that it becomes one.
 
     Raises:
         InvalidRequestError: it must be one, or its parent must be one, and is not.
@@ -141,7 +143,8 @@ def _is_into(sources: Sequence[Source], target: Target) -> bool:
     found = target.place.find(target.path)
     if found is not None and found.is_directory:
         return True
-    if found is None and target.in_directory and not target.place.has_directories:
+    if found is None and target.in_directory:
+        _require_parent(target)
         return True
     if found is not None and not found.is_directory and found.size is None:
         raise InvalidRequestError("the target is neither a file nor a directory: choose another", target=target.url)
@@ -150,13 +153,18 @@ def _is_into(sources: Sequence[Source], target: Target) -> bool:
         raise InvalidRequestError(
             f"several sources need a directory to go into, and the target {what}: make one", target=target.url
         )
-    if target.in_directory and (found is not None or not sources[0].entry.is_directory):
-        raise PathNotFoundError("there is no such directory: make it, or remove the slash", target=target.url)
-    if found is None and target.place.has_directories:
+    if found is not None and target.in_directory:
+        raise InvalidRequestError("the target ends in a slash, and is a file: remove the slash", target=target.url)
+    if found is None:
+        _require_parent(target)
+    return False
+
+
+def _require_parent(target: Target) -> None:
+    if target.place.has_directories:
         parent = target.place.find(target.place.parent(target.path))
         if parent is None or not parent.is_directory:
             raise PathNotFoundError("the directory of the target does not exist: make it", target=target.url)
-    return False
 
 
 def _refuse_itself(source: Source, target: Target, top: str) -> None:

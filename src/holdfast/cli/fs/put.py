@@ -16,8 +16,9 @@ Examples:
   pg_dump db | holdfast fs put - holdfast://prod/dumps/db.sql
 
 SOURCE is a file, a directory with everything in it, or - for standard input. If TARGET is a directory, SOURCE goes into
-it; so it has to be one for several sources. Links are followed. Nobody sees a file before it is complete, and files
-that are there already are replaced only with --overwrite."""
+it; with a slash at its end, the directory is made if it is missing. Several sources need a directory. Links are
+followed. Nobody sees a file before it is complete, and files that are there already are replaced only with
+--overwrite."""
 
 
 @fs_command("put", epilog=_EPILOG)

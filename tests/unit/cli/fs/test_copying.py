@@ -131,7 +131,8 @@ def test_permissions_and_times_are_kept_on_request(ns: Namespace, here: Path) ->
         (["none", ":/x"], 2, "the source does not exist: check it path='none'"),
         (["a", ":/no/x"], 2, "the directory of the target does not exist"),
         (["a", ":/f/x"], 2, "the directory of the target does not exist"),
-        (["a", ":/none/"], 2, "there is no such directory"),
+        (["a", ":/none/none/"], 2, "the directory of the target does not exist"),
+        (["a", ":/f/"], 2, "the target ends in a slash, and is a file"),
         (["a", "b", ":/none"], 2, "several sources need a directory to go into, and the target does not exist"),
         (["a", "b", ":/f"], 2, "several sources need a directory to go into, and the target is a file"),
         (["a", ":/f"], 1, "1 file exists already"),
@@ -218,7 +219,7 @@ def test_a_link_is_followed_and_what_it_leads_to_is_replaced(ns: Namespace, here
         ([":/none", "."], 2, "does not exist"),
         ([":/a", "no/x"], 2, "the directory of the target does not exist"),
         ([":/a", "f/x"], 2, "not a directory"),
-        ([":/a", "none/"], 2, "there is no such directory"),
+        ([":/a", "none/none/"], 2, "the directory of the target does not exist"),
         ([":/a", "f/"], 2, "not a directory"),
         ([":/a", ":/d", "f"], 2, "several sources need a directory to go into, and the target is a file"),
         ([":/d", "f"], 2, "the source is a directory, and a file has its name at the target"),
@@ -242,6 +243,29 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_others(ns: Namespace, here
     result = run_fs("get", ":/d", ".", "--user", "bob")
     assert (result.exit_code, _local(here)) == (1, ["d/", "d/1", "d/3"])
     assert "permission denied: the user may not read here" in result.stderr
+
+
+# --- a slash at the end -----------------------------------------------------------------------------------------------
+def test_a_target_with_a_slash_is_a_directory_that_is_made_if_it_is_missing(ns: Namespace, here: Path) -> None:
+    _write(here, "a", "b", "d/x")
+    assert run_fs("put", "a", "b", ":/new/").exit_code == 0
+    assert run_fs("put", "d", ":/other/").stdout == "copied 1 file and 2 directories, 3 B, to holdfast://ns/other\n"
+    assert run_fs("put", "d", ":/other/").exit_code == 1, "the file exists"
+    assert run_fs("cp", ":/other/d", ":/third/").exit_code == 0
+    assert shown(ns) == [
+        *("/new/", "/new/a", "/new/b", "/other/", "/other/d/", "/other/d/x", "/third/", "/third/d/", "/third/d/x"),
+    ]
+    assert run_fs("get", ":/new/a", ":/third", "got/").exit_code == 0
+    assert [one for one in _local(here) if one.startswith("got")] == [
+        *("got/", "got/a", "got/third/", "got/third/d/", "got/third/d/x"),
+    ]
+
+
+def test_a_directory_is_not_made_for_nothing(ns: Namespace, here: Path) -> None:
+    _write(here, "a", "d/a")
+    assert run_fs("put", "a", "d/a", ":/new/").exit_code == 2
+    assert run_fs("put", "a", "none", ":/new/").exit_code == 2
+    assert shown(ns) == []
 
 
 # --- cp ---------------------------------------------------------------------------------------------------------------
