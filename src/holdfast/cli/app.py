@@ -53,9 +53,7 @@ class _Commands(CommandGroup):
         except click.ClickException as error:
             code = _refuse(error, documents)
         except (click.Abort, KeyboardInterrupt):
-            click.echo("interrupted", err=True)
-            documents.print_error("interrupted", "Interrupted")
-            code = INTERRUPTED
+            code = _interrupted(documents)
         except SystemExit as end:
             if end.code == TERMINATED:
                 documents.print_error("terminated", "Interrupted")
@@ -63,10 +61,20 @@ class _Commands(CommandGroup):
         except BrokenPipeError:
             discard_stdout()
             code = 0
-        except Exception as error:  # a bug: keep its traceback
+        except Exception as error:
+            if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11 raises RuntimeError from it in an import
+                sys.exit(_interrupted(documents))
+            # A bug: keep its traceback.
             documents.print_error(str(error), type(error).__name__)
             raise
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _interrupted(documents: Documents) -> int:
+    """Say that the command was interrupted, also as JSON if wanted; return the exit code."""
+    click.echo("interrupted", err=True)
+    documents.print_error("interrupted", "Interrupted")
+    return INTERRUPTED
 
 
 def _refuse(error: click.ClickException, documents: Documents) -> int:

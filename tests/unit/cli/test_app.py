@@ -126,6 +126,18 @@ def test_an_interrupted_command_ends_with_one_document(number: int, code: int) -
             assert found.stdout == ""
 
 
+def test_an_interrupt_that_python_wraps_is_still_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.11 does so if Ctrl-C comes while a class is made, as imports do."""
+
+    def interrupted(name: str) -> None:
+        raise RuntimeError("Error calling __set_name__ on 'Field' instance") from KeyboardInterrupt()
+
+    monkeypatch.setattr("holdfast.commit.get_committer", interrupted)
+    result = run("committers", "--why", "magic", "--json")
+    assert (result.exit_code, result.stderr) == (130, "interrupted\n")
+    assert json.loads(result.stdout)["kind"] == "Interrupted"
+
+
 def test_help_needs_nothing_heavy() -> None:
     program = (
         "import sys\nimport holdfast.cli\n"
