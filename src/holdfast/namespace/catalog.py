@@ -2,23 +2,34 @@
 
 The catalog is a JSON file that maps names to database URLs: ``$HOLDFAST_NAMESPACES``, else
 ``$XDG_CONFIG_HOME/holdfast/namespaces.json`` or ``~/.config/holdfast/namespaces.json``. It may contain passwords, so
-only its owner may read it. ``$HOLDFAST_NAMESPACE_<NAME>`` overrides it: for containers, and for the executors of a
-cluster.
+only its owner may read it; writers lock a file beside it. ``$HOLDFAST_NAMESPACE_<NAME>`` overrides it: for containers,
+and for the executors of a cluster.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.errors import AccessDeniedError, CorruptDataError, InvalidRequestError, NotFoundError
+from holdfast.errors import (
+    AccessDeniedError,
+    CorruptDataError,
+    InvalidRequestError,
+    NotFoundError,
+    UnavailableError,
+)
+from holdfast.runtime import Clock
 from holdfast.wording import nearest
 
 __all__ = [
     "SCHEME",
     "VARIABLE_PREFIX",
     "catalog_file",
+    "check_catalog_can_be_written",
     "check_name_is_free",
     "database_of",
     "known_namespaces",
@@ -31,6 +42,9 @@ SCHEME = "holdfast"
 
 VARIABLE_PREFIX = "HOLDFAST_NAMESPACE_"
 """How the environment variables that override the catalog begin; the namespace's name follows."""
+
+_LOCK_TRIES = 500
+_LOCK_WAIT_S = 0.02
 
 
 def split_url(url: str) -> tuple[str, str]:
@@ -47,12 +61,22 @@ def split_url(url: str) -> tuple[str, str]:
 
 
 def catalog_file() -> Path:
-    """Return the path of the catalog, which need not exist."""
+    """Return the path of the catalog, which need not exist.
+
+    Raises:
+        InvalidRequestError: the user has no home directory, as in containers with arbitrary user numbers.
+    """
     given = os.environ.get("HOLDFAST_NAMESPACES")
     if given:
         return Path(given)
     base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else Path.home() / ".config") / "holdfast" / "namespaces.json"
+    try:
+        return (Path(base) if base else Path.home() / ".config") / "holdfast" / "namespaces.json"
+    except RuntimeError as error:
+        raise InvalidRequestError(
+            "the user of this process has no home directory: name a catalog of namespaces in HOLDFAST_NAMESPACES",
+            number=os.getuid(),
+        ) from error
 
 
 def known_namespaces() -> dict[str, str]:
@@ -60,6 +84,7 @@ def known_namespaces() -> dict[str, str]:
 
     Raises:
         CorruptDataError: the file is not a catalog.
+        InvalidRequestError: see `catalog_file`.
     """
     file = catalog_file()
     try:
@@ -85,6 +110,7 @@ def database_of(name: str) -> str:
 
     Raises:
         NotFoundError: neither the environment nor the catalog knows the name.
+        InvalidRequestError: the environment does not know it, and there is no home directory for a catalog.
     """
     given = os.environ.get(variable_of(name))
     if given:
@@ -107,38 +133,92 @@ def check_name_is_free(name: str, database: str) -> None:
         InvalidRequestError: the name stands for another database already.
         CorruptDataError: the file is not a catalog.
     """
-    if known_namespaces().get(name, database) != database:
+    _has(known_namespaces(), name, database)
+
+
+def check_catalog_can_be_written(name: str, database: str, clock: Clock) -> None:
+    """Refuse to go on if the name cannot be registered later, except that somebody else may register it meanwhile.
+
+    Raises:
+        AccessDeniedError, UnavailableError: see `register_namespace`.
+    """
+    if not _has(known_namespaces(), name, database):
+        with _locked(name, clock):
+            pass
+
+
+def _has(known: dict[str, str], name: str, database: str) -> bool:
+    if known.get(name, database) != database:
         raise InvalidRequestError(
             "the catalog has another database under this name: choose another name, or edit the catalog",
             name=name,
             catalog=str(catalog_file()),
         )
+    return name in known
 
 
-def register_namespace(name: str, database: str) -> None:
+def register_namespace(name: str, database: str, clock: Clock) -> None:
     """Write a name into the catalog.
+
+    Guarantee: several processes may do so at the same time.
 
     Raises:
         InvalidRequestError: the name stands for another database already.
         AccessDeniedError: the file cannot be written.
+        UnavailableError: another process keeps the catalog locked; nothing was written.
 
     Crash: the catalog is the old one or the new one.
     """
-    check_name_is_free(name, database)
-    known = known_namespaces()
-    if name in known:
+    if _has(known_namespaces(), name, database):
         return
+    with _locked(name, clock):
+        known = known_namespaces()
+        if not _has(known, name, database):
+            _write({**known, name: database})
+
+
+def _write(known: dict[str, str]) -> None:
     file = catalog_file()
     fresh = file.with_name(f"{file.name}.{os.getpid()}")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            json.dump({**known, name: database}, stream, indent=1, sort_keys=True)
+            json.dump(known, stream, indent=1, sort_keys=True)
+            stream.flush()
+            os.fsync(descriptor)
         os.replace(fresh, file)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _locked(name: str, clock: Clock) -> Iterator[None]:
+    """Let nobody else write the catalog, by a lock on a file beside it, which stays."""
+    file = catalog_file()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(file.with_name(f"{file.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _lock(descriptor, clock)
+            yield
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise AccessDeniedError(
             f"the catalog of namespaces cannot be written: name another file in HOLDFAST_NAMESPACES, or set "
             f"{variable_of(name)} to the url of the database",
             file=str(file),
         ) from error
+
+
+def _lock(descriptor: int, clock: Clock) -> None:
+    for _ in range(_LOCK_TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            clock.sleep(_LOCK_WAIT_S)
+    raise UnavailableError(
+        "another process keeps the catalog of namespaces locked: repeat later", file=str(catalog_file())
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -70,6 +71,7 @@ class FileWriter:
         self._is_broken = False
         self._is_open = True
         self._is_prepared = False
+        self._pid = os.getpid()
         self.written_bytes = 0
 
     @property
@@ -222,10 +224,14 @@ class FileWriter:
         self._is_open = False
 
     def discard(self) -> None:
-        """Give the file up. Does nothing after `close`. Errors are suppressed: what is left is garbage."""
+        """Give the file up. Does nothing after `close`. Errors are suppressed: what is left is garbage.
+
+        In a child of the process that opened the file, nothing but this copy ends: the parent may be writing it.
+        """
         if self._is_open:
             self._is_open = False
-            self._give_up()
+            if self._pid == os.getpid():
+                self._give_up()
 
     def _check_open(self) -> None:
         if not self._is_open or self._is_prepared:

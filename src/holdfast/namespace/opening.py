@@ -12,7 +12,13 @@ from dataclasses import replace
 
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.blobs import BlobStore
-from holdfast.namespace.catalog import check_name_is_free, database_of, register_namespace, split_url
+from holdfast.namespace.catalog import (
+    check_catalog_can_be_written,
+    check_name_is_free,
+    database_of,
+    register_namespace,
+    split_url,
+)
 from holdfast.namespace.configuration import (
     Configuration,
     contains_namespace,
@@ -46,9 +52,9 @@ def init_namespace(
 
     Raises:
         InvalidRequestError: the database contains another namespace, or the catalog has the name of another one, or the
-            data are at the place of another one, or a URL is wrong. Nothing was created.
-        NotFoundError, AccessDeniedError, UnavailableError: the database or the store of the data cannot be used; see
-            the message.
+            data are at the place of another one, or a URL is wrong. No namespace was created.
+        NotFoundError, AccessDeniedError, UnavailableError: the database, the store of the data, or the catalog cannot
+            be used; see the message. No namespace was created.
 
     Crash: the namespace exists or not; repeat the call.
     """
@@ -61,6 +67,8 @@ def init_namespace(
         stack.callback(destination.store.close)
         store = open_database(database, environment, create=True)
         stack.callback(store.close)
+        if register:
+            check_catalog_can_be_written(configuration.name, database, environment.clock)
         blobs = BlobStore(destination.store, destination.key(""), environment.ids)
         if not contains_namespace(store):
             _check_data_are_free(blobs, configuration)
@@ -72,7 +80,7 @@ def init_namespace(
                 undo_creation(store)
             raise
     if register:
-        register_namespace(configuration.name, database)
+        register_namespace(configuration.name, database, environment.clock)
     return is_new
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from holdfast.namespace import Configuration, Namespace, init_namespace, open_na
 from holdfast.namespace import opening as opening_module
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.data_claim import DataClaim
-from holdfast.stores.base import Create, ObjectStore, iter_objects
+from holdfast.stores.base import Create, ObjectInfo, ObjectStore, Overwrite, PutMode, iter_objects
 from holdfast.stores.memory.store import MemoryStore
 from tests.namespace_world import World
 
@@ -120,10 +120,12 @@ def test_two_first_writers_of_one_namespace_agree() -> None:
     class Racing(MemoryStore):
         """Another process claims the place between the look and the claim."""
 
-        def put(self, key: str, data: bytes, *more: object) -> object:  # type: ignore[override]
-            if more and isinstance(more[0], Create):
+        def put(
+            self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
+        ) -> ObjectInfo:
+            if isinstance(mode, Create):
                 super().put(key, data)
-            return super().put(key, data, *more)  # type: ignore[arg-type]
+            return super().put(key, data, mode, metadata)
 
     store: ObjectStore = Racing()
     DataClaim("ns", "1").hold(store, "x/")

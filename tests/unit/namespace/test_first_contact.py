@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import getpass
 import os
 from pathlib import Path
 
 import pytest
 
-from holdfast.errors import AccessDeniedError, InvalidRequestError
+from holdfast.errors import AccessDeniedError, InvalidRequestError, NotFoundError, UnavailableError
 from holdfast.namespace import Configuration, init_namespace, open_namespace
 from holdfast.namespace.catalog import database_of, known_namespaces, register_namespace, variable_of
+from holdfast.runtime import SystemClock
+from holdfast.runtime.simulated import StillClock
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +29,7 @@ def _configuration(tmp_path: Path, name: str = "ns") -> Configuration:
 
 
 def test_a_name_that_is_taken_is_refused_before_the_database_is_made(tmp_path: Path) -> None:
-    register_namespace("ns", "sqlite:///elsewhere.db")
+    register_namespace("ns", "sqlite:///elsewhere.db", StillClock())
     with pytest.raises(InvalidRequestError, match="the catalog has another database under this name"):
         init_namespace(_configuration(tmp_path), f"sqlite://{tmp_path}/n.db")
     assert not (tmp_path / "n.db").exists()
@@ -38,11 +41,68 @@ def test_a_catalog_that_cannot_be_written_names_the_way_around(catalog: Path, mo
 
     monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(AccessDeniedError, match="set HOLDFAST_NAMESPACE_MY_NS to the url of the database"):
-        register_namespace("my-ns", "sqlite:///n.db")
+        register_namespace("my-ns", "sqlite:///n.db", StillClock())
+
+
+def test_a_catalog_that_cannot_be_written_is_noticed_before_anything_is_created(tmp_path: Path, catalog: Path) -> None:
+    catalog.parent.mkdir()
+    (catalog.parent / f"{catalog.name}.lock").mkdir()  # stands for a directory that cannot be written
+    with pytest.raises(AccessDeniedError, match="name another file in HOLDFAST_NAMESPACES"):
+        init_namespace(_configuration(tmp_path), f"sqlite://{tmp_path}/n.db")
+    with pytest.raises(NotFoundError, match="the database contains no namespace"):
+        open_namespace(f"sqlite://{tmp_path}/n.db")
+    assert not (tmp_path / "data").exists()
+    assert init_namespace(_configuration(tmp_path), f"sqlite://{tmp_path}/n.db", register=False)
+
+
+def test_names_that_are_registered_at_the_same_time_are_all_there(catalog: Path) -> None:
+    children = []
+    for number in range(8):
+        child = os.fork()
+        if not child:
+            try:
+                for step in range(5):
+                    register_namespace(f"n{number}-{step}", "sqlite:///n.db", SystemClock())
+                os._exit(0)
+            finally:
+                os._exit(1)
+        children.append(child)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
+    assert len(known_namespaces()) == 40
+    assert sorted(file.name for file in catalog.parent.iterdir()) == [catalog.name, f"{catalog.name}.lock"]
+
+
+def test_a_catalog_that_stays_locked_is_given_up(catalog: Path) -> None:
+    catalog.parent.mkdir()
+    clock = StillClock()
+    with (catalog.parent / f"{catalog.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(UnavailableError, match="keeps the catalog of namespaces locked"):
+            register_namespace("ns", "sqlite:///n.db", clock)
+    assert sum(clock.waits) == pytest.approx(10)
+    register_namespace("ns", "sqlite:///n.db", clock)
+
+
+def test_a_user_without_a_home_names_a_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("HOLDFAST_NAMESPACES")
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    for call in (
+        known_namespaces,
+        lambda: database_of("ns"),
+        lambda: register_namespace("ns", "sqlite:///n.db", StillClock()),
+    ):
+        with pytest.raises(InvalidRequestError, match="name a catalog of namespaces in HOLDFAST_NAMESPACES"):
+            call()
+    monkeypatch.setenv(variable_of("ns"), "sqlite:///n.db")
+    assert database_of("ns") == "sqlite:///n.db"
 
 
 def test_the_variable_wins_over_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
-    register_namespace("my-ns", "sqlite:///a.db")
+    register_namespace("my-ns", "sqlite:///a.db", StillClock())
     assert (database_of("my-ns"), known_namespaces()) == ("sqlite:///a.db", {"my-ns": "sqlite:///a.db"})
     monkeypatch.setenv(variable_of("my-ns"), "sqlite:///b.db")
     assert database_of("my-ns") == "sqlite:///b.db"

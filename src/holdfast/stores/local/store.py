@@ -25,6 +25,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.runtime.forks import watch_forks
 from holdfast.runtime.ids import Ids, SystemIds
 from holdfast.stores.base import (
     Capabilities,
@@ -285,6 +286,15 @@ class _LocalFile:
             descriptor, self._hidden = tree.open_hidden(key, f"file-{ids.token()}")
         self._file = open(descriptor, "wb", buffering=_WRITE_BUFFER_BYTES)  # noqa: SIM115  # close and discard close it
         self.published: os.stat_result = os.fstat(descriptor)
+        watch_forks(self)
+
+    def before_fork(self) -> None:
+        """Write out what is buffered: a child would write its copy of it again, when it drops the file or ends."""
+        with contextlib.suppress(OSError, ValueError):  # the bytes stay, and the next call fails; or it is closed
+            self._file.flush()
+
+    def after_fork(self, *, is_child: bool) -> None:
+        """Do nothing."""
 
     def write(self, data: bytes | memoryview, /) -> int:
         if self._file.closed:
