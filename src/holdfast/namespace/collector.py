@@ -26,6 +26,7 @@ from holdfast.namespace.keys import (
 )
 from holdfast.namespace.lease import HARD_LIMIT_MS, Lease
 from holdfast.namespace.operations.base import discard_file
+from holdfast.namespace.terms import MOST_SKEW_S
 from holdfast.namespace.view import Entry, View
 from holdfast.runtime import Clock
 from holdfast.transactions.base import Committed, RangeCount, Record, TransactionStore
@@ -133,7 +134,7 @@ class Collector:
         page = self.store.scan(start, end, _PAGE)
         changes: Changes[None] = Changes(None)
         entries = {key: Entry(record.version, None, record.value)}
-        now_ms = int(self.clock.now_s() * 1000)
+        now_ms = self._now_ms()
         files = 0
         space = 0
         extents = 0
@@ -172,7 +173,7 @@ class Collector:
     # --- leases -------------------------------------------------------------------------------------------------------
     def _recover_leases(self, done: Collected) -> Iterator[None]:
         """Close the files of writers that have been silent beyond the hard limit; what they synced stays."""
-        now_ms = int(self.clock.now_s() * 1000)
+        now_ms = self._now_ms()
         for key, record in self._records(b"l"):
             if Lease.decode(key, record.value).is_silent(now_ms, HARD_LIMIT_MS):
                 done.leases += end_silent_lease(self.store, key, record)
@@ -181,8 +182,10 @@ class Collector:
     # --- blobs --------------------------------------------------------------------------------------------------------
     def _delete_garbage(self, done: Collected) -> Iterator[None]:
         """Delete blobs that have been garbage for the safety age: first the blobs, then their notes."""
+        now_ms = self._now_ms()
+        yield from self._date_again(now_ms)
         start, _ = kind_range(b"g")
-        end = garbage_key(max(int((self.clock.now_s() - self.safety_age_s) * 1000), 0), "")
+        end = garbage_key(max(now_ms - self.safety_age_s * 1000, 0), "")
         while True:
             page = self.store.scan(start, end, _PAGE)
             changes: Changes[None] = Changes(None)
@@ -195,6 +198,24 @@ class Collector:
             if not page.more:
                 return
             start = page.records[-1][0] + b"\0"
+
+    def _date_again(self, now_ms: int) -> Iterator[None]:
+        """Give notes from the future the present time: a client whose clock was wrong has written them."""
+        start, end = garbage_key(now_ms + int(MOST_SKEW_S * 1000), ""), kind_range(b"g")[1]
+        while True:
+            page = self.store.scan(start, end, _PAGE)
+            if not page.records:
+                return
+            changes: Changes[None] = Changes(None)
+            changes.deletes.update(key for key, _ in page.records)
+            changes.values.update({garbage_key(now_ms, blob_of(key)): b"" for key, _ in page.records})
+            entries = {key: Entry(record.version, None) for key, record in page.records}
+            if not isinstance(self.store.commit(changes.to_commit(View((), entries))), Committed):
+                return  # another collector was first
+            yield
+
+    def _now_ms(self) -> int:
+        return max(int(self.clock.now_s() * 1000), 0)
 
 
 def end_silent_lease(store: TransactionStore, key: bytes, record: Record) -> bool:

@@ -12,10 +12,12 @@ from typing import Any
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.namespace.checksum import CRC_BYTES
+from holdfast.namespace.terms import is_running
 
 __all__ = [
     "DIRECTORY_MODE",
     "FILE_MODE",
+    "FREEZE_MS",
     "Extent",
     "Inode",
     "Kind",
@@ -28,6 +30,9 @@ __all__ = [
 
 DIRECTORY_MODE = 0o755
 FILE_MODE = 0o644
+
+FREEZE_MS = 10 * 60_000
+"""How long a directory may be frozen: who needs longer to count the tree does not get the count."""
 
 _MAX_REPLICATION = 512
 """HDFS's ``dfs.replication.max``."""
@@ -69,7 +74,8 @@ class Inode:
         names_quota, space_quota: of a directory; None for no limit.
         quota_id: names the counters of what a directory with a quota uses; 0 without a quota. A directory that gets a
             quota again gets another id: deleted trees that still wait for their collection count for the old one.
-        moving: set while the tree below a directory is counted: nobody may change it before `moving_until_ms`.
+        moving: set while the tree below a directory is counted: nobody may change it before `moving_until_ms`, at most
+            `FREEZE_MS` away; see `is_frozen`.
     """
 
     id: int
@@ -104,6 +110,10 @@ class Inode:
     def space(self) -> int:
         """What the inode counts for in space quotas, bytes: HDFS multiplies the length with the replication."""
         return self.size * self.replication
+
+    def is_frozen(self, now_ms: int) -> bool:
+        """Whether somebody counts the tree below the directory: a mark whose end is over freezes nothing."""
+        return bool(self.moving) and is_running(self.moving_until_ms / 1000, now_ms / 1000, FREEZE_MS / 1000)
 
     @property
     def has_quota(self) -> bool:

@@ -9,10 +9,13 @@ import json
 from dataclasses import dataclass
 
 from holdfast.namespace.keys import LEADER
+from holdfast.namespace.terms import is_running
 from holdfast.runtime import Clock
 from holdfast.transactions.base import ABSENT, Commit, Committed, TransactionStore
 
 __all__ = ["Election", "Leader", "current_leader"]
+
+_TERM_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ def current_leader(store: TransactionStore, clock: Clock) -> Leader | None:
     if record is None:
         return None
     leader = Leader(*_decode(record.value))
-    return leader if leader.until_s > clock.now_s() else None
+    return leader if is_running(leader.until_s, clock.now_s(), _TERM_S) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class Election:
     store: TransactionStore
     clock: Clock
     token: str
-    term_s: float = 30.0
+    term_s: float = _TERM_S
 
     def lead(self) -> bool:
         """Become the leader, or stay it, unless another process leads; return whether this process leads now."""
@@ -57,7 +60,7 @@ class Election:
         now_s = self.clock.now_s()
         if record is not None:
             holder, until_s = _decode(record.value)
-            if holder != self.token and until_s > now_s:
+            if holder != self.token and is_running(until_s, now_s, self.term_s):
                 return False
         value = json.dumps({"holder": self.token, "until": now_s + self.term_s}).encode()
         version = ABSENT if record is None else record.version

@@ -16,6 +16,8 @@ __all__ = ["HARD_LIMIT_MS", "SOFT_LIMIT_MS", "Lease"]
 
 SOFT_LIMIT_MS = 60_000
 HARD_LIMIT_MS = 20 * 60_000
+_MOST_AHEAD_MS = 24 * 3600_000
+"""A time further ahead than this tells nothing: a writer whose clock is wrong would block its file until that time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,8 @@ class Lease:
     trail: Trail = ()
 
     def is_silent(self, now_ms: int, limit_ms: int) -> bool:
-        """Check whether the writer has not been heard of for that long."""
-        return now_ms - self.renewed_ms > limit_ms
+        """Check whether the writer has not been heard of for that long; or in a day to come, by a wrong clock."""
+        return not -_MOST_AHEAD_MS <= now_ms - self.renewed_ms <= limit_ms
 
     def encode(self) -> bytes:
         """Return the value of the lease's record."""

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from holdfast.errors import ConflictError, FencedError
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.keys import MAINTENANCE, SWEPT
+from holdfast.namespace.terms import is_running
 from holdfast.namespace.view import Entry, View
 from holdfast.runtime import Environment
 from holdfast.transactions.base import ABSENT, Commit, Committed, Database
@@ -50,7 +51,7 @@ class MaintenanceLock:
         now_s = environment.clock.now_s()
         if record is not None:
             other, until_s = _decode(record.value)
-            if until_s > now_s:
+            if is_running(until_s, now_s, _TERM_S):
                 raise ConflictError(f"another process is at work, a {other}: wait until it is done")
         token = f"{work} {environment.ids.token()}"
         value = _encode(token, now_s)

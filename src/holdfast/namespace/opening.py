@@ -72,7 +72,7 @@ def init_namespace(
         blobs = BlobStore(destination.store, destination.key(""), environment.ids)
         if not contains_namespace(store):
             _check_data_are_free(blobs, configuration)
-        is_new = create_namespace(store, configuration, int(environment.clock.now_s() * 1000))
+        is_new = create_namespace(store, configuration, max(int(environment.clock.now_s() * 1000), 0))
         try:
             replace(blobs, claim=load_configuration(store).claim).hold()
         except InvalidRequestError:  # another one was created at the same moment, with the same data URL

@@ -211,7 +211,7 @@ class Operations:
 
     def now_ms(self) -> int:
         """Return the time, milliseconds since the epoch."""
-        return int(self.environment.clock.now_s() * 1000)
+        return max(int(self.environment.clock.now_s() * 1000), 0)
 
     def _try(self, operation: Operation[R], context: Context, number: int) -> tuple[Outcome | None, Changes[R] | None]:
         """Run the phases once; return the outcome, or None if a guess failed before its commit."""
@@ -324,7 +324,7 @@ def _end_expired_marks(view: View, changes: Changes[R], now_ms: int) -> None:
     for chain in view.chains:
         for key, seen in zip(chain.keys, chain.inodes, strict=False):
             inode = changes.puts.get(key, seen)
-            is_expired = inode.moving and inode.moving == seen.moving and seen.moving_until_ms <= now_ms
+            is_expired = inode.moving and inode.moving == seen.moving and not seen.is_frozen(now_ms)
             if is_expired and key not in changes.deletes:
                 changes.puts[key] = replace(inode, moving="", moving_until_ms=0)
 

@@ -44,7 +44,7 @@ class LeaseRenewal:
         lease = None if record is None else Lease.decode(self._key, record.value)
         if record is None or lease is None or lease.holder != self._holder:
             raise LeaseLostError("the lease of the file was recovered: write the file again", holder=self._holder)
-        value = replace(lease, renewed_ms=int(self._clock.now_s() * 1000)).encode()
+        value = replace(lease, renewed_ms=max(int(self._clock.now_s() * 1000), 0)).encode()
         outcome = self._store.commit(Commit(reads={self._key: record.version}, puts={self._key: value}))
         if isinstance(outcome, Committed):
             self._hints.put(self._key, Entry(outcome.version, None, value))

@@ -85,7 +85,7 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
         objects = list_blobs(
             subject.blobs, store_now_s, age_s, report, with_young=False, after_s=damaged_at_s(subject.database)
         )
-        now_ms = int(subject.environment.clock.now_s() * 1000)
+        now_ms = max(int(subject.environment.clock.now_s() * 1000), 0)
         with subject.database.snapshot() as reader:
             facts = take_facts(reader, objects, now_ms, report, without=[b"d"])
         if facts.damaged.total:

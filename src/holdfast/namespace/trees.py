@@ -23,7 +23,7 @@ from holdfast.namespace.errors import (
     TreeMovingError,
     UncountedTreeError,
 )
-from holdfast.namespace.inode import Inode, decode_inode, encode_inode, is_number
+from holdfast.namespace.inode import FREEZE_MS, Inode, decode_inode, encode_inode, is_number
 from holdfast.namespace.keys import children_range, name_of
 from holdfast.namespace.listing import PAGE_SIZE, Lister
 from holdfast.namespace.operation import TOTAL_RETRY, Context, Operations
@@ -36,8 +36,6 @@ from holdfast.namespace.view import Chain, View, read_view
 from holdfast.transactions.base import MAX_NUMBER, Commit, Committed, SnapshotReader
 
 __all__ = ["ReadQuota", "TreeCounter"]
-
-_FREEZE_MS = 10 * 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +202,7 @@ class TreeCounter:
             TreeMovingError: somebody else has frozen it, or the count took too long.
         """
         token = self.operations.environment.ids.token()
-        until_ms = self.operations.now_ms() + _FREEZE_MS
+        until_ms = self.operations.now_ms() + FREEZE_MS
         key, root = self.operations.run(_Freeze(path=path, token=token, until_ms=until_ms), caller)
         try:
             names, space = self._count(root, path, until_ms)

@@ -94,7 +94,7 @@ class Surveyor:
     def _take_directory(self, key: bytes, inode: Inode) -> None:
         if inode.has_quota:
             self.facts.quotas[key] = Quota(inode.quota_id, inode.id)
-        if inode.moving and inode.moving_until_ms <= self.facts.now_ms:
+        if inode.moving and not inode.is_frozen(self.facts.now_ms):
             self.facts.marks.add(key)
 
     def _take_extent(self, extent: Extent) -> None:

@@ -76,7 +76,7 @@ def check_moving(chain: Chain, context: Context, own_mark: str = "") -> None:
         TreeMovingError: a tree on the path is being counted.
     """
     for inode in chain.inodes:
-        if inode.moving not in ("", own_mark) and inode.moving_until_ms > context.now_ms:
+        if inode.moving not in ("", own_mark) and inode.is_frozen(context.now_ms):
             raise TreeMovingError("a directory on the path is being counted: repeat later", path=str(chain.path))
 
 

@@ -28,7 +28,8 @@ def _stale(facts: Facts) -> Iterator[Suspect]:
     for number, lease in facts.leases.items():
         if _fits(facts, number, lease) and lease.is_silent(facts.now_ms, HARD_LIMIT_MS):
             minutes = (facts.now_ms - lease.renewed_ms) // 60_000
-            yield Suspect(key=lease.key, detail=f"silent for {minutes} minutes")
+            detail = f"silent for {minutes} minutes" if minutes >= 0 else "dated by a wrong clock"
+            yield Suspect(key=lease.key, detail=detail)
 
 
 def _fits(facts: Facts, number: int, lease: Lease) -> bool:

@@ -53,7 +53,7 @@ def delete_record(bench: Workbench, finding: Finding) -> bool:
 def remove_mark(bench: Workbench, finding: Finding) -> bool:
     """Remove a mark that has expired."""
     seen = bench.inode(finding.keys[0])
-    if seen is None or not seen.inode.moving or seen.inode.moving_until_ms > bench.now_ms():
+    if seen is None or not seen.inode.moving or seen.inode.is_frozen(bench.now_ms()):
         return False
     changes: Changes[None] = Changes(None)
     changes.puts[seen.key] = replace(seen.inode, moving="", moving_until_ms=0)

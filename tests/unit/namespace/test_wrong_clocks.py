@@ -1,0 +1,151 @@
+"""A client whose clock was far ahead, and that died, keeps nobody from work until that time comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from holdfast.errors import ConflictError
+from holdfast.namespace import Namespace
+from holdfast.namespace.errors import BeingWrittenError, TreeMovingError
+from holdfast.namespace.inode import decode_inode
+from holdfast.namespace.keys import LEADER, MAINTENANCE, inode_key
+from holdfast.namespace.leader import Election, current_leader
+from holdfast.namespace.maintenance import MaintenanceLock
+from holdfast.namespace.terms import MOST_SKEW_S
+from holdfast.namespace.trees import TreeCounter
+from holdfast.runtime import Environment, SerialRunner
+from holdfast.runtime.simulated import StillClock
+from holdfast.transactions.base import Commit
+from tests.namespace_world import HookedDatabase, World
+
+_YEAR_S = 365 * 86_400.0
+_LARGE = b"0123456789"
+
+
+class _DiedError(BaseException):
+    """The process is gone."""
+
+
+def _ahead(world: World, by_s: float, before: Callable[[str, object], None] = lambda call, argument: None) -> Namespace:
+    """Open the namespace with another clock."""
+    environment = Environment(clock=StillClock(world.clock.at_s + by_s), ids=world.ids, runner=SerialRunner())
+    database = HookedDatabase(world.database, before)
+    return Namespace(database, world.blobs, world.configuration, environment, user=world.superuser)
+
+
+def _die_at(name: str) -> Callable[[str, object], None]:
+    def die(call: str, argument: object) -> None:
+        if call == name:
+            raise _DiedError
+
+    return die
+
+
+def _freeze(world: World, by_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mark the directory /d as a client does that dies while it counts."""
+    with monkeypatch.context() as patch:
+        patch.setattr(TreeCounter, "_unfreeze", lambda *arguments: None)
+        with pytest.raises(_DiedError):
+            _ahead(world, by_s, _die_at("scan")).set_quota("/d", names=1000)
+
+
+@pytest.mark.parametrize("by_s", [MOST_SKEW_S + 1, _YEAR_S])
+def test_a_mark_from_the_future_freezes_nothing(by_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    namespace = world.client()
+    namespace.mkdirs("/d")
+    _freeze(world, by_s, monkeypatch)
+    assert [finding.kind.name for finding in namespace.check().findings] == ["expired-mark"]
+    namespace.mkdirs("/d/e")
+    record = world.records(b"i")[inode_key(1, b"d")]
+    assert decode_inode(b"", record.value).moving == "", "whoever finds the mark removes it"
+    namespace.set_quota("/d", names=1000)
+    assert namespace.check().totals == {}
+
+
+def test_a_clock_that_is_a_little_ahead_keeps_its_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    namespace = world.client()
+    namespace.mkdirs("/d")
+    _freeze(world, MOST_SKEW_S - 1, monkeypatch)
+    with pytest.raises(TreeMovingError):
+        namespace.mkdirs("/d/e")
+
+
+def test_a_repair_removes_a_mark_from_the_future(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    namespace = world.client()
+    namespace.mkdirs("/d")
+    _freeze(world, _YEAR_S, monkeypatch)
+    assert [finding.kind.name for finding in namespace.repair().repaired] == ["expired-mark"]
+
+
+def test_a_lock_from_the_future_has_ended() -> None:
+    world = World()
+    far = Environment(clock=StillClock(world.clock.at_s + _YEAR_S), ids=world.ids, runner=SerialRunner())
+    held = MaintenanceLock.hold(world.database, far, "sweep")
+    held.__enter__()
+    assert world.client().sweep().blobs == 0
+    assert MAINTENANCE not in world.records(b"x")
+    near = Environment(clock=StillClock(world.clock.at_s + MOST_SKEW_S), ids=world.ids, runner=SerialRunner())
+    held = MaintenanceLock.hold(world.database, near, "sweep")
+    held.__enter__()
+    with pytest.raises(ConflictError):
+        world.client().repair()
+
+
+def test_a_leader_from_the_future_leads_no_longer() -> None:
+    world = World()
+    far = StillClock(world.clock.at_s + _YEAR_S)
+    assert Election(world.database, far, "dead").lead()
+    assert current_leader(world.database, world.clock) is None
+    assert Election(world.database, world.clock, "living").lead()
+    assert not Election(world.database, world.clock, "third").lead()
+
+
+@pytest.mark.parametrize("until", [b"NaN", b"Infinity", b"1e300"])
+def test_an_end_that_is_no_time_is_over(until: bytes) -> None:
+    world = World()
+    value = b'{"holder": "sweep x", "until": ' + until + b"}"
+    world.database.commit(Commit(puts={LEADER: value, MAINTENANCE: value}))
+    assert Election(world.database, world.clock, "living").lead()
+    assert world.client().sweep().blobs == 0
+
+
+def test_a_lease_from_a_day_to_come_is_that_of_a_silent_writer() -> None:
+    world = World()
+    namespace = world.client()
+    _ahead(world, _YEAR_S).create_with_lease("/far")
+    _ahead(world, 3600).create_with_lease("/near")
+    with pytest.raises(BeingWrittenError):
+        namespace.append("/near")
+    assert [finding.kind.name for finding in namespace.check().findings] == ["stale-lease"]
+    assert namespace.collect().leases == 1
+    with namespace.append("/far") as file:
+        file.write(b"1")
+    assert namespace.open("/far").read() == b"1"
+
+
+def test_garbage_from_the_future_has_its_safety_age_from_now_on() -> None:
+    world = World(safety_age_s=3600)
+    namespace = world.client()
+    namespace.write_file("/f", _LARGE)
+    _ahead(world, _YEAR_S).delete("/f")
+    assert namespace.collect().blobs == 0
+    world.clock.at_s += 3601
+    assert namespace.collect().blobs == 1
+    assert world.records(b"g") == {} and namespace.check().totals == {}
+
+
+@pytest.mark.parametrize("at_s", [-5.0, 0.0, 1000.0])
+def test_a_clock_near_the_epoch(at_s: float) -> None:
+    world = World(safety_age_s=3600, clock=StillClock(0.0))
+    world.clock.at_s = at_s
+    namespace = world.client()
+    namespace.write_file("/f", _LARGE)
+    namespace.delete("/f")
+    namespace.collect()
+    assert namespace.sweep().blobs == 0
+    assert namespace.check().is_healthy
