@@ -20,7 +20,6 @@ from holdfast.namespace.fsck.survey import Surveyor
 from holdfast.namespace.inode import Extent
 from holdfast.namespace.keys import data_key, upload_key
 from holdfast.namespace.namespace import Namespace
-from holdfast.namespace.object_store.batch import Create
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.object_store.uploads import Upload
 from holdfast.namespace.sweep import Swept, sweep
@@ -76,7 +75,7 @@ def complete_without_validation(shipped: Callable[..., Commit], self: Changes[An
 
 
 def forget_what_is_left_out(
-    shipped: Callable[..., tuple[Extent, ...]], one: Create, upload: Upload
+    shipped: Callable[..., tuple[Extent, ...]], upload: Upload, extents: Collection[Extent]
 ) -> tuple[Extent, ...]:
     """In place of `_left_out`: leave the parts that are not named where they are."""
     return ()

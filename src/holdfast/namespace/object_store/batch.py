@@ -98,9 +98,7 @@ class CreateObject(FileGroup):
         )
         changes = file.execute(view, context)
         changes.deletes.add(self.upload)
-        unused = tuple(part for part in upload.parts.values() if part.length and part not in extents)
-        if unused:
-            discard_blobs(changes, replace(changes.result, extents=unused), context.now_ms)
+        discard_blobs(changes, replace(changes.result, extents=_left_out(upload, extents)), context.now_ms)
         return changes
 
     def _pending(self, view: View, key: str) -> Upload:
@@ -217,6 +215,11 @@ class RequireEmptyDirectory(PathGroup):
                 raise PreconditionError("the directory is not empty: list it, then decide", key=f"{_key(self.path)}/")
             changes.ranges.append(RangeCount(chain.target_key, *span, 0))
         return changes
+
+
+def _left_out(upload: Upload, extents: Collection[Extent]) -> tuple[Extent, ...]:
+    """Return the parts of an upload that its file does not have."""
+    return tuple(part for part in upload.parts.values() if part.length and part not in extents)
 
 
 def _is_below_file(chain: Chain, context: Context) -> bool:
