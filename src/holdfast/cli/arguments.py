@@ -34,6 +34,7 @@ __all__ = [
     "Word",
     "age",
     "byte_count",
+    "filled",
     "on_store",
     "option_pairs",
     "parse_pairs",
@@ -47,7 +48,9 @@ P = ParamSpec("P")
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)")
+_LONGEST_AGE_S = 36_500 * 86_400.0
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgtp])(?:i?b)?|b)?")
+_LARGEST_SIZE_BYTES = 8191 * 1024**5
 
 
 def age(text: str) -> float:
@@ -55,7 +58,10 @@ def age(text: str) -> float:
     found = _AGE.fullmatch(text.strip().lower())
     if found is None:
         raise click.BadParameter(f"'{text}' is not an age: write a number and a unit, such as 0s, 15m, 1h or 2d")
-    return float(found[1]) * _UNITS_S[found[2]]
+    seconds = float(found[1]) * _UNITS_S[found[2]]
+    if seconds > _LONGEST_AGE_S:
+        raise click.BadParameter("an age is at most 36500d, which is a century: choose a shorter one")
+    return seconds
 
 
 def byte_count(text: str) -> int:
@@ -64,7 +70,20 @@ def byte_count(text: str) -> int:
     if found is None:
         raise click.BadParameter(f"'{text}' is not a size: write a number and a unit, such as 512, 64k, 10M or 1.5G")
     number = int(found[1]) if found[1].isdigit() else float(found[1])
-    return int(number * 1024 ** " kmgtp".index(found[2] or " "))
+    size_bytes = number * 1024 ** " kmgtp".index(found[2] or " ")
+    if size_bytes > _LARGEST_SIZE_BYTES:
+        raise click.BadParameter("a size is at most 8191P: choose a smaller one")
+    return int(size_bytes)
+
+
+def filled(text: str) -> str:
+    """Refuse an empty value: a shell variable that is not set must not mean "as if the option were not there".
+
+    `click.option` uses this function as a type.
+    """
+    if not text:
+        raise click.BadParameter("the value is empty: give one, or leave the option out")
+    return text
 
 
 class Word(click.Choice[str]):

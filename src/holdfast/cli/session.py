@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import click
 
-from holdfast.cli.arguments import Reach, on_store, reports, reports_errors, reports_lines
+from holdfast.cli.arguments import Reach, filled, on_store, reports, reports_errors, reports_lines
 from holdfast.cli.output import Output
 from holdfast.errors import HoldfastError, InvalidRequestError
 
@@ -131,7 +131,7 @@ def _with_session(
             command(*args, session=session, out=out, **given)
 
     decorated = on_store(reporting(run))
-    decorated = click.option("--user", metavar="NAME", help="Act as this user.  [default: you]")(decorated)
+    decorated = click.option("--user", type=filled, metavar="NAME", help="Act as this user.  [default: you]")(decorated)
     return click.option(
-        "--database", metavar="URL", help="Database of the namespace, if the catalog does not know its name."
+        "--database", type=filled, metavar="URL", help="Database of the namespace, if the catalog does not know its name."
     )(decorated)

@@ -125,6 +125,8 @@ def open_namespace(
         AccessDeniedError, UnavailableError, UnsupportedError: the database cannot be used; see the message.
     """
     environment = environment or Environment()
+    if user == "" or database == "":  # a setting that is missing must not mean another user, or another database
+        raise InvalidRequestError("the user or the database is empty: give one, or leave it out")
     name = ""
     if url.startswith("holdfast://"):
         name, _ = split_url(url)
@@ -138,7 +140,7 @@ def open_namespace(
             )
         destination = open_destination(configuration.data, store_options)
         blobs = BlobStore(destination.store, destination.key(""), environment.ids, configuration.claim)
-        user = user or user_of_process()
+        user = user_of_process() if user is None else user
         return Namespace(
             store,
             blobs,

@@ -108,6 +108,13 @@ def test_the_variable_wins_over_the_catalog(monkeypatch: pytest.MonkeyPatch) -> 
     assert database_of("my-ns") == "sqlite:///b.db"
 
 
+@pytest.mark.parametrize("options", [{"user": ""}, {"database": ""}])
+def test_an_empty_value_never_means_the_default(tmp_path: Path, options: dict[str, str]) -> None:
+    init_namespace(_configuration(tmp_path), f"sqlite://{tmp_path}/n.db")
+    with pytest.raises(InvalidRequestError, match="is empty: give one, or leave it out"):
+        open_namespace("holdfast://ns", user=options.get("user"), database=options.get("database"))
+
+
 def test_a_user_without_a_name_has_to_name_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     init_namespace(_configuration(tmp_path), f"sqlite://{tmp_path}/n.db")
 

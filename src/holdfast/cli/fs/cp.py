@@ -18,7 +18,8 @@ Examples:
 
 SOURCE and TARGET are holdfast://, s3:// or file:// URLs, URLs of other stores, or paths; one of them has to be in a
 namespace. Directories are copied with everything in them. If TARGET is a directory, SOURCE goes into it; with a slash
-at its end, the directory is made if it is missing. Nobody sees a file before it is complete; files that are there already are replaced only with --overwrite."""
+at its end, the directory is made if it is missing. Nobody sees a file before it is
+complete; files that are there already are replaced only with --overwrite."""
 
 
 @fs_command("cp", epilog=_EPILOG)

@@ -16,7 +16,8 @@ Examples:
   holdfast fs get holdfast://prod/dumps/db.sql - | psql db
 
 If TARGET is a directory, SOURCE goes into it; with a slash at its end, the directory is made if it is missing. Several
-sources need a directory. With - as TARGET, files are printed. A file appears under its name when it is complete, and local files are replaced only with --overwrite."""
+sources need a directory. With - as TARGET, files are printed. A file appears under its name when
+it is complete, and local files are replaced only with --overwrite."""
 
 
 @fs_command("get", epilog=_EPILOG)

@@ -39,7 +39,7 @@ _RENEWAL_S = 10.0
 
 def _interval(text: str) -> float:
     """Parse a number of seconds, or a duration such as 15m."""
-    seconds = float(text) if text.isascii() and text.isdigit() else age(text)
+    seconds = age(f"{text}s" if text.isascii() and text.isdigit() else text)
     if seconds < 1:
         raise click.BadParameter("the interval is at least a second")
     return seconds

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from holdfast.cli.arguments import Reach, age, byte_count, on_store, reports
+from holdfast.cli.arguments import Reach, age, byte_count, filled, on_store, reports
 from holdfast.cli.output import Output
 from holdfast.cli.session import refuse_password
 from holdfast.errors import InvalidRequestError
@@ -30,12 +30,18 @@ nothing changes."""
 
 @click.command(epilog=_EPILOG)
 @click.argument("name")
-@click.option("--database", metavar="URL", help="Where the tree is kept: sqlite:///file, postgresql://user@host/db.")
 @click.option(
-    "--data", metavar="URL", required=True, help="Where the bytes of files are kept: s3://bucket/key, a path."
+    "--database", metavar="URL", type=filled, help="Where the tree is kept: sqlite:///file, postgresql://user@host/db."
 )
-@click.option("--superuser", metavar="USER", help="Who passes every permission check.  [default: you]")
-@click.option("--supergroup", metavar="GROUP", help="Its members too.  [default: supergroup]")
+@click.option(
+    "--data",
+    metavar="URL",
+    type=filled,
+    required=True,
+    help="Where the bytes of files are kept: s3://bucket/key, a path.",
+)
+@click.option("--superuser", metavar="USER", type=filled, help="Who passes every permission check.  [default: you]")
+@click.option("--supergroup", metavar="GROUP", type=filled, help="Its members too.  [default: supergroup]")
 @click.option("--inline-bytes", metavar="SIZE", type=byte_count, help="Keep files up to this size in the database.")
 @click.option("--block-size", metavar="SIZE", type=byte_count, help="Block size that Hadoop's clients are told.")
 @click.option("--replication", metavar="N", type=click.IntRange(1, 512), help="Factor of space quotas.  [default: 1]")
@@ -63,7 +69,7 @@ def init(
     from holdfast.namespace import Configuration, init_namespace
     from holdfast.namespace.catalog import variable_of
     from holdfast.namespace.opening import user_of_process
-    from holdfast.stores.registry import parse_store_options, providers_for
+    from holdfast.stores.registry import parse_store_options, providers_for, scheme_of
     from holdfast.stores.url import absolute_url
     from holdfast.transactions.urls import public_url
 
@@ -77,7 +83,7 @@ def init(
     configuration = Configuration(
         name=name,
         data=absolute_url(data),
-        superuser=superuser or user_of_process(),
+        superuser=user_of_process() if superuser is None else superuser,
         permissions=not no_permissions,
         **{field: value for field, value in given.items() if value is not None},  # type: ignore[arg-type]  # each fits its field
     )
@@ -88,6 +94,12 @@ def init(
         raise InvalidRequestError(
             f"the namespace needs a database: give --database, or set {variable_of(name)} to its url"
         )
+    for url in (where, configuration.data):
+        if scheme_of(url) == "memory":
+            raise InvalidRequestError(
+                "memory:// exists in one process only, and ends with this command: name a database and a store that "
+                "last"
+            )
     is_new = init_namespace(
         configuration,
         where,

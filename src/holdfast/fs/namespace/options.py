@@ -46,6 +46,8 @@ class Options:
         """
         if isinstance(groups, str):
             groups = [one.strip() for one in groups.split(",") if one.strip()]
+        if user == "":  # a setting that is missing must not mean the user of this process, who may be the superuser
+            raise InvalidRequestError("the user is empty: give a name, or leave the option out")
         if database is not None and "://" not in database:
             raise InvalidRequestError("the database needs a URL such as sqlite:///directory/file.db: change it")
         of_stores = {name: value for name, value in options.items() if name not in OF_FSSPEC}

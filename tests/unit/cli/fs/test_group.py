@@ -32,6 +32,15 @@ def test_help_has_examples_that_fit_a_terminal(command: list[str]) -> None:
     assert ("--json" in result.stdout) == (command not in _PRINT_BYTES)
 
 
+@pytest.mark.parametrize("option", ["--user", "--database"])
+@pytest.mark.parametrize("command", [["fs", "ls", "holdfast://ns/"], ["namespace", "du", "ns"]], ids=" ".join)
+def test_an_empty_value_never_means_the_default(ns: Namespace, command: list[str], option: str) -> None:
+    """An unset shell variable must not turn a user into the superuser."""
+    result = run(*command, option, "")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"'{option}': the value is empty" in result.stderr
+
+
 @pytest.mark.parametrize("group", [fs, namespace])
 def test_the_help_of_a_group_lists_every_command(group: click.Group) -> None:
     assert group.name is not None

@@ -86,6 +86,14 @@ def test_the_database_may_come_from_the_environment(place: Path, monkeypatch: py
         (["ns", "--data", "d", "--database", "mysql://h/d?password=very-secret"], "a password does not belong"),
         (["ns", "--data", "d", "--database", "sqlite:///n.db", "--inline-bytes", "2M"], "at most 1048576 bytes"),
         (["ns", "--database", "sqlite:///n.db"], "Missing option '--data'"),
+        (["ns", "--data", "d", "--database", "memory://x"], "memory:// exists in one process only"),
+        (["ns", "--data", "memory://x", "--database", "sqlite:///n.db"], "memory:// exists in one process only"),
+        (["ns", "--data", "d", "--database", "sqlite:///n.db", "--safety-age", "36501d"], "at most 36500d"),
+        (["ns", "--data", "d", "--database", "sqlite:///n.db", "--block-size", "9" * 400 + ".5"], "at most 8191P"),
+        *(
+            (["ns", "--data", "d", "--database", "sqlite:///n.db", option, ""], f"'{option}': the value is empty")
+            for option in ("--superuser", "--supergroup", "--data", "--database")
+        ),
     ],
 )
 def test_init_refuses_before_anything_is_created(place: Path, arguments: list[str], sentence: str) -> None:
@@ -253,7 +261,7 @@ def test_gc_every_interval_until_it_is_stopped(place: Path, monkeypatch: pytest.
     assert "error: the database cannot be reached" in result.stderr
 
 
-@pytest.mark.parametrize("every", ["0", "soon", "0.5s"])
+@pytest.mark.parametrize("every", ["0", "soon", "0.5s", "9" * 400, "99999999999d"])
 def test_a_wrong_interval(place: Path, every: str) -> None:
     _init(place)
     assert run("namespace", "gc", "ns", "--every", every).exit_code == 2

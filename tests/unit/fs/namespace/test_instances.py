@@ -93,6 +93,8 @@ def test_the_caller_counts(database: str, fs: NamespaceFileSystem) -> None:
         ({"databse": "memory://a"}, "did you mean database"),
         ({"acces_key": "hidden"}, "did you mean access_key"),
         ({"database": "ns.db"}, "sqlite:///directory/file.db"),
+        ({"database": ""}, "sqlite:///directory/file.db"),
+        ({"user": ""}, "the user is empty"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, str], message: str) -> None:
