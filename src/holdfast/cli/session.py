@@ -133,5 +133,5 @@ def _with_session(
     decorated = on_store(reporting(run))
     decorated = click.option("--user", type=filled, metavar="NAME", help="Act as this user.  [default: you]")(decorated)
     return click.option(
-        "--database", type=filled, metavar="URL", help="Database of the namespace, if the catalog does not know its name."
+        "--database", type=filled, metavar="URL", help="Database of the namespace, if the catalog does not know it."
     )(decorated)

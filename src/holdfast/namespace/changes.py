@@ -50,8 +50,9 @@ class Changes(Generic[R]):
         inserts.update(self.new_values)
         puts = {key: encode_inode(inode) for key, inode in self.puts.items()}
         puts.update(self.values)
-        reads = {key: entry.version for key, entry in view.entries.items()}
-        reads.update({key: ABSENT for key in view.absent if key not in inserts})  # an insert requires it anyway
+        reads = view.versions()
+        for key in view.absent.intersection(inserts):
+            reads.pop(key, None)  # an insert requires it anyway
         return Commit(
             reads=reads,
             inserts=inserts,

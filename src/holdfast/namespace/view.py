@@ -15,7 +15,7 @@ from holdfast.errors import UnavailableError
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, inode_key
 from holdfast.namespace.paths import NsPath
-from holdfast.transactions.base import Record, ScanPage
+from holdfast.transactions.base import ABSENT, Record, ScanPage
 
 __all__ = ["Chain", "Entry", "Follower", "Group", "Hints", "Reader", "View", "follow", "guess_view", "read_view"]
 
@@ -110,6 +110,12 @@ class View:
     is_guess: bool = False
     has_children: bool = False
     made: Callable[[bytes], Inode | None] = lambda key: None
+
+    def versions(self) -> dict[bytes, int]:
+        """Return the reads of a commit that validates the whole view."""
+        found = {key: entry.version for key, entry in self.entries.items()}
+        found.update(dict.fromkeys(self.absent, ABSENT))
+        return found
 
     def value(self, key: bytes) -> bytes | None:
         """Return the value of another record that the operation asked for; None if there is none."""

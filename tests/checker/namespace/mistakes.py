@@ -281,13 +281,11 @@ def stay_at_the_path(
 
 
 def publish_one_by_one(
-    shipped: Callable[..., list[Inode]],
-    operations: Operations,
-    caller: Caller,
-    files: list[Publish | WriteUnderLease],
-) -> list[Inode]:
+    shipped: Callable[..., None], operations: Operations, caller: Caller, files: list[Publish | WriteUnderLease]
+) -> None:
     """In place of `publish`: publish each file in a step of its own."""
-    return [shipped(operations, caller, [one])[0] for one in files]
+    for one in files:
+        shipped(operations, caller, [one])
 
 
 def take_nothing_for_done(
