@@ -131,13 +131,13 @@ def write_in_place_of_insert(shipped: Callable[..., Commit], self: Changes[Any],
 
 
 def commit_again(
-    shipped: Callable[..., Any], self: Operations, operation: Operation[Any], context: Context, *, may_guess: bool
+    shipped: Callable[..., Any], self: Operations, operation: Operation[Any], context: Context, number: int
 ) -> Any:
     """In place of `Operations._try`: repeat what got no reply."""
     try:
-        return shipped(self, operation, context, may_guess=may_guess)
+        return shipped(self, operation, context, number)
     except OutcomeUnknownError:
-        return shipped(self, operation, context, may_guess=False)
+        return shipped(self, operation, context, max(number, 1))
 
 
 def trust_locks(
