@@ -55,13 +55,13 @@ def add_a_part_without_validation(
     self: NamespaceStore,
     key: str,
     upload_id: str,
-    version: int,
-    upload: Upload,
+    seen: tuple[int, Upload],
     number: int,
     part: Extent,
     small: Mapping[str, bytes],
 ) -> None:
     """In place of `NamespaceStore._add_part`: write the upload with one more part, as if nobody else had changed it."""
+    upload = seen[1]
     value = replace(upload, parts={**upload.parts, number: part}).encode()
     inserts = {data_key(blob): content for blob, content in small.items()}
     outcome = self.namespace.database.commit(Commit(puts={upload_key(upload_id): value}, inserts=inserts))
