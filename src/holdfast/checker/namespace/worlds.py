@@ -10,7 +10,6 @@ from holdfast.checker.kernel.process import Actor
 from holdfast.checker.kernel.world import World
 from holdfast.checker.namespace.actors import (
     BLOBS,
-    Calls,
     Setting,
     client,
     collector,
@@ -18,6 +17,7 @@ from holdfast.checker.namespace.actors import (
     passing_time,
     sweeper,
 )
+from holdfast.checker.namespace.calls import Calls
 from holdfast.checker.namespace.forgetting import remembering
 from holdfast.checker.namespace.handles import CLOCK, Copy, TimeSource, WaitableDatabase
 from holdfast.checker.namespace.locking import LockableDatabase
