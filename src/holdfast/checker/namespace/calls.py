@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from holdfast.errors import (
     NotFoundError,
     OutcomeUnknownError,
+    UnavailableError,
 )
 from holdfast.namespace.errors import (
     BeingWrittenError,
@@ -146,8 +147,13 @@ class Calls:
 
         Args:
             content: theirs, for the model.
+
+        Raises:
+            UnavailableError: an earlier call could not upload a part; nothing happened.
         """
         pending = self._pending(name)
+        if not pending.parts:
+            raise UnavailableError("no part was uploaded: there is nothing to complete", upload=name)
         self._store.complete_upload(pending.key, pending.upload_id, pending.parts)
 
     def _abort(self, name: str) -> None:

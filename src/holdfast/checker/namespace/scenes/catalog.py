@@ -54,6 +54,8 @@ _LARGE = frozenset(
         "renewal",
         "two-appenders",
         "two-leaders",
+        "walk-and-collect",
+        "writer-in-a-deleted-tree",
     }
 )
 """Scenes with many ten thousands of states, if a fault of each kind happens."""
