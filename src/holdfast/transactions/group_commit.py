@@ -1,13 +1,20 @@
-"""Let the concurrent callers of one process share round trips and flushes to disk."""
+"""Let the concurrent callers of one process share round trips and flushes to disk.
+
+Nobody pays for another member of a group: if others hold a lock that one member needs, or one is refused, the rest goes
+on without it, and it goes on alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 
+from holdfast.errors import HoldfastError, InvalidRequestError, UnavailableError
+from holdfast.runtime import Clock, SystemClock
 from holdfast.transactions.base import (
     Commit,
     Database,
+    HastyStore,
     LockedTransaction,
     Outcome,
     Record,
@@ -15,21 +22,34 @@ from holdfast.transactions.base import (
     SnapshotReader,
     check_commit,
     independent,
+    keys_of,
 )
 from holdfast.transactions.combining import Combiner
+from holdfast.transactions.seats import Seat, Seats
 
 __all__ = ["GroupCommit"]
 
 _MOST_COMMITS = 128
 """Size of a group. Larger groups gain little (facts: 64 inserts in one transaction cost what 20 cost one by one)."""
 
+_MOST_BYTES = 32 * 1024 * 1024
+"""Values of a group: large ones gain nothing from each other, and messages to a database are limited."""
+
 _MOST_READS = 64
+_PATIENCE_S = 1.0
+"""How long a group waits for a lock that somebody outside of this process holds: no commit should hold one so long."""
+
+_ALONE = 2
+"""How many commits that others hold up go on at the same time. The rest of the connections serve the others."""
+
+_LONGEST_WAIT_S = 30.0
 
 
 class GroupCommit:
     """A store that holds another one, and commits and reads concurrent requests together.
 
-    Guarantee: the same as that of the inner store, for each caller. A conflict costs only the caller that has it.
+    Guarantee: the same as that of the inner store, for each caller. A conflict costs only the caller that has it, and a
+    lock that others hold for long delays only those who need it, apart from `_PATIENCE_S`.
 
     Args:
         committers: how many groups are on their way to the database at the same time. Two keep it busy while the next
@@ -37,34 +57,89 @@ class GroupCommit:
         readers: the same for groups of reads.
     """
 
-    def __init__(self, inner: Database, *, committers: int = 1, readers: int = 2) -> None:
+    def __init__(self, inner: Database, *, committers: int = 1, readers: int = 2, clock: Clock | None = None) -> None:
         self._inner = inner
-        self._commits: Combiner[Commit, Outcome] = Combiner(
-            inner.commit_group, limit=_MOST_COMMITS, take=independent, leaders=committers
+        self._hasty = inner if isinstance(inner, HastyStore) else None
+        self._clock = clock or SystemClock()
+        self._commits: Combiner[Commit, Outcome | None] = Combiner(
+            self._commit, limit=_MOST_COMMITS, take=_group_size, leaders=committers
         )
-        self._reads: Combiner[Collection[bytes], dict[bytes, Record]] = Combiner(
+        self._reads: Combiner[Collection[bytes], dict[bytes, Record] | None] = Combiner(
             self._read, limit=_MOST_READS, leaders=readers, repeats=True
         )
+        self._alone = Seats(_ALONE)
+        self._held: frozenset[bytes] = frozenset()  # keys that others held, while commits wait for them
 
-    def _read(self, requests: list[Collection[bytes]]) -> Sequence[dict[bytes, Record]]:
+    # --- reads --------------------------------------------------------------------------------------------------------
+    def _read(self, requests: list[Collection[bytes]]) -> Sequence[dict[bytes, Record] | None]:
+        """Read for several callers; None for those who have to read by themselves, because one of them is refused."""
         if len(requests) == 1:
             return [self._inner.get_many(requests[0])]
-        found = self._inner.get_many({key for keys in requests for key in keys})
+        try:
+            found = self._inner.get_many({key for keys in requests for key in keys})
+        except InvalidRequestError:
+            return [None] * len(requests)
         return [{key: found[key] for key in keys if key in found} for keys in requests]
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        return self._reads.submit(keys)
+        found = self._reads.submit(keys)
+        return self._inner.get_many(keys) if found is None else found
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
         return self._inner.scan(start, end, limit, guards)
 
+    # --- commits ------------------------------------------------------------------------------------------------------
     def commit(self, commit: Commit) -> Outcome:
         check_commit(commit)  # a mistake of one caller must not reach the others
-        return self._commits.submit(commit)
+        held = self._held
+        if not held or held.isdisjoint(keys_of(commit)):
+            outcome = self._commits.submit(commit)
+            if outcome is not None:
+                return outcome
+        return self._commit_alone(commit)
+
+    def _commit(self, commits: Sequence[Commit]) -> Sequence[Outcome | None]:
+        """Commit a group; None for those who have to go on alone."""
+        try:
+            if self._hasty is None:
+                return self._inner.commit_group(commits)
+            found = self._hasty.try_commit_group(commits, _PATIENCE_S)
+            return self._commit_free(self._hasty, commits) if found is None else found
+        except InvalidRequestError:
+            if len(commits) == 1:
+                raise
+            return [None] * len(commits)
+
+    def _commit_free(self, store: HastyStore, commits: Sequence[Commit]) -> Sequence[Outcome | None]:
+        """Commit those members of a group whose locks nobody else holds."""
+        keys = [keys_of(commit) for commit in commits]
+        held: set[bytes] = set()
+        with suppress(HoldfastError):  # then nobody knows who is held up
+            held = store.held_keys(set().union(*keys))
+        outcomes: list[Outcome | None] = [None] * len(commits)
+        free = [number for number, one in enumerate(keys) if held and held.isdisjoint(one)]
+        if free:
+            found = store.try_commit_group([commits[number] for number in free], _PATIENCE_S)
+            for number, outcome in zip(free, found or (), strict=found is not None):
+                outcomes[number] = outcome
+        self._held = frozenset(held)
+        return outcomes
+
+    def _commit_alone(self, commit: Commit) -> Outcome:
+        """Wait for the locks as long as the store does, beside the groups."""
+        seat = Seat()
+        try:
+            if not self._alone.take(seat, self._clock, _LONGEST_WAIT_S):
+                raise UnavailableError("other transactions hold the records for too long: repeat later")
+            return self._inner.commit(commit)
+        finally:
+            self._alone.leave(seat)
+            self._held = frozenset()  # whether others hold them still, the next group finds out
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         return self._inner.commit_group(commits)
 
+    # --- the rest -----------------------------------------------------------------------------------------------------
     def snapshot(self) -> AbstractContextManager[SnapshotReader]:
         return self._inner.snapshot()
 
@@ -73,3 +148,13 @@ class GroupCommit:
 
     def close(self) -> None:
         self._inner.close()
+
+
+def _group_size(commits: Sequence[Commit]) -> int:
+    """Return how many transactions from the start of the list may form a group: at least one."""
+    size = 0
+    for number, commit in enumerate(commits):
+        size += sum(map(len, commit.inserts.values())) + sum(map(len, commit.puts.values()))
+        if number and size > _MOST_BYTES:
+            return independent(commits[:number])
+    return independent(commits)

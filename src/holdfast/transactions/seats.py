@@ -14,6 +14,7 @@ import weakref
 from contextlib import suppress
 
 from holdfast.runtime import Clock
+from holdfast.runtime.forks import watch_forks
 
 __all__ = ["Seat", "Seats"]
 
@@ -45,9 +46,21 @@ class Seats:
 
     def __init__(self, count: int | None = 1) -> None:
         self._count = count
+        self._is_closed = False
+        self._reset()
+        watch_forks(self)
+
+    def _reset(self) -> None:
         self._mutex = threading.Lock()
         self._line: list[weakref.ref[Seat]] = []  # the first ones are seated
-        self._is_closed = False
+
+    def before_fork(self) -> None:
+        """Do nothing."""
+
+    def after_fork(self, *, is_child: bool) -> None:
+        """Start anew in a child: a thread of the parent may hold the lock, and the seats are its own."""
+        if is_child:
+            self._reset()
 
     def take(self, seat: Seat, clock: Clock, timeout_s: float) -> bool:
         """Wait in line, and sit down; return False, and leave, if that takes too long, or after `close`."""

@@ -21,13 +21,14 @@ Source: paper 004 (3), and the design of the store in paper 003 (4.1).
 from holdfast.transactions.base.judgment import Judgment, judge, seen_count, version_of
 from holdfast.transactions.base.protocols import (
     Database,
+    HastyStore,
     LockedTransaction,
     LockingStore,
     SnapshotReader,
     SnapshotStore,
     TransactionStore,
 )
-from holdfast.transactions.base.steps import ANY, Kind, Step, check_commit, independent, steps_of
+from holdfast.transactions.base.steps import ANY, Kind, Step, check_commit, independent, keys_of, steps_of
 from holdfast.transactions.base.values import (
     ABSENT,
     MAX_KEY_BYTES,
@@ -57,6 +58,7 @@ __all__ = [
     "Committed",
     "Conflict",
     "Database",
+    "HastyStore",
     "Judgment",
     "Kind",
     "LockedTransaction",
@@ -73,6 +75,7 @@ __all__ = [
     "check_commit",
     "independent",
     "judge",
+    "keys_of",
     "seen_count",
     "steps_of",
     "version_of",

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from holdfast.transactions.base.values import Commit, Outcome, Record, ScanPage
 
-__all__ = ["Database", "LockedTransaction", "LockingStore", "SnapshotReader", "SnapshotStore", "TransactionStore"]
+__all__ = [
+    "Database",
+    "HastyStore",
+    "LockedTransaction",
+    "LockingStore",
+    "SnapshotReader",
+    "SnapshotStore",
+    "TransactionStore",
+]
 
 
 class TransactionStore(Protocol):
@@ -112,6 +120,26 @@ class LockingStore(TransactionStore, Protocol):
 
     def locked(self) -> AbstractContextManager[LockedTransaction]:
         """Begin a transaction that locks what it reads. It is rolled back unless `apply` was called."""
+        ...
+
+
+@runtime_checkable
+class HastyStore(TransactionStore, Protocol):
+    """A store in which others may hold the locks of some records for long, while those of other records are free."""
+
+    def try_commit_group(self, commits: Sequence[Commit], patience_s: float) -> list[Outcome] | None:
+        """Commit a group like `commit_group`, unless others hold one of its locks.
+
+        Args:
+            patience_s: about how long to wait for one lock.
+
+        Returns:
+            None if a lock was not free in time; nothing happened.
+        """
+        ...
+
+    def held_keys(self, keys: Collection[bytes]) -> set[bytes]:
+        """Return those of the keys whose records others have locked just now, as far as the store can tell."""
         ...
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from holdfast.errors import InvalidRequestError
 from holdfast.transactions.base.values import ABSENT, MAX_KEY_BYTES, MAX_NUMBER, MAX_VALUE_BYTES, Commit
 
-__all__ = ["ANY", "Kind", "Step", "check_commit", "independent", "steps_of"]
+__all__ = ["ANY", "Kind", "Step", "check_commit", "independent", "keys_of", "steps_of"]
 
 
 class Kind(enum.IntEnum):
@@ -147,6 +147,15 @@ def _steps(call: int, commit: Commit) -> Iterable[Step]:
         owner = commit.progress.owner
         steps[owner] = Step(owner, call, Kind.PROGRESS, ANY, delta=commit.progress.number)
     return steps.values()
+
+
+def keys_of(commit: Commit) -> set[bytes]:
+    """Return the keys of all steps of a transaction: what it locks."""
+    keys = {*commit.reads, *commit.inserts, *commit.puts, *commit.deletes, *commit.adds}
+    keys.update(one.guard for one in commit.ranges)
+    if commit.progress is not None:
+        keys.add(commit.progress.owner)
+    return keys
 
 
 def independent(commits: Sequence[Commit]) -> int:

@@ -75,7 +75,8 @@ class Link:
         self.pid = os.getpid()
         self._is_in_step = True
         self._is_patient = False
-        settings = _SQL["set_up"].format(lock_wait_s=_lock_wait_s(options), idle_s=_IDLE_S)
+        self._longest_wait_s = self._wait_s = self._next_wait_s = _lock_wait_s(options)
+        settings = _SQL["set_up"].format(lock_wait_s=self._wait_s, idle_s=_IDLE_S)
         self.thread, limit_bytes = self.send(settings)[-1].rows[0]
         self._limit_bytes = limit_bytes - _PACKET_MARGIN
 
@@ -113,6 +114,10 @@ class Link:
 
     def send(self, packet: str) -> list[Reply]:
         """Run the statements of one packet; return a reply for each."""
+        is_new_limit = self._next_wait_s != self._wait_s
+        if is_new_limit:
+            packet = f"SET SESSION innodb_lock_wait_timeout = {self._next_wait_s};{packet}"
+            self._wait_s = self._next_wait_s
         self._is_in_step = False  # until all replies are here, the next statement would get one of them
         try:
             with self._raw.cursor() as cursor:
@@ -124,7 +129,11 @@ class Link:
             self._is_in_step = True  # an error is the last reply, unless it closes the connection
             raise
         self._is_in_step = True
-        return replies
+        return replies[1:] if is_new_limit else replies
+
+    def limit_waits(self, lock_wait_s: int | None) -> None:
+        """Limit the waits for one lock, from the next packet on; None is the limit of the options."""
+        self._next_wait_s = self._longest_wait_s if lock_wait_s is None else min(lock_wait_s, self._longest_wait_s)
 
     def reset(self) -> None:
         """End an open transaction without effect. Close the connection if that fails."""

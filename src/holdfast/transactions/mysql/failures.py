@@ -19,11 +19,21 @@ from holdfast.errors import (
     UnsupportedError,
 )
 
-__all__ = ["as_holdfast_error", "code_of", "is_busy", "is_deadlock", "is_lost", "is_missing_table", "mysql_errors"]
+__all__ = [
+    "as_holdfast_error",
+    "code_of",
+    "is_busy",
+    "is_deadlock",
+    "is_held",
+    "is_lost",
+    "is_missing_table",
+    "mysql_errors",
+]
 
 _BUSY = {1020, 1205, 1213, 1317, 1969, 3024}
 """A lock was not free in time, a deadlock was resolved, or an administrator or a time limit ended the statement."""
 
+_HELD = 1205
 _DEADLOCK = 1213
 
 _LOST = {0, 1040, 1053, 1152, 1158, 1159, 1160, 1161, 1184, 1203, 1226, 1927, 2002, 2003, 2006, 2013, 2055, 3169, 4031}
@@ -73,6 +83,11 @@ def code_of(error: BaseException) -> int:
 def is_busy(error: BaseException) -> bool:
     """Check whether other transactions were in the way: nothing happened, and a repetition may succeed."""
     return code_of(error) in _BUSY
+
+
+def is_held(error: BaseException) -> bool:
+    """Check whether others held a lock for too long."""
+    return code_of(error) == _HELD
 
 
 def is_deadlock(error: BaseException) -> bool:

@@ -10,7 +10,7 @@ what is not wanted is deleted before that.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 
@@ -27,10 +27,10 @@ from holdfast.transactions.base import (
     version_of,
 )
 from holdfast.transactions.memory.store import apply_steps
-from holdfast.transactions.mysql.connection import Link, chunked, literal
+from holdfast.transactions.mysql.connection import Link, Reply, chunked, literal
 from holdfast.transactions.sql_files import load_queries
 
-__all__ = ["Group"]
+__all__ = ["Group", "find_held"]
 
 _SQL = load_queries(__package__)
 
@@ -131,6 +131,19 @@ class Group:
             is_unused = lock is _Lock.CLAIM and key not in self._seen
             if (is_deleted or is_unused) and changes.get(key) is None:
                 yield _SQL["delete"].format(key=literal(key))
+
+
+def find_held(link: Link, keys: Collection[bytes]) -> set[bytes]:
+    """Return the keys of the existing records that others have locked."""
+    texts = list(chunked(map(literal, sorted(keys))))
+    statements = [_SQL[name].format(keys=one) for name in ("existing_keys", "free_keys") for one in texts]
+    replies = link.run(["START TRANSACTION", *statements, "ROLLBACK"])[1:-1]
+    existing, free = ({key for reply in half for (key,) in reply.rows} for half in _halves(replies))
+    return existing - free
+
+
+def _halves(replies: Sequence[Reply]) -> tuple[Sequence[Reply], Sequence[Reply]]:
+    return replies[: len(replies) // 2], replies[len(replies) // 2 :]
 
 
 def _lock_of(step: Step) -> _Lock:

@@ -26,6 +26,13 @@ WHERE `key` IN ({keys}) ORDER BY `key` LOCK IN SHARE MODE;
 SELECT `key`, version, value, number FROM holdfast_records FORCE INDEX (PRIMARY)
 WHERE `key` IN ({keys}) ORDER BY `key` FOR UPDATE;
 
+-- name: existing_keys
+SELECT `key` FROM holdfast_records FORCE INDEX (PRIMARY) WHERE `key` IN ({keys}) ORDER BY `key`;
+
+-- name: free_keys
+SELECT `key` FROM holdfast_records FORCE INDEX (PRIMARY)
+WHERE `key` IN ({keys}) ORDER BY `key` FOR UPDATE SKIP LOCKED;
+
 -- name: claim
 -- Creates records, or locks those that exist. INSERT IGNORE would lock an existing record only in shared mode: two such
 -- transactions that wait for a third one's record would then block each other as soon as it is deleted.

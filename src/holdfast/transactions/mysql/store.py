@@ -9,6 +9,7 @@ Source: the MySQL manual, "Locks Set by Different SQL Statements in InnoDB" and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -19,9 +20,9 @@ import pymysql
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Judgment, Kind, Outcome, Record, ScanPage, Step, steps_of
 from holdfast.transactions.mysql.connection import Link, connect
-from holdfast.transactions.mysql.failures import as_holdfast_error, is_busy, is_lost, mysql_errors
+from holdfast.transactions.mysql.failures import as_holdfast_error, is_busy, is_held, is_lost, mysql_errors
 from holdfast.transactions.mysql.locked import LockedMysql
-from holdfast.transactions.mysql.locking import Group
+from holdfast.transactions.mysql.locking import Group, find_held
 from holdfast.transactions.mysql.options import MysqlOptions
 from holdfast.transactions.mysql.reading import MysqlSnapshot, read_records, scan_records
 from holdfast.transactions.mysql.sessions import (
@@ -88,11 +89,31 @@ class MysqlTransactionStore:
             return []
         return list(self._call(lambda link: self._try_commit(link, commits, steps)).outcomes)
 
-    def _try_commit(self, link: Link, commits: Sequence[Commit], steps: Sequence[Step]) -> Judgment:
+    def try_commit_group(self, commits: Sequence[Commit], patience_s: float) -> list[Outcome] | None:
+        steps = steps_of(commits)
+
+        def attempt() -> list[Outcome] | None:
+            try:
+                with self._pool.lease() as link:
+                    return list(self._try_commit(link, commits, steps, math.ceil(patience_s)).outcomes)
+            except pymysql.MySQLError as error:
+                if is_held(error):
+                    return None
+                raise
+
+        return self._repeat(attempt)
+
+    def held_keys(self, keys: Collection[bytes]) -> set[bytes]:
+        return self._call(lambda link: find_held(link, keys))
+
+    def _try_commit(
+        self, link: Link, commits: Sequence[Commit], steps: Sequence[Step], lock_wait_s: int | None = None
+    ) -> Judgment:
         if link.is_new:
             sweep_sessions(link, self._environment)
             link.is_new = False
         group = Group(commits, steps, self._versions.take(len(commits)))
+        link.limit_waits(lock_wait_s)
         judgment = group.lock(link, begin_statements(link.session))
         self._end(link, group, judgment)
         return judgment
@@ -135,11 +156,15 @@ class MysqlTransactionStore:
     @contextmanager
     def locked(self) -> Iterator[LockedMysql]:
         """Begin a transaction that locks what it reads. It is rolled back unless `apply` was called."""
-        link = self._repeat(lambda: self._begin(lambda link: link.run(begin_statements(link.session))))
+        link = self._repeat(lambda: self._begin(self._begin_locking))
         try:
             yield LockedMysql(link, self._versions, self._end, self._options.where)
         finally:
             self._pool.give(link)
+
+    def _begin_locking(self, link: Link) -> None:
+        link.limit_waits(None)
+        link.run(begin_statements(link.session))
 
     def _begin(self, begin: Callable[[Link], object]) -> Link:
         link = self._pool.take()

@@ -9,6 +9,7 @@ and 13.3.2 (row locks); 42.10 on PL/pgSQL.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -39,11 +40,18 @@ __all__ = ["PostgresTransactionStore"]
 T = TypeVar("T")
 
 _SQL = {name: query.encode() for name, query in load_queries(__package__).items()}
+_HASTY = _SQL["commit_group"] + b" FROM set_config('lock_timeout', %s, true)"
+"""The same with a limit of its own, which is set before the function is called, and ends with the transaction."""
+
 _COLLISIONS = (errors.DeadlockDetected, errors.SerializationFailure)
 _COLLISION_ATTEMPTS = 10
 _SETTLE_S = 60.0
 _SWEEP_SHARE = 0.1
 """How many new connections remove the sessions of dead ones."""
+
+
+class _LockHeldError(Exception):
+    """Others hold a lock. Nothing happened."""
 
 
 class _Session:
@@ -134,30 +142,63 @@ class PostgresTransactionStore:
         return self.commit_group([commit])[0]
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
+        outcomes = self._commit_group(commits, None)
+        assert outcomes is not None, "only a hasty commit gives up"
+        return outcomes
+
+    def try_commit_group(self, commits: Sequence[Commit], patience_s: float) -> list[Outcome] | None:
+        try:
+            return self._commit_group(commits, patience_s)
+        except _LockHeldError:
+            return None
+
+    def held_keys(self, keys: Collection[bytes]) -> set[bytes]:
+        argument = ByteaArray.of(list(keys))
+        found = self._read(
+            lambda connection: connection.execute(_SQL["held_keys"], (argument, argument), binary=True).fetchall()
+        )
+        return {key for (key,) in found}
+
+    def _commit_group(self, commits: Sequence[Commit], patience_s: float | None) -> list[Outcome]:
         group = Group.of(commits)
         if not group.steps:
             return group.outcomes([0, 0] * len(commits), VersionSource(self._environment.ids).take(len(commits)))
         for attempt in range(_COLLISION_ATTEMPTS):
             if attempt:
                 self._environment.clock.sleep(0.002 * 2**attempt * self._environment.chance.fraction())
-            outcomes = self._try_commit(group)
+            outcomes = self._try_commit(group, patience_s)
             if outcomes is not None:
                 return outcomes
         raise UnavailableError("too many transactions collide in the database: repeat later", tries=_COLLISION_ATTEMPTS)
 
-    def _try_commit(self, group: Group) -> list[Outcome] | None:
-        """Commit a group; return None if nothing happened, because of a collision or a broken connection."""
+    def _try_commit(self, group: Group, patience_s: float | None) -> list[Outcome] | None:
+        """Commit a group; return None if nothing happened, because of a collision or a broken connection.
+
+        Args:
+            patience_s: how long to wait for one lock; None is the connection's limit.
+
+        Raises:
+            _LockHeldError: with a patience, a lock was not free in time.
+        """
         base: int | None = None
         try:
             with self._pool.lease() as session:
                 self._sweep(session)
                 base = session.versions.take(len(group.commits))
                 arguments = group.arguments(VersionSource.session_of(base), base)
+                query = _SQL["commit_group"]
+                if patience_s is not None:
+                    query = _HASTY
+                    arguments.append(f"{math.ceil(patience_s * 1000)}ms")
                 with statement_errors(self._address):
                     try:
-                        row = session.connection.execute(_SQL["commit_group"], arguments, binary=True).fetchone()
+                        row = session.connection.execute(query, arguments, binary=True).fetchone()
                     except _COLLISIONS:
                         return None
+                    except errors.LockNotAvailable as error:
+                        if patience_s is None:
+                            raise
+                        raise _LockHeldError from error
                 assert row is not None, "a function returns a row"
                 return group.outcomes(row[0], base)
         except OutcomeUnknownError as error:

@@ -1,0 +1,176 @@
+"""Nobody pays for another member of a group: not for the locks that it waits for, nor for its size or its mistakes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+
+from holdfast.errors import InvalidRequestError, UnavailableError
+from holdfast.transactions import group_commit as group_module
+from holdfast.transactions.base import Commit, Committed, Conflict, Outcome, Record
+from holdfast.transactions.group_commit import GroupCommit
+from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.registry import open_database
+from tests.database_servers import NewUrl
+from tests.databases import needs_mariadb, needs_postgres
+from tests.patience import PATIENCE_S, wait_until
+
+LARGE = bytes(1 << 20)
+
+
+class PickyStore(MemoryTransactionStore):
+    """A store that refuses a group, or a read, with more than a million bytes; its first group waits for `go`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.groups: list[int] = []
+        self.go = threading.Event()
+
+    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
+        self.groups.append(len(commits))
+        if len(self.groups) == 1:
+            assert self.go.wait(PATIENCE_S)
+        if any(len(value) >= len(LARGE) for commit in commits for value in commit.puts.values()):
+            raise InvalidRequestError("too large")
+        return super().commit_group(commits)
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        if b"refused" in keys:
+            raise InvalidRequestError("refused")
+        return super().get_many(keys)
+
+
+def _together(store: PickyStore, groups: GroupCommit, commits: Sequence[Commit]) -> list[Outcome | str]:
+    """Commit in threads, all of which wait for the first one."""
+
+    def run(commit: Commit) -> Outcome | str:
+        try:
+            return groups.commit(commit)
+        except InvalidRequestError as error:
+            return error.message
+
+    with ThreadPoolExecutor(len(commits)) as threads:
+        found = []
+        for number, commit in enumerate(commits):
+            found.append(threads.submit(run, commit))
+            wait_until(lambda: store.groups, "nobody leads")
+            wait_until(lambda number=number: len(groups._commits._queue) == number, "nobody waits")  # type: ignore[misc]
+        store.go.set()
+        return [one.result(PATIENCE_S) for one in found]
+
+
+def test_a_commit_that_is_refused_costs_its_group_nothing() -> None:
+    store = PickyStore()
+    groups = GroupCommit(store)
+    puts = [Commit(puts={b"%d" % number: LARGE if number == 2 else b""}) for number in range(5)]
+    outcomes = _together(store, groups, puts)
+    assert outcomes.pop(2) == "too large"
+    assert all(isinstance(one, Committed) for one in outcomes)
+    assert store.groups == [1, 4, 1, 1, 1, 1]
+    assert store.scan(b"", b"z", 10).more is False
+
+
+def test_a_group_is_bounded_by_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_module, "_MOST_BYTES", 1000)
+    store = PickyStore()
+    groups = GroupCommit(store)
+    sizes = [1, 400, 400, 400, 2000, 10, 10]
+    outcomes = _together(
+        store, groups, [Commit(puts={b"%d" % number: bytes(size)}) for number, size in enumerate(sizes)]
+    )
+    assert all(isinstance(one, Committed) for one in outcomes)
+    assert store.groups == [1, 2, 1, 1, 2]
+
+
+def test_a_read_that_is_refused_costs_others_nothing() -> None:
+    store = PickyStore()
+    store.go.set()
+    groups = GroupCommit(store, readers=1)
+    groups.commit(Commit(puts={b"a": b"1"}))
+    answers = groups._read([[b"a"], [b"refused"]])
+    assert answers == [None, None]
+    assert groups._read([[b"a"], [b"b"]])[1] == {}
+    with pytest.raises(InvalidRequestError):
+        groups.get_many([b"refused"])
+    assert groups.get_many([b"a"])[b"a"].value == b"1"
+
+
+# --- locks of others --------------------------------------------------------------------------------------------------
+@pytest.fixture(params=[pytest.param("postgres", marks=needs_postgres), pytest.param("mysql", marks=needs_mariadb)])
+def store(request: pytest.FixtureRequest) -> Iterator[GroupCommit]:
+    new_url: NewUrl = request.getfixturevalue(f"new_{request.param}_url")
+    found = open_database(new_url(), create=True)
+    assert isinstance(found, GroupCommit)
+    yield found
+    found.close()
+
+
+@contextmanager
+def _held(store: GroupCommit, keys: Collection[bytes]) -> Iterator[None]:
+    store.commit(Commit(puts=dict.fromkeys(keys, b"")))
+    with store.locked() as stranger:
+        stranger.read(keys, exclusive=True)
+        yield
+
+
+def test_locks_of_others_hold_up_only_those_who_need_them(store: GroupCommit) -> None:
+    with ThreadPoolExecutor(12) as threads:
+        with _held(store, [b"held"]):
+            held = [threads.submit(store.commit, Commit(adds={b"held": 1})) for _ in range(6)]
+            for turn in range(5):
+                free = [
+                    threads.submit(store.commit, Commit(puts={b"%d/%d" % (turn, number): b""})) for number in range(6)
+                ]
+                for one in free:
+                    assert isinstance(one.result(PATIENCE_S), Committed)
+            assert not any(one.done() for one in held)
+        for one in held:
+            assert isinstance(one.result(PATIENCE_S), Committed)
+    assert store.get_many([b"held"])[b"held"].number == 6
+    assert isinstance(store.commit(Commit(adds={b"held": 1})), Committed)
+    assert store._held == frozenset()
+
+
+def test_who_is_held_up_still_conflicts_or_not(store: GroupCommit) -> None:
+    with ThreadPoolExecutor(2) as threads:
+        store.commit(Commit(puts={b"held": b""}))
+        version = store.get_many([b"held"])[b"held"].version
+        with store.locked() as stranger:
+            stranger.read([b"held"], exclusive=True)
+            commit = Commit(reads={b"held": version}, puts={b"a": b""})
+            waiting = threads.submit(store.commit, commit)
+            wait_until(lambda: store._held == {b"held"}, "the lock is not found")
+            stranger.apply(Commit(puts={b"held": b"2"}))
+        assert waiting.result(PATIENCE_S) == Conflict((b"held",))
+    assert store.get_many([b"a"]) == {}
+
+
+def test_a_group_in_a_hurry_gives_up_without_a_trace(store: GroupCommit) -> None:
+    inner = store._hasty
+    assert inner is not None
+    with _held(store, [b"held"]):
+        group = [Commit(puts={b"a": b""}), Commit(puts={b"held": b"1"}), Commit(inserts={b"z": b""})]
+        assert inner.try_commit_group(group, 0.01) is None
+        assert inner.held_keys([b"a", b"held", b"z", *(b"%04d" % number for number in range(1200))]) == {b"held"}
+        assert store.get_many([b"a", b"z"]) == {}
+        outcomes = inner.try_commit_group(group[::2], 0.01)
+        assert outcomes is not None
+        assert [type(one) for one in outcomes] == [Committed, Committed]
+    assert inner.held_keys([b"held", b"a"]) == set()
+
+
+def test_those_who_wait_for_others_do_not_wait_without_end(store: GroupCommit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_module, "_LONGEST_WAIT_S", 0.1)
+    with ThreadPoolExecutor(4) as threads:
+        with _held(store, [b"held"]):
+            held = [threads.submit(store.commit, Commit(puts={b"held": b"%d" % number})) for number in range(4)]
+            wait_until(lambda: sum(one.done() for one in held) == 2, "nobody gives up")
+            for one in held:
+                if one.done():
+                    with pytest.raises(UnavailableError, match="hold the records for too long: repeat later"):
+                        one.result()
+        assert sum(one.exception(PATIENCE_S) is None for one in held) == 2
