@@ -178,7 +178,10 @@ class Output:
         self._console().print(table)
 
     def columns(self, names: Iterable[str]) -> None:
-        """Print names for a person: in columns on a terminal, else each on a line of its own."""
+        """Print names for a person: in columns on a terminal, else each on a line of its own.
+
+        Guarantee: nothing is cut off. If one name is wider than the terminal, all of them are lines.
+        """
         if self.json:
             return
         if not is_terminal():
@@ -188,9 +191,13 @@ class Output:
         from rich.columns import Columns
         from rich.text import Text
 
-        cells = [Text(in_one_line(name)) for name in names]
-        if cells:
-            self._console().print(Columns(cells, padding=(0, 2), equal=True, column_first=True))
+        console = self._console()
+        cells = [Text(in_one_line(name), overflow="fold") for name in names]
+        if any(cell.cell_len > console.width for cell in cells):
+            for cell in cells:
+                console.print(cell)
+        elif cells:
+            console.print(Columns(cells, padding=(0, 2), equal=True, column_first=True))
 
     @property
     def width(self) -> int:

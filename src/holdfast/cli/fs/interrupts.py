@@ -1,4 +1,4 @@
-"""Let threads end their work before Ctrl-C or SIGTERM ends the command."""
+"""Let threads, and short work that must not end halfway, end before Ctrl-C or SIGTERM ends the command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 
-__all__ = ["Stop", "Stopped", "stop_threads_first"]
+__all__ = ["Stop", "Stopped", "hold_signals", "stop_threads_first"]
 
 _Handler = Callable[[int, FrameType | None], object]
 
@@ -45,9 +45,7 @@ def stop_threads_first() -> Iterator[Stop]:
     """
     stop = Stop()
     arrived: list[int] = []
-    is_main = threading.current_thread() is threading.main_thread()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)} if is_main else {}
-    handlers: dict[int, _Handler] = {number: handler for number, handler in before.items() if callable(handler)}
+    handlers = _handlers()
 
     def handle(number: int, frame: FrameType | None) -> None:
         stop.asked = True
@@ -69,3 +67,27 @@ def stop_threads_first() -> Iterator[Stop]:
         end_as_signaled()
         raise
     end_as_signaled()
+
+
+@contextlib.contextmanager
+def hold_signals() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM take effect when the block has ended, which must not take long."""
+    arrived: list[int] = []
+    handlers = _handlers()
+    try:
+        for number in handlers:
+            signal.signal(number, lambda number, frame: arrived.append(number))
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if arrived:
+            handlers[arrived[0]](arrived[0], None)
+
+
+def _handlers() -> dict[int, _Handler]:
+    """Return what handles the signals that end a command; nothing in other threads than the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    return {number: handler for number, handler in before.items() if callable(handler)}

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import stat
+import sys
 from pathlib import Path
 
 import pytest
 
+from holdfast.cli.fs.places.base import Entry
+from holdfast.cli.fs.places.local import LocalPlace
+from holdfast.errors import InvalidRequestError
 from holdfast.namespace import Namespace
 from holdfast.runtime import SystemIds
 from holdfast.stores.base import Create, iter_uploads
@@ -203,6 +208,37 @@ def test_local_files_are_replaced_only_on_request(ns: Namespace, here: Path) -> 
     assert "1 file exists already" in result.stderr
     run_fs("get", "--overwrite", ":/a", "a")
     assert (here / "a").read_bytes() == b"/a"
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o666, 0o750])
+def test_a_file_that_is_replaced_keeps_its_rights(ns: Namespace, here: Path, mode: int) -> None:
+    fill(ns, "/a")
+    _write(here, "secret")
+    (here / "secret").chmod(mode)
+    (here / "link").symlink_to("secret")
+    for target in ("secret", "link"):
+        assert run_fs("get", "--overwrite", ":/a", target).exit_code == 0
+        assert ((here / "secret").read_bytes(), stat.S_IMODE((here / "secret").stat().st_mode)) == (b"/a", mode)
+    run_fs("get", "--overwrite", "--preserve", ":/a", "secret")
+    assert stat.S_IMODE((here / "secret").stat().st_mode) == 0o644
+
+
+def test_what_replaces_a_private_file_is_private_while_it_is_written(here: Path) -> None:
+    _write(here, "secret")
+    (here / "secret").chmod(0o600)
+    sink = LocalPlace(SystemIds()).create(
+        str(here / "secret"), Entry("x", is_directory=False), overwrite=True, preserve=False
+    )
+    assert [stat.S_IMODE(one.stat().st_mode) for one in here.iterdir()] == [0o600, 0o600]
+    sink.discard()
+    assert _local(here) == ["secret"]
+
+
+def test_closed_standard_input_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after ``<&-`` in a shell."""
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InvalidRequestError, match="standard input is closed: give it a file or a pipe"):
+        list(LocalPlace(SystemIds()).read(Entry("-", is_directory=False)))
 
 
 def test_a_link_is_followed_and_what_it_leads_to_is_replaced(ns: Namespace, here: Path) -> None:

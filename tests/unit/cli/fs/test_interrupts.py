@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from holdfast.cli.fs.interrupts import Stopped, stop_threads_first
-from holdfast.runtime import ThreadRunner
+from holdfast.cli.fs.interrupts import Stopped, hold_signals, stop_threads_first
+from holdfast.cli.fs.places.base import Entry
+from holdfast.cli.fs.places.local import LocalPlace
+from holdfast.runtime import SystemIds, ThreadRunner
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
@@ -104,3 +108,30 @@ def test_another_thread_than_the_main_thread_leaves_signals_alone() -> None:
             return stop.asked or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
 
     assert list(ThreadRunner(1).map(work, [0])) == [False]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_signals_are_held_until_the_end_of_short_work(number: signal.Signals) -> None:
+    done: list[int] = []
+
+    def work() -> None:
+        with hold_signals():
+            for step in range(3):
+                signal.raise_signal(number)
+                done.append(step)
+
+    with pytest.raises((KeyboardInterrupt, SystemExit)) as caught:
+        work()
+    assert (_is_of(number, caught.value), done) == (True, [0, 1, 2])
+    with hold_signals():
+        pass
+
+
+def test_an_interrupt_leaves_no_hidden_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = LocalPlace(SystemIds()).create(
+        str(tmp_path / "a"), Entry("x", is_directory=False), overwrite=False, preserve=False
+    )
+    monkeypatch.setattr(os, "unlink", lambda path: (signal.raise_signal(signal.SIGINT), os.remove(path)))
+    with pytest.raises(KeyboardInterrupt):
+        sink.discard()
+    assert list(tmp_path.iterdir()) == []

@@ -141,6 +141,15 @@ def test_a_terminal_shows_columns() -> None:
     assert [line.split() for line in shown.splitlines()] == [["a.csv", "b.csv", "empty/", "sub/"]]
 
 
+def test_a_terminal_cuts_nothing_off(ns: Namespace) -> None:
+    fill(ns, "/wide/" + "x" * 200, "/wide/y", "/wide/" + "☃" * 65, "/wide/" + "雪" * 41)
+    shown = on_screen("fs", "ls", "holdfast://ns/wide", columns=60)
+    assert shown.replace("\n", "").replace(" ", "") == "x" * 200 + "y" + "☃" * 65 + "雪" * 41
+    assert max(map(len, shown.splitlines())) <= 60
+    fill(ns, "/fits/" + "z" * 60, "/fits/b")
+    assert on_screen("fs", "ls", "holdfast://ns/fits", columns=60).split() == ["b", "z" * 60]
+
+
 # --- tree -------------------------------------------------------------------------------------------------------------
 def test_a_tree_is_drawn() -> None:
     assert run_fs("tree", ":/data").stdout.splitlines() == [

@@ -8,8 +8,10 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import BinaryIO
 
+from holdfast.cli.fs.interrupts import hold_signals
 from holdfast.cli.fs.places.base import PIECE_BYTES, Entry, Failed, Sink
 from holdfast.errors import HoldfastError, InvalidRequestError, StorageFullError
 from holdfast.namespace.errors import PathExistsError, PathNotFoundError
@@ -105,12 +107,19 @@ class LocalPlace:
                 yield piece
 
     def create(self, path: str, source: Entry, *, overwrite: bool, preserve: bool) -> Sink:
-        """See `Place`. A link is followed: the file that it leads to is replaced."""
+        """See `Place`. A link is followed: the file that it leads to is replaced, and the new one has its rights."""
         target = os.path.realpath(path)
         hidden = os.path.join(os.path.dirname(target), f".holdfast-{self._ids.token()}")
         with _local_errors(path):
-            descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        return _LocalSink(descriptor, hidden, target, source if preserve else None, overwrite=overwrite)
+            replaced = os.stat(target) if os.path.exists(target) else None
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            descriptor = os.open(hidden, flags, 0o666 if replaced is None else 0o600)
+        mode = None if replaced is None else replaced.st_mode & 0o777
+        if preserve and source.mode is not None:
+            mode = source.mode & 0o777
+        owner = None if replaced is None else (replaced.st_uid, replaced.st_gid)
+        mtime_ms = source.mtime_ms if preserve else None
+        return _LocalSink(descriptor, hidden, target, _Attributes(mode, owner, mtime_ms), overwrite=overwrite)
 
     def make_directory(self, path: str) -> None:
         """See `Place`."""
@@ -118,14 +127,38 @@ class LocalPlace:
             os.mkdir(path)
 
 
+@dataclass(frozen=True, slots=True)
+class _Attributes:
+    """What a new file gets when it is complete; None for what it gets anyway.
+
+    Attributes:
+        mode: permission bits.
+        owner: numbers of the user and the group, as far as this process may give a file to them.
+    """
+
+    mode: int | None
+    owner: tuple[int, int] | None
+    mtime_ms: int | None
+
+    def apply(self, descriptor: int) -> None:
+        """Change an open file, after its last byte was written."""
+        if self.owner is not None:
+            with contextlib.suppress(OSError):
+                os.fchown(descriptor, *self.owner)
+        if self.mode is not None:
+            os.fchmod(descriptor, self.mode)
+        if self.mtime_ms is not None:
+            os.utime(descriptor, ns=(self.mtime_ms * 1_000_000,) * 2)
+
+
 class _LocalSink:
     """A file under a hidden name, which is renamed when it is complete."""
 
-    def __init__(self, descriptor: int, hidden: str, target: str, like: Entry | None, *, overwrite: bool) -> None:
+    def __init__(self, descriptor: int, hidden: str, target: str, attributes: _Attributes, *, overwrite: bool) -> None:
         self._file = open(descriptor, "wb", buffering=0)  # noqa: SIM115  # close and discard close it
         self._hidden = hidden
         self._target = target
-        self._like = like
+        self._attributes = attributes
         self._overwrite = overwrite
 
     def write(self, data: bytes, /) -> None:
@@ -138,11 +171,8 @@ class _LocalSink:
     def close(self) -> None:
         """Publish the file; see `Sink`."""
         with _local_errors(self._target):
-            if self._like is not None and self._like.mode is not None:
-                os.fchmod(self._file.fileno(), self._like.mode & 0o777)
+            self._attributes.apply(self._file.fileno())
             self._file.close()
-            if self._like is not None and self._like.mtime_ms is not None:
-                os.utime(self._hidden, ns=(self._like.mtime_ms * 1_000_000,) * 2)
             if self._overwrite:
                 os.replace(self._hidden, self._target)
             else:
@@ -162,11 +192,12 @@ class _LocalSink:
         os.unlink(self._hidden)
 
     def discard(self) -> None:
-        """Give the file up; see `Sink`."""
-        with contextlib.suppress(OSError):
-            self._file.close()
-        with contextlib.suppress(FileNotFoundError), _local_errors(self._hidden):
-            os.unlink(self._hidden)
+        """Give the file up; see `Sink`. An impatient user's second Ctrl-C does not leave the hidden file behind."""
+        with hold_signals():
+            with contextlib.suppress(OSError):
+                self._file.close()
+            with contextlib.suppress(FileNotFoundError), _local_errors(self._hidden):
+                os.unlink(self._hidden)
 
 
 def _entry(path: str, status: os.stat_result, relative: str) -> Entry:
@@ -184,6 +215,8 @@ def _entry(path: str, status: os.stat_result, relative: str) -> Entry:
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[BinaryIO]:
     if path == STDIN:
+        if sys.stdin is None:  # it was closed when this process started
+            raise InvalidRequestError("standard input is closed: give it a file or a pipe")
         yield sys.stdin.buffer
         return
     with open(path, "rb", buffering=0) as file:
