@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlsplit
 
 import click
 
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from holdfast.namespace import Namespace
 
 __all__ = ["Session", "lists_from_namespaces", "on_namespaces", "refuse_password", "streams_from_namespaces"]
-
-_SECRET_OPTIONS = ("password", "sslpassword", "passwd", "ssl_key_password")
 
 
 class Session:
@@ -87,19 +84,15 @@ class Session:
 
 
 def refuse_password(database: str, name: str) -> None:
-    """Refuse the URL of a database with a password in it; a URL that cannot be parsed is left to the database.
+    """Refuse the URL of a database with a password in it.
 
     Raises:
         InvalidRequestError: it contains a password (which the message does not show).
     """
     from holdfast.namespace.catalog import variable_of
+    from holdfast.transactions.urls import has_password
 
-    try:
-        parts = urlsplit(database)
-        given = parts.password is not None
-    except ValueError:
-        return
-    if given or any(option in _SECRET_OPTIONS for option, _ in parse_qsl(parts.query)):
+    if has_password(database):
         raise InvalidRequestError(
             "a password does not belong on a command line, which every user of the machine can read: put the url of "
             f"the database in the environment variable {variable_of(name)}, or the password in a file of the "

@@ -11,7 +11,7 @@ from holdfast.transactions.base import Database
 from holdfast.transactions.group_commit import GroupCommit
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.transactions.sql_files import load_schema
-from holdfast.transactions.urls import options_of, split_url
+from holdfast.transactions.urls import options_of, public_url, split_url
 from holdfast.wording import nearest
 
 __all__ = ["SCHEMES", "open_database", "schema_of"]
@@ -24,7 +24,7 @@ def _open_sqlite(url: str, environment: Environment, create: bool, in_groups: bo
     parts = split_url(url)
     if parts.netloc or not parts.path.startswith("/"):
         raise InvalidRequestError(
-            "the URL of an SQLite file has three slashes: write sqlite:///directory/file.db", url=url
+            "the URL of an SQLite file has three slashes: write sqlite:///directory/file.db", url=public_url(url)
         )
     path = unquote(parts.path)
     options = dict(options_of(parts.query))

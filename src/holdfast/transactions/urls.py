@@ -6,7 +6,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["options_of", "public_url", "split_url"]
+__all__ = ["has_password", "options_of", "public_url", "split_url"]
 
 _WITHOUT_LOGIN = ("sqlite", "memory")
 
@@ -51,5 +51,22 @@ def public_url(url: str) -> str:
         urlsplit(url)
     except ValueError:
         return "(not a url)"
-    shown = rest if scheme in _WITHOUT_LOGIN else rest.rpartition("@")[2]
+    shown = rest if _has_no_login(scheme, rest) else rest.rpartition("@")[2]
     return f"{scheme}://{shown.partition('?')[0]}"
+
+
+def has_password(url: str) -> bool:
+    """Check whether a URL contains a password; in doubt, as if a password contains ``@ / ? #``, it does."""
+    scheme, _, rest = url.partition("://")
+    login = "" if _has_no_login(scheme, rest) else rest.rpartition("@")[0]
+    names = (name.lower() for name, _ in options_of(rest.partition("?")[2]))
+    return ":" in login or any(name.endswith(_SECRET_OPTIONS) for name in names)
+
+
+def _has_no_login(scheme: str, rest: str) -> bool:
+    """Check whether an ``@`` in the URL is part of a path."""
+    return scheme in _WITHOUT_LOGIN and rest.startswith("/")
+
+
+_SECRET_OPTIONS = ("password", "passwd")
+"""How the names of options end whose values are passwords, such as ``sslpassword``."""

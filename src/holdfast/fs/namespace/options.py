@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 from holdfast.errors import InvalidRequestError
 from holdfast.fs.namespace.sharing import Address
 from holdfast.fs.store_options import OF_FSSPEC, parse_keywords
 from holdfast.namespace.catalog import SCHEME, database_of
 from holdfast.stores.provider import StoreOptions
-from holdfast.transactions.urls import public_url
+from holdfast.transactions.urls import has_password, public_url
 
 __all__ = ["Options"]
 
@@ -91,11 +90,6 @@ class Options:
         The URL of a database with a password is one: whoever reads the result needs a catalog, or the environment.
         """
         hidden = set(self.secrets)
-        if self.database is not None and _has_password(self.database):
+        if self.database is not None and has_password(self.database):
             hidden.add("database")
         return {name: value for name, value in given.items() if name not in hidden}
-
-
-def _has_password(url: str) -> bool:
-    parts = urlsplit(url)
-    return parts.password is not None or any("password" in name.lower() for name, _ in parse_qsl(parts.query))

@@ -84,6 +84,18 @@ def test_the_database_may_come_from_the_environment(place: Path, monkeypatch: py
         (["ns", "--data", "s3://k:very-secret@b", "--database", "sqlite:///n.db"], "credentials do not belong"),
         (["ns", "--data", "d", "--database", "postgresql://u:very-secret@h/d"], "a password does not belong"),
         (["ns", "--data", "d", "--database", "mysql://h/d?password=very-secret"], "a password does not belong"),
+        *(
+            (["ns", "--data", "d", "--database", url], "a password does not belong")
+            for url in (
+                "postgresql://u:very-secret/x@h/d",
+                "postgresql://u:x#very-secret@h/d",
+                "mysql://u:x?very-secret@h/d",
+                "mysql://u:x@very-secret@h/d",
+                "postgresql://u:[very-secret@h/d",
+                "sqlite://u:very-secret@h/n.db",
+                "mysql://h/d?ssl_key_password=very-secret",
+            )
+        ),
         (["ns", "--data", "d", "--database", "sqlite:///n.db", "--inline-bytes", "2M"], "at most 1048576 bytes"),
         (["ns", "--database", "sqlite:///n.db"], "Missing option '--data'"),
         (["ns", "--data", "d", "--database", "memory://x"], "memory:// exists in one process only"),
@@ -109,6 +121,21 @@ def test_another_namespace_in_the_database_is_named(place: Path) -> None:
     result = run("namespace", "init", "other", "--database", f"sqlite://{place}/n.db", "--data", str(place / "x"))
     assert (result.exit_code, "the database contains another namespace already" in result.stderr) == (2, True)
     assert "did you mean ns" in run("fs", "ls", "holdfast://nss/").stderr
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://u:very-secret/x@h/d", "postgresql://u:x#very-secret@h/d", "sqlite://u:very-secret@h/n.db"]
+)
+@pytest.mark.parametrize(
+    "arguments", [["namespace", "list"], ["fs", "ls", "holdfast://ns/"], ["namespace", "status", "ns"]]
+)
+def test_a_password_in_the_wrong_place_of_a_variable_is_not_shown(
+    place: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], url: str
+) -> None:
+    monkeypatch.setenv("HOLDFAST_NAMESPACE_NS", url)
+    for result in (run(*arguments), run(*arguments, "--json")):
+        assert "very-secret" not in result.output
+        assert result.exit_code == (0 if "list" in arguments else 2)
 
 
 # --- list -------------------------------------------------------------------------------------------------------------

@@ -246,6 +246,12 @@ def test_secrets_are_not_shown() -> None:
     )
 
 
+@pytest.mark.parametrize("url", ["postgresql://u:hid/den@h/d", "postgresql://u:hid#den@h/d", "mysql://u:hid?den@h/d"])
+def test_a_password_in_the_wrong_place_is_not_shown(url: str) -> None:
+    fs = NamespaceFileSystem(database=url)
+    assert "den" not in repr(fs) + fs.to_json() and "hid" not in repr(fs) + fs.to_json()
+
+
 def test_json_without_secrets_is_enough_to_make_it_again(fs: NamespaceFileSystem, database: str) -> None:
     assert fs.to_dict() == {
         "cls": "holdfast.fs.namespace.filesystem:NamespaceFileSystem",
