@@ -178,7 +178,7 @@ def register_namespace(name: str, database: str, clock: Clock) -> None:
 
 
 def _write(known: dict[str, str]) -> None:
-    file = catalog_file()
+    file = _real_file()
     fresh = file.with_name(f"{file.name}.{os.getpid()}")
     try:
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -195,7 +195,7 @@ def _write(known: dict[str, str]) -> None:
 @contextmanager
 def _locked(name: str, clock: Clock) -> Iterator[None]:
     """Let nobody else write the catalog, by a lock on a file beside it, which stays."""
-    file = catalog_file()
+    file = _real_file()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file.with_name(f"{file.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -210,6 +210,11 @@ def _locked(name: str, clock: Clock) -> Iterator[None]:
             f"{variable_of(name)} to the url of the database",
             file=str(file),
         ) from error
+
+
+def _real_file() -> Path:
+    """Return the file that the catalog is, if its path is a link, as in a directory of dotfiles."""
+    return Path(os.path.realpath(catalog_file()))
 
 
 def _lock(descriptor: int, clock: Clock) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import getpass
+import json
 import os
 from pathlib import Path
 
@@ -81,6 +82,20 @@ def test_a_catalog_that_stays_locked_is_given_up(catalog: Path) -> None:
             register_namespace("ns", "sqlite:///n.db", clock)
     assert sum(clock.waits) == pytest.approx(10)
     register_namespace("ns", "sqlite:///n.db", clock)
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_catalog_that_is_a_link_stays_one(tmp_path: Path, catalog: Path, exists: bool) -> None:
+    """As in a directory of dotfiles."""
+    real = tmp_path / "dotfiles" / "real.json"
+    catalog.parent.mkdir()
+    catalog.symlink_to(real)
+    if exists:
+        real.parent.mkdir()
+        real.write_text("{}")
+    register_namespace("ns", "sqlite:///n.db", SystemClock())
+    assert (catalog.is_symlink(), json.loads(real.read_text())) == (True, {"ns": "sqlite:///n.db"})
+    assert known_namespaces() == {"ns": "sqlite:///n.db"}
 
 
 def test_a_user_without_a_home_names_a_catalog(monkeypatch: pytest.MonkeyPatch) -> None:

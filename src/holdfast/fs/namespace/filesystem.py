@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from glob import has_magic
@@ -88,6 +89,14 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         filesystem._is_bound = True
         filesystem._fs_token_ = f"{id(filesystem):x}"  # fsspec compares tokens: this one equals only itself
         return filesystem
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        """Return the path as fsspec writes it. Slashes that follow each other count as one, as in HDFS."""
+        stripped = super()._strip_protocol(path)
+        if isinstance(stripped, list):
+            return stripped
+        return re.sub("//+", "/", stripped)
 
     # --- identity -----------------------------------------------------------------------------------------------------
     def __repr__(self) -> str:

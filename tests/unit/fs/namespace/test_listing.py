@@ -174,6 +174,19 @@ def test_names_are_taken_literally(fs: NamespaceFileSystem, root: str, name: str
     assert fs.find(f"{root}/odd") == [f"{root}/odd/moved/{name}"]
 
 
+def test_slashes_that_follow_each_other_count_as_one(fs: NamespaceFileSystem, root: str) -> None:
+    fs.pipe_file(f"{root}//odd///a", b"1")
+    for path in (f"{root}/odd/a", f"{root}//odd//a", f"holdfast://{root}//odd/a", f"holdfast://{root}/odd//a"):
+        assert fs.exists(path) and fs.isfile(path) and fs.cat_file(path) == b"1"
+        assert fs.info(path)["name"] == f"{root}/odd/a"
+    assert fs.ls(f"{root}/odd//", detail=False) == fs.find(f"{root}//odd") == fs.glob(f"{root}//odd//*")
+    assert fs.expand_path([f"{root}//odd//a", f"{root}/odd/a"]) == [f"{root}/odd/a"]
+    fs.mv(f"{root}//odd//a", f"{root}//odd//b")
+    assert fs.find(root + "//odd") == [f"{root}/odd/b"]
+    fs.rm(f"{root}//odd//b")
+    assert not fs.exists(f"{root}/odd/b")
+
+
 @pytest.mark.parametrize("name", ["a:b", ".", "..", "x" * 256, "a\0b"])
 def test_names_that_hdfs_refuses_too(fs: NamespaceFileSystem, root: str, name: str) -> None:
     with pytest.raises(InvalidPathError):
