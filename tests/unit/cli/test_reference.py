@@ -1,0 +1,40 @@
+"""The reference of the command line knows every command of the groups, and every option of theirs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from holdfast.cli.fs.group import fs
+from holdfast.cli.namespace.group import namespace
+from holdfast.stores.registry import BUILT_IN
+
+_TEXT = (Path(__file__).parents[3] / "docs/reference/cli.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("group", [fs, namespace])
+def test_every_command_of_a_group_is_in_the_reference(group: click.Group) -> None:
+    section = _TEXT.split(f"\n## {group.name}\n")[1].split("\n## ")[0]
+    known = set(re.findall(r"`(\w+) [A-Z]|`(list)`|`(quota) set", section))
+    assert {"".join(one) for one in known} == set(group.list_commands(click.Context(group)))
+
+
+def test_every_option_of_a_namespace_command_is_in_the_reference() -> None:
+    section = _TEXT.split("\n## namespace\n")[1].split("\n## ")[0]
+    everywhere = {
+        "--json",
+        "--debug",
+        "--user",
+        "--store-option",
+        *(one.flag for store in BUILT_IN for one in store.flags),
+    }
+    for name in namespace.list_commands(click.Context(namespace)):
+        command = namespace.get_command(click.Context(namespace), name)
+        assert command is not None
+        options = [
+            one.opts for one in command.params if isinstance(one, click.Option) and not everywhere & set(one.opts)
+        ]
+        assert [names for names in options if not any(f"`{name}" in section for name in names)] == [], name
