@@ -13,7 +13,7 @@ from holdfast.cli.arguments import age
 from holdfast.cli.namespace.sweep import sweep_namespace
 from holdfast.cli.output import Output
 from holdfast.cli.session import Session, lists_from_namespaces
-from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
+from holdfast.errors import ConflictError, FencedError, HoldfastError, OutcomeUnknownError, UnavailableError
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def gc(name: str, every: float | None, sweep: bool, session: Session, out: Outpu
 
     namespace, clock = session.open_named(name), SystemClock()
     token = f"{os.uname().nodename}:{os.getpid()}:{SystemIds().token()}"
-    work = _Work(namespace, Election(namespace.database, clock, token), clock, out, sweep)
+    work = _Work(namespace, Election(namespace.database, clock, token), clock, out, sweep, is_service=every is not None)
     work.once()
     while every is not None:
         clock.sleep(every)
@@ -74,6 +74,8 @@ class _Work:
 
     Attributes:
         sweeps: whether to look for blobs that no file refers to, first.
+        is_service: whether there will be other rounds: then a sweep that another sweep or a repair prevents is left to
+            the next one.
         renew_at_s: when to renew the term, seconds of the monotonic clock.
     """
 
@@ -82,6 +84,7 @@ class _Work:
     clock: Clock
     out: Output
     sweeps: bool
+    is_service: bool
     renew_at_s: float = 0.0
 
     def once(self) -> None:
@@ -94,7 +97,7 @@ class _Work:
         swept: dict[str, int] = {}
         try:
             if self.sweeps:
-                swept = asdict(sweep_namespace(self.namespace, self.out))
+                swept = self._sweep()
             with self.out.waiting("collecting") as show:
 
                 def goes_on(done: Collected) -> bool:
@@ -107,6 +110,15 @@ class _Work:
                 self.election.resign()
         self.out.line({"leads": True, **asdict(done)} | ({"swept": swept} if self.sweeps else {}))
         self.out.say(_sentence(done))
+
+    def _sweep(self) -> dict[str, int]:
+        try:
+            return asdict(sweep_namespace(self.namespace, self.out))
+        except (ConflictError, FencedError) as error:
+            if not self.is_service:
+                raise
+            self.out.note(f"no sweep this time: {error}")
+            return {}
 
     def _leads(self) -> bool:
         """Renew the term from time to time; return whether this process still leads."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ import pytest
 from holdfast.errors import UnavailableError
 from holdfast.namespace import Namespace, open_namespace
 from holdfast.namespace.leader import Election
-from holdfast.runtime import SystemClock
+from holdfast.namespace.maintenance import MaintenanceLock
+from holdfast.runtime import Environment, SystemClock
 from tests.patience import PATIENCE_S
 from tests.unit.cli.destinations import run
 
@@ -286,6 +288,28 @@ def test_gc_every_interval_until_it_is_stopped(place: Path, monkeypatch: pytest.
     assert (result.exit_code, waits, len(rounds)) == (130, [90.0] * 3, 3)
     assert result.stdout == "nothing to remove\n" * 2
     assert "error: the database cannot be reached" in result.stderr
+
+
+def test_a_repair_beside_a_service_costs_it_one_sweep(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _init(place, "--safety-age", "0s")
+    waits: list[float] = []
+
+    def wait(self: SystemClock, duration_s: float) -> None:
+        waits.append(duration_s)
+        if len(waits) == 2:
+            raise KeyboardInterrupt
+        held.close()  # the repair is done
+
+    monkeypatch.setattr(SystemClock, "sleep", wait)
+    with open_namespace("holdfast://ns", user="root") as namespace, ExitStack() as held:
+        held.enter_context(MaintenanceLock.hold(namespace.database, Environment(), "repair"))
+        once = run("namespace", "gc", "ns", "--sweep")
+        assert (once.exit_code, "another process is at work, a repair" in once.stderr) == (1, True)
+        _fill_and_delete(namespace)
+        result = run("namespace", "gc", "ns", "--sweep", "--every", "90")
+        assert (result.exit_code, waits) == (130, [90.0] * 2)
+        assert "removed 2 directories" in result.stdout, "the collection goes on"
+        assert result.stderr.count("no sweep this time: another process is at work, a repair") == 1
 
 
 @pytest.mark.parametrize("every", ["0", "soon", "0.5s", "9" * 400, "99999999999d"])
