@@ -92,18 +92,23 @@ class Lister:
             PathNotFoundError, ParentNotDirectoryError, PermissionDeniedError: see the message.
         """
         view, scanned = self._snapshot(path, start_after, limit)
-        (chain,) = view.chains
-        caller.check_traversal(chain)
-        if chain.target is None:
-            raise PathNotFoundError("the path does not exist: check it", path=str(path))
-        if not chain.target.is_directory:
-            return ListPage([status_of(path, chain.target)], False)
-        caller.check(chain, len(path.names), READ | EXECUTE)
+        target = self._target(view, path, caller)
+        if not target.is_directory:
+            return ListPage([status_of(path, target)], False)
+        if not caller.may(target, READ | EXECUTE):
+            caller.deny(target, READ | EXECUTE, str(path))
         found = [(name_of(key), decode_inode(key, record.value)) for key, record in scanned.records]
         times = self._times([inode for _, inode in found])
         return ListPage(
             [status_of(path.child(name), inode, self._time_of(inode, times)) for name, inode in found], scanned.more
         )
+
+    def _target(self, view: View, path: NsPath, caller: Caller) -> Inode:
+        (chain,) = view.chains
+        caller.check_traversal(chain)
+        if chain.target is None:
+            raise PathNotFoundError("the path does not exist: check it", path=str(path))
+        return chain.target
 
     def _snapshot(self, path: NsPath, start_after: bytes, limit: int) -> tuple[View, ScanPage]:
         """Read the chain of a path and the range of its children in one snapshot."""
@@ -135,24 +140,43 @@ class Lister:
         """Yield everything below a directory, each directory before its entries, in the order of their names.
 
         Guarantee: all of it comes from one snapshot, however long the walk takes. The snapshot ends with the iterator.
+        The tree is followed by the ids of its directories, so it may have more levels than a path.
         """
         with self.store.snapshot() as reader:
             yield from Lister(_Still(reader), self.hints, self.times)._walk(path, caller)
 
     def _walk(self, path: NsPath, caller: Caller) -> Iterator[FileStatus]:
-        open_directories = [self._entries(path, caller)]
+        view, _ = self._snapshot(path, b"", 1)
+        top = self._target(view, path, caller)
+        if not top.is_directory:
+            return
+        open_directories = [self._entries(path, top, caller)]
         while open_directories:
-            entry = next(open_directories[-1], None)
-            if entry is None:
+            found = next(open_directories[-1], None)
+            if found is None:
                 open_directories.pop()
                 continue
+            below, inode, entry = found
             yield entry
-            if entry.is_directory:
-                open_directories.append(self._entries(NsPath.parse(entry.path), caller))
+            if inode.is_directory:
+                open_directories.append(self._entries(below, inode, caller))
 
-    def _entries(self, path: NsPath, caller: Caller) -> Iterator[FileStatus]:
-        for page in self.pages(path, caller):
-            yield from (entry for entry in page.entries if entry.path != str(path))  # a file lists itself
+    def _entries(self, path: NsPath, directory: Inode, caller: Caller) -> Iterator[tuple[NsPath, Inode, FileStatus]]:
+        """Yield the entries of a directory whose ancestors the caller may search."""
+        if not caller.may(directory, READ | EXECUTE):
+            caller.deny(directory, READ | EXECUTE, str(path))
+        start, end = children_range(directory.id)
+        more = True
+        while more:
+            scanned = self.store.scan(start, end, PAGE_SIZE)
+            inodes = [decode_inode(key, record.value) for key, record in scanned.records]
+            times = self._times(inodes)
+            for (key, _), inode in zip(scanned.records, inodes, strict=True):
+                below = path.child(name_of(key))
+                yield below, inode, status_of(below, inode, self._time_of(inode, times))
+            more = scanned.more
+            if more:
+                start = scanned.records[-1][0] + b"\0"
 
 
 class _Still:

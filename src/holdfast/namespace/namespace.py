@@ -126,8 +126,18 @@ class Namespace:
 
         Args:
             start_after: the name of the last entry of the page before.
+            limit: the most entries, at least 1.
+
+        Raises:
+            InvalidRequestError: `start_after` is not valid Unicode, or `limit` is not positive.
         """
-        return self._lister.page(NsPath.parse(path), self.caller, start_after.encode(), limit)
+        if limit < 1:
+            raise InvalidRequestError("a page has at least one entry: change the limit", limit=limit)
+        try:
+            after = start_after.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidRequestError("a name must be valid Unicode: change it", start_after=start_after) from error
+        return self._lister.page(NsPath.parse(path), self.caller, after, limit)
 
     def list(self, path: str) -> Iterator[FileStatus]:
         """Yield the entries of a directory, page by page; of a file, the file itself."""
@@ -137,7 +147,8 @@ class Namespace:
     def walk(self, path: str) -> Iterator[FileStatus]:
         """Yield everything below a directory, each directory before its entries, in the order of the names.
 
-        Guarantee: the walk is one snapshot of the whole tree, which ends with the iterator.
+        Guarantee: the walk is one snapshot of the whole tree, which ends with the iterator. It shows all levels, also
+        those below the deepest that a path can name.
         """
         return self._lister.walk(NsPath.parse(path), self.caller)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from holdfast.errors import CorruptDataError
 from holdfast.namespace.errors import ComponentTooLongError, InvalidPathError, PathTooLongError
 
 __all__ = ["MAX_COMPONENT_BYTES", "MAX_DEPTH", "MAX_PATH_CHARACTERS", "ROOT", "NsPath"]
@@ -19,7 +20,7 @@ MAX_DEPTH = 1000
 
 @dataclass(frozen=True, slots=True)
 class NsPath:
-    """An absolute path.
+    """An absolute path. One that a walk has found may have more levels than `MAX_DEPTH`: renames can make such trees.
 
     Attributes:
         names: its components as UTF-8; empty for the root.
@@ -63,8 +64,8 @@ class NsPath:
 
     @property
     def name(self) -> str:
-        """The last component; empty for the root."""
-        return self.names[-1].decode() if self.names else ""
+        """The last component; empty for the root. For the error, see ``__str__``."""
+        return _decoded(self.names[-1]) if self.names else ""
 
     def child(self, name: bytes) -> NsPath:
         """Return the path of an entry of this directory."""
@@ -75,7 +76,21 @@ class NsPath:
         return self.names[: len(other.names)] == other.names
 
     def __str__(self) -> str:
-        return "/" + b"/".join(self.names).decode()
+        """Return the path as text.
+
+        Raises:
+            CorruptDataError: a name that was read from the database is not valid. Run fsck.
+        """
+        return "/" + _decoded(b"/".join(self.names))
+
+
+def _decoded(names: bytes) -> str:
+    try:
+        return names.decode()
+    except UnicodeDecodeError as error:
+        raise CorruptDataError(
+            "an entry of the namespace has a name that is no text: run holdfast namespace fsck", name=names[-60:]
+        ) from error
 
 
 def _check_name(name: bytes, text: str) -> None:

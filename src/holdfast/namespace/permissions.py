@@ -7,6 +7,7 @@ directory lets only the owners of the entry and of the directory, and the superu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NoReturn
 
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.errors import ParentNotDirectoryError, PermissionDeniedError
@@ -78,7 +79,7 @@ class Caller:
                     "a component of the path is a file: check the path", path=str(chain.path), file=_path(chain, depth)
                 )
             if not self.is_superuser and not self.may(inode, EXECUTE):
-                self._deny(inode, EXECUTE, _path(chain, depth))
+                self.deny(inode, EXECUTE, _path(chain, depth))
 
     def check(self, chain: Chain, depth: int, access: int) -> None:
         """Check permission bits on the inode at a depth of a chain; the root has depth 0.
@@ -87,7 +88,7 @@ class Caller:
             PermissionDeniedError: the caller lacks one of them.
         """
         if not self.is_superuser and not self.may(chain.inodes[depth], access):
-            self._deny(chain.inodes[depth], access, _path(chain, depth))
+            self.deny(chain.inodes[depth], access, _path(chain, depth))
 
     def check_removal(self, chain: Chain) -> None:
         """Check that the entry may leave its directory: w on the parent, and the rule of sticky directories.
@@ -123,7 +124,12 @@ class Caller:
         if not self.is_superuser:
             raise PermissionDeniedError(f"only the superuser may {what}", user=self.user)
 
-    def _deny(self, inode: Inode, access: int, path: str) -> None:
+    def deny(self, inode: Inode, access: int, path: str) -> NoReturn:
+        """Raise the error of a caller who lacks permission bits.
+
+        Raises:
+            PermissionDeniedError: always.
+        """
         words = " and ".join(word for bit, word in _LETTERS.items() if access & bit)
         raise PermissionDeniedError(
             f"permission denied: the user may not {words} here",
