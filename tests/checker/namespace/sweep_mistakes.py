@@ -99,9 +99,10 @@ def list_the_young(
     progress: Progress,
     *,
     with_young: bool = True,
+    after_s: float = -1.0,
 ) -> BlobTable:
     """In place of `list_blobs`: take every blob for an old one."""
-    return shipped(blobs, store_now_s, -1.0, progress, with_young=with_young)
+    return shipped(blobs, store_now_s, -1.0, progress, with_young=with_young, after_s=after_s)
 
 
 class _Live:
