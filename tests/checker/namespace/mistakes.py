@@ -30,7 +30,7 @@ from holdfast.namespace.permissions import READ, Caller
 from holdfast.namespace.status import FileStatus
 from holdfast.namespace.view import Chain, Group, Hints, Reader, View, guess_view
 from holdfast.stores.base import Change
-from holdfast.transactions.base import ABSENT, Commit, Outcome, Record, ScanPage, TransactionStore
+from holdfast.transactions.base import ABSENT, Commit, Record, ScanPage, TransactionStore
 
 __all__ = [
     "add_again",
@@ -60,7 +60,6 @@ __all__ = [
     "take_any_lease",
     "take_any_mark",
     "take_nothing_for_done",
-    "trust_locks",
     "validate_the_parent",
     "validate_the_parents",
     "walk_in_many",
@@ -140,23 +139,6 @@ def commit_again(
         return shipped(self, operation, context, max(number, 1))
 
 
-def trust_locks(
-    shipped: Callable[..., Any],
-    self: Operations,
-    operation: Operation[Any],
-    view: View,
-    context: Context,
-    validate_and_update: Callable[[Commit], Outcome],
-) -> Any:
-    """In place of `Operations._execute`: in the modes that lock, write without comparing versions."""
-
-    def update(commit: Commit) -> Outcome:
-        return validate_and_update(replace(commit, reads={}, inserts={}, puts={**commit.puts, **commit.inserts}))
-
-    return shipped(self, operation, view, context, validate_and_update if self.mode == "optimistic" else update)
-
-
-# --- permissions ------------------------------------------------------------------------------------------------------
 def publish_as_superuser(
     shipped: Callable[..., Any], self: Operations, operation: Operation[Any], caller: Caller
 ) -> Any:
@@ -234,11 +216,12 @@ def walk_in_many(
     shipped: Callable[..., Iterator[FileStatus]], self: Lister, path: NsPath, caller: Caller
 ) -> Iterator[FileStatus]:
     """In place of `Lister.walk`: list one directory after the other, as it is by then, unless it is gone."""
-    for entry in self._entries(path, caller):
+    view, _ = self._snapshot(path, b"", 1)
+    for below, inode, entry in self._entries(path, self._target(view, path, caller), caller):
         yield entry
-        if entry.is_directory:
+        if inode.is_directory:
             with suppress(PathNotFoundError):
-                yield from walk_in_many(shipped, self, NsPath.parse(entry.path), caller)
+                yield from walk_in_many(shipped, self, below, caller)
 
 
 def list_in_two(

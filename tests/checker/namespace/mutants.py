@@ -97,12 +97,6 @@ MUTANTS = (
         swap=swap(Operations._try, mistakes.commit_again),
         scenes=("lost-rename",),
     ),
-    Mutant(
-        name="locks-instead-of-versions",
-        slip="What is locked is not compared; but what does not exist, or was not known, is not locked.",
-        swap=swap(Operations._execute, mistakes.trust_locks),
-        scenes=("pessimistic-cold",),
-    ),
     # --- permissions --------------------------------------------------------------------------------------------------
     Mutant(
         name="permission-at-open",

@@ -23,7 +23,7 @@ MODES = (
     ),
     Scene(
         name="pessimistic-cold",
-        summary="two that lock make the same directory: they have seen nothing, so they lock too little",
+        summary="two that lock make the same directory, which they have not seen before",
         start=(("mkdirs", "/a"),),
         scripts={
             "ann": (("mkdirs", "/a/b"), ("create", "/a/b/f", "ann")),
