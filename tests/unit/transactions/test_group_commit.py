@@ -6,6 +6,7 @@ import threading
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
@@ -44,6 +45,10 @@ class PickyStore(MemoryTransactionStore):
         return super().get_many(keys)
 
 
+def _waits(groups: GroupCommit, count: int) -> bool:
+    return len(groups._commits._queue) == count
+
+
 def _together(store: PickyStore, groups: GroupCommit, commits: Sequence[Commit]) -> list[Outcome | str]:
     """Commit in threads, all of which wait for the first one."""
 
@@ -58,7 +63,7 @@ def _together(store: PickyStore, groups: GroupCommit, commits: Sequence[Commit])
         for number, commit in enumerate(commits):
             found.append(threads.submit(run, commit))
             wait_until(lambda: store.groups, "nobody leads")
-            wait_until(lambda number=number: len(groups._commits._queue) == number, "nobody waits")  # type: ignore[misc]
+            wait_until(partial(_waits, groups, number), "nobody waits")
         store.go.set()
         return [one.result(PATIENCE_S) for one in found]
 

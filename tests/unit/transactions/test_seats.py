@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -14,6 +15,10 @@ from tests.interrupts import interrupted_at
 from tests.patience import PATIENCE_S, wait_until
 
 CLOCK = SystemClock()
+
+
+def _are_in_line(seats: Seats, count: int) -> bool:
+    return len(seats._line) == count
 
 
 def test_only_so_many_sit_and_the_others_come_in_their_order() -> None:
@@ -32,7 +37,7 @@ def test_only_so_many_sit_and_the_others_come_in_their_order() -> None:
     for number in range(5):
         threads.append(threading.Thread(target=wait, args=(number,)))
         threads[-1].start()
-        wait_until(lambda number=number: len(seats._line) == 3 + number, "nobody waits")  # type: ignore[misc]
+        wait_until(partial(_are_in_line, seats, 3 + number), "nobody waits")
     seats.leave(held[0])
     seats.leave(held[0])
     for one in threads:

@@ -66,7 +66,7 @@ _CLOCK = SystemClock()
 
 
 class Connection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that waits for its server with a bound. After it has waited in vain, it must be closed."""
+    """A connection that waits for its server with a bound. After such a wait has failed, it must be closed."""
 
     def wait(self, gen: PQGen[T], *args: Any, **options: Any) -> T:
         """Let the driver wait, like its own method.
