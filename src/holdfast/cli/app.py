@@ -16,6 +16,7 @@ import click
 
 from holdfast.cli.command_group import CommandGroup
 from holdfast.cli.failures import INTERRUPTED, TERMINATED, WRONG_USAGE
+from holdfast.cli.lost_signals import repeat_lost_signals
 from holdfast.cli.output import Documents, OutputError, discard_stdout
 from holdfast.cli.screen import escaped
 
@@ -134,6 +135,7 @@ def _terminate(number: int, frame: object) -> NoReturn:
 def main() -> None:
     """Run ``holdfast`` with the arguments of this process, and exit."""
     signal.signal(signal.SIGTERM, _terminate)
+    repeat_lost_signals()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # escape what the locale's encoding cannot express
             stream.reconfigure(errors="backslashreplace")

@@ -126,6 +126,30 @@ def test_an_interrupted_command_ends_with_one_document(number: int, code: int) -
             assert found.stdout == ""
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_whose_exception_python_ignores_still_ends_the_command(number: int, code: int) -> None:
+    """As in a finalizer, or in a callback at the end of an import."""
+    program = (
+        "import os, signal, weakref\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from holdfast.cli.app import cli, main\n"
+        "from holdfast.cli.arguments import reports\n"
+        "class Anything: pass\n"
+        "def wait(out):\n"
+        "    anything = Anything()\n"
+        f"    reference = weakref.ref(anything, lambda _: os.kill(os.getpid(), {int(number)}))\n"
+        "    del anything\n"
+        "    print('goes on')\n"
+        "    signal.pause()\n"
+        "cli.command('wait')(reports(wait))\n"
+        "main()"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program, "wait"], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert (found.returncode, found.stdout, "Exception ignored" in found.stderr) == (code, "goes on\n", False)
+
+
 def test_an_interrupt_that_python_wraps_is_still_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python 3.11 does so if Ctrl-C comes while a class is made, as imports do."""
 
