@@ -44,6 +44,9 @@ def usage_keys(inode: Inode) -> tuple[bytes, bytes]:
 def _charge(changes: Changes[R], key: bytes, amount: int, quota: int | None) -> None:
     if not amount:
         return
-    changes.adds[key] = changes.adds.get(key, 0) + amount
-    if quota is not None and changes.adds[key] > 0:
+    total = changes.adds.get(key, 0) + amount
+    changes.adds[key] = total
+    if not total:
+        del changes.adds[key]  # what goes makes room for what comes
+    if quota is not None and total > 0:
         changes.bounds.append(Bound(key, min(quota, MAX_NUMBER)))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.fsck.checkers import CHECKERS
-from holdfast.namespace.fsck.checkers.blobs import MISSING_BLOBS, is_in_progress, unreferenced
+from holdfast.namespace.fsck.checkers.blobs import MISSING_BLOBS, UNOWNED, is_in_progress, unreferenced
 from holdfast.namespace.fsck.facts import MOST_FINDINGS, Facts
 from holdfast.namespace.fsck.findings import Finding, FindingKind, Suspect
 from holdfast.namespace.fsck.listing import list_blobs
@@ -89,7 +89,14 @@ def _sizes(subject: Subject, blobs: Sequence[str]) -> Mapping[str, int | None]:
 
 
 def _present(subject: Subject, findings: Sequence[Finding]) -> list[Finding]:
-    """Leave out missing objects whose files have been deleted or changed since the snapshot."""
+    """Leave out what others have changed beside the check.
+
+    A missing object is none if its file has been deleted or changed since the snapshot. An unowned one is none if it
+    was garbage that a collector deleted, with the note about it, between the listing and the snapshot.
+    """
+    unowned = [finding.blob for finding in findings if _is_unowned_object(finding)]
+    gone = {blob for blob, size in _sizes(subject, unowned).items() if size is None}
+    findings = [finding for finding in findings if not (_is_unowned_object(finding) and finding.blob in gone)]
     keys = {finding.keys[0] for finding in findings if finding.kind == MISSING_BLOBS.kind}
     records = subject.database.get_many(keys) if keys else {}
     return [
@@ -97,6 +104,10 @@ def _present(subject: Subject, findings: Sequence[Finding]) -> list[Finding]:
         for finding in findings
         if finding.kind != MISSING_BLOBS.kind or _refers(finding, records.get(finding.keys[0]))
     ]
+
+
+def _is_unowned_object(finding: Finding) -> bool:
+    return finding.kind == UNOWNED.kind and not finding.keys
 
 
 def _refers(finding: Finding, record: Record | None) -> bool:

@@ -124,9 +124,10 @@ class SetAttributes(_OnePath):
             atime_ms=inode.atime_ms if self.atime_ms is None else self.atime_ms,
         )
         changes = Changes(changed)
-        if changed != inode:
+        sets_time = self.mtime_ms is not None and inode.is_directory
+        if changed != inode or sets_time:  # a new version, so that no client writes an older time of the entries later
             changes.puts[chain.target_key] = changed
-        if self.mtime_ms is not None and inode.is_directory:
+        if sets_time:
             changes.deletes.add(times_key(inode.id))
         return changes
 

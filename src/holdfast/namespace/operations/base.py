@@ -16,12 +16,21 @@ from holdfast.namespace.errors import (
     TreeMovingError,
 )
 from holdfast.namespace.inode import Inode, Kind
-from holdfast.namespace.keys import data_key, deleted_key, garbage_key, inode_key, lease_key
+from holdfast.namespace.keys import (
+    children_range,
+    data_key,
+    deleted_key,
+    garbage_key,
+    inode_key,
+    lease_key,
+    records_of,
+)
 from holdfast.namespace.operation import Context
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, WRITE
 from holdfast.namespace.trails import Trail, trail_of
 from holdfast.namespace.view import Chain
+from holdfast.transactions.base import RangeCount
 
 __all__ = [
     "PathGroup",
@@ -35,6 +44,7 @@ __all__ = [
     "existing_file",
     "make_parents",
     "new_directory",
+    "remove_empty",
     "remove_target",
 ]
 
@@ -187,6 +197,15 @@ def detach(changes: Changes[R], inode: Inode, ancestors: Iterable[Inode], path: 
     """
     charged = tuple(one.quota_id for one in ancestors if one.has_quota)
     changes.new_values[deleted_key(inode.id)] = DeletedTree(inode, str(path), now_ms, charged).encode()
+
+
+def remove_empty(changes: Changes[R], chain: Chain) -> None:
+    """Remove the target of a path, an empty directory, with all its records at once: nothing is left to collect."""
+    target = chain.target
+    assert target is not None
+    changes.deletes |= {chain.target_key, *records_of(target.id, target.quota_id)}
+    changes.ranges.append(RangeCount(chain.target_key, *children_range(target.id), 0))
+    charge(changes, chain.ancestors, names=-1)
 
 
 def remove_target(changes: Changes[R], chain: Chain, context: Context) -> None:

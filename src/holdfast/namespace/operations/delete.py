@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.namespace.accounting import charge
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import DirectoryNotEmptyError, UncheckedTreeError
 from holdfast.namespace.inode import Inode
-from holdfast.namespace.keys import children_range, records_of
+from holdfast.namespace.keys import children_range
 from holdfast.namespace.operation import Context
-from holdfast.namespace.operations.base import PathGroup, check_chain, remove_target
+from holdfast.namespace.operations.base import PathGroup, check_chain, remove_empty, remove_target
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Chain, View
-from holdfast.transactions.base import RangeCount
 
 __all__ = ["Delete"]
 
@@ -70,9 +68,7 @@ class Delete(PathGroup):
         changes = Changes(True)
         changes.touched.add(chain.keys[-2])
         if target.is_directory and not self.recursive:
-            changes.deletes |= {chain.target_key, *records_of(target.id, target.quota_id)}
-            changes.ranges.append(RangeCount(chain.target_key, *children_range(target.id), 0))
-            charge(changes, chain.ancestors, names=-1)
+            remove_empty(changes, chain)
         else:
             remove_target(changes, chain, context)
         return changes

@@ -25,12 +25,11 @@ from holdfast.namespace.inode import Inode
 from holdfast.namespace.keys import children_range, lease_key, place_key
 from holdfast.namespace.lease import Lease
 from holdfast.namespace.operation import Context
-from holdfast.namespace.operations.base import check_chain, remove_target
+from holdfast.namespace.operations.base import check_chain, remove_empty, remove_target
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import WRITE
 from holdfast.namespace.trails import encode_trail, trail_of
 from holdfast.namespace.view import Chain, View
-from holdfast.transactions.base import RangeCount
 
 __all__ = ["Rename", "TreeUsage"]
 
@@ -110,8 +109,9 @@ class Rename:
         changes.deletes.add(source.target_key)
         if target.target is not None:
             if target.target.is_directory:
-                changes.ranges.append(RangeCount(target.target_key, *children_range(target.target.id), 0))
-            remove_target(changes, target, context)
+                remove_empty(changes, target)
+            else:
+                remove_target(changes, target, context)
             changes.deletes.discard(target.target_key)
             changes.puts[target.target_key] = moved
         else:

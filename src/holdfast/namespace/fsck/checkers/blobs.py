@@ -95,8 +95,8 @@ UNOWNED = Checker(
         "unowned-blob",
         Severity.LEFTOVER,
         "a blob belongs to no file",
-        "run holdfast namespace gc --sweep, which deletes it, unless damaged records may have named it; or repair: it "
-        "becomes a file in /lost+found",
+        "run holdfast namespace gc --sweep, which deletes it, unless it is in the database or damaged records may have "
+        "named it; or repair: it becomes a file in /lost+found",
     ),
     _unowned,
 )

@@ -191,6 +191,15 @@ class Workbench:
     def _make_shelf(self) -> NsPath:
         if self.shelf is None:
             made = datetime.fromtimestamp(self.subject.environment.clock.now_s(), tz=timezone.utc)
-            self.shelf = LOST_AND_FOUND.child(made.strftime("%Y-%m-%dT%H-%M-%SZ").encode())
+            self.shelf = self._lost_and_found().child(made.strftime("%Y-%m-%dT%H-%M-%SZ").encode())
         self.operations.run(Mkdirs(path=self.shelf, mode=0o700), self.caller)
         return self.shelf
+
+    def _lost_and_found(self) -> NsPath:
+        """Return the first of /lost+found, /lost+found-2 and so on that is no file."""
+        for number in range(1, _MOST_NAMES):
+            path = LOST_AND_FOUND if number == 1 else NsPath((LOST_AND_FOUND.names[0] + f"-{number}".encode(),))
+            target = read_view(self.subject.database, Hints(), _Place(path)).chains[0].target
+            if target is None or target.is_directory:
+                return path
+        return LOST_AND_FOUND
