@@ -91,6 +91,7 @@ class Lister:
         Raises:
             PathNotFoundError, ParentNotDirectoryError, PermissionDeniedError: see the message.
         """
+        self.times.flush_if_due()
         view, scanned = self._snapshot(path, start_after, limit)
         target = self._target(view, path, caller)
         if not target.is_directory:

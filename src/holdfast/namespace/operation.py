@@ -192,6 +192,7 @@ class Operations:
     def read(self, operation: Operation[R], caller: Caller) -> R:
         """Run an operation that only reads: its view is one snapshot, so there is nothing to validate."""
         context = Context(caller, self.now_ms(), self.ids.take)
+        self.times.flush_if_due()
         view = read_view(self.store, self.hints, operation)
         return operation.execute(view, context).result
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -41,6 +41,12 @@ def _fail(namespace: Namespace, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(namespace.database, "commit_group", failing)
     return sizes
+
+
+def _again(namespace: Namespace, clock: StillClock) -> Namespace:
+    """Open the namespace once more, as another process does."""
+    environment = Environment(clock=clock)
+    return Namespace(namespace.database, namespace.blobs, namespace.configuration, environment, user="root")
 
 
 def test_an_operation_that_took_effect_does_not_fail_because_of_a_time(
@@ -81,3 +87,79 @@ def test_a_fork_does_not_inherit_the_notes_or_a_held_lock(namespace: Namespace, 
             os._exit(times._pending != {})
     assert os.waitpid(child, 0)[1] == 0
     assert times._pending != {}
+
+
+@pytest.mark.parametrize("who", ["the writer", "another client"])
+@pytest.mark.parametrize("change", [
+    lambda namespace: namespace.rename("/dir", "/moved/there"),
+    lambda namespace: namespace.rename("/dir", "/new"),
+    lambda namespace: namespace.set_permission("/dir", 0o700),
+    lambda namespace: namespace.set_quota("/dir", names=100),
+    lambda namespace: (namespace.rename("/dir", "/new"), namespace.set_owner("/new", "ann")),
+], ids=["rename-below", "rename", "mode", "quota", "both"])  # fmt: skip
+def test_a_directory_that_changes_in_other_ways_keeps_its_time(
+    namespace: Namespace, clock: StillClock, who: str, change: Callable[[Namespace], object]
+) -> None:
+    namespace.mkdirs("/moved")
+    namespace.flush()
+    other, number = _again(namespace, clock), namespace.status("/dir").id
+    clock.at_s += 0.5
+    namespace.write_file("/dir/a", b"1")
+    written = int(clock.at_s * 1000)
+    clock.at_s += 0.2
+    change(namespace if who == "the writer" else other)
+    namespace.flush()
+    (found,) = [entry for entry in other.walk("/") if entry.id == number]
+    assert found.mtime_ms == written
+
+
+def test_a_time_that_is_set_to_what_it_was_is_not_overwritten(namespace: Namespace, clock: StillClock) -> None:
+    other = _again(namespace, clock)
+    before = other.status("/dir").mtime_ms
+    clock.at_s += 0.5
+    namespace.write_file("/dir/a", b"1")
+    other.set_times("/dir", mtime_ms=before)
+    namespace.flush()
+    assert other.status("/dir").mtime_ms == before
+
+
+def test_the_later_of_two_times_is_kept(namespace: Namespace, clock: StillClock) -> None:
+    other = _again(namespace, clock)
+    clock.at_s += 0.1
+    other.write_file("/dir/a", b"1")
+    clock.at_s += 0.1
+    namespace.write_file("/dir/b", b"1")
+    commit_group = namespace.database.commit_group
+
+    def overtaken(commits: Sequence[Commit]) -> list[Outcome]:
+        if commits[0].adds:
+            namespace.database.commit_group = commit_group  # type: ignore[method-assign]  # once
+            other.flush()
+        return commit_group(commits)
+
+    namespace.database.commit_group = overtaken  # type: ignore[method-assign]  # the other one comes in between
+    namespace.flush()
+    assert other.status("/dir").mtime_ms == int(clock.at_s * 1000)
+
+
+@pytest.mark.parametrize("look", [lambda namespace: namespace.exists("/x"), lambda namespace: namespace.list_page("/")])
+def test_a_client_that_only_looks_writes_its_times(
+    namespace: Namespace, clock: StillClock, look: Callable[[Namespace], object]
+) -> None:
+    other = _again(namespace, clock)
+    clock.at_s += 0.5
+    namespace.write_file("/dir/a", b"1")
+    clock.at_s += 1
+    look(namespace)
+    assert other.status("/dir").mtime_ms == int((clock.at_s - 1) * 1000)
+
+
+def test_a_directory_that_was_deleted_gets_no_time(namespace: Namespace, clock: StillClock) -> None:
+    other = _again(namespace, clock)
+    clock.at_s += 0.5
+    namespace.write_file("/dir/a", b"1")
+    other.delete("/dir", recursive=True)
+    other.mkdirs("/dir")
+    other.collect()
+    namespace.flush()
+    assert other.check().totals == {}

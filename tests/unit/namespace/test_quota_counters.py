@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.namespace import Namespace
-from holdfast.namespace.errors import QuotaExceededError, TreeMovingError
+from holdfast.namespace.errors import NamesQuotaExceededError, QuotaExceededError, TreeMovingError
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import kind_range
 from holdfast.namespace.paths import NsPath
@@ -201,3 +201,23 @@ def test_a_count_does_not_depend_on_the_path() -> None:
 def _inodes(world: World) -> list[Inode]:
     start, end = kind_range(b"i")
     return [decode_inode(key, record.value) for key, record in world.database.scan(start, end, 1000).records]
+
+
+@pytest.mark.parametrize("is_counted", [False, True])
+def test_a_directory_takes_the_place_of_an_empty_one_in_a_full_quota(is_counted: bool) -> None:
+    """Both are one name, as in HDFS; nothing is left to collect."""
+    world = World()
+    namespace = world.client()
+    namespace.mkdirs("/q/empty")
+    namespace.mkdirs("/x")
+    if is_counted:
+        namespace.set_quota("/q/empty", names=3)
+    namespace.set_quota("/q", names=2)
+    namespace.rename("/x", "/q/empty", overwrite=True)
+    assert namespace.quota_usage("/q").names == 2
+    assert world.records(b"r") == {}
+    assert namespace.check().totals == {}
+    namespace.mkdirs("/y/z")
+    with pytest.raises(NamesQuotaExceededError):
+        namespace.rename("/y", "/q/empty", overwrite=True)
+    assert namespace.exists("/y/z") and namespace.check().totals == {}

@@ -12,6 +12,7 @@ from holdfast.namespace.fsck.checkers import CHECKERS
 from holdfast.namespace.fsck.repairs.registry import REPAIRS
 from holdfast.namespace.keys import inode_key, times_key
 from holdfast.transactions.base import Commit
+from tests.namespace_world import HookedDatabase, World
 from tests.unit.namespace.fsck.plants import LARGE, PLANTS, Plant, Site, healthy_site
 
 _each = pytest.mark.parametrize("plant", PLANTS.values(), ids=PLANTS)
@@ -111,3 +112,31 @@ def test_more_findings_than_one_round_takes(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(repaired.repaired) == 10
     kept = [entry for entry in site.namespace.walk("/lost+found") if not entry.is_directory]
     assert [site.namespace.open(entry.path).read() for entry in kept] == [b"?"] * 5
+
+
+def test_garbage_that_is_collected_beside_a_check_is_no_finding() -> None:
+    """The listing shows a blob that a collector deletes, with its note, before the snapshot."""
+    world = World(safety_age_s=3600)
+    namespace = world.client()
+    namespace.write_file("/f", LARGE)
+    namespace.delete("/f")
+    world.clock.at_s += 7200
+
+    def collect(call: str, argument: object) -> None:
+        if call == "snapshot":
+            assert namespace.collect().blobs == 1
+
+    assert world.client(database=HookedDatabase(world.database, collect)).check().totals == {}
+
+
+def test_a_file_at_lost_and_found_is_in_nobodys_way() -> None:
+    world = World()
+    namespace = world.client()
+    namespace.write_file("/lost+found", b"1")
+    namespace.write_file("/lost+found-2", b"1")
+    world.database.commit(Commit(inserts={inode_key(1, b"damaged"): b"?"}))
+    report = namespace.repair()
+    assert [finding.kind.name for finding in report.repaired] == ["damaged-record"]
+    assert report.failed == [] and report.report.totals == {}
+    assert report.shelf.startswith("/lost+found-3/")
+    assert namespace.open("/lost+found").read() == b"1"
