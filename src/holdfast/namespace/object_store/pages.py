@@ -2,6 +2,9 @@
 
 The order is that of the keys as bytes. A token is the key of the last file of a page, so a listing survives any change
 between two pages.
+
+As in HDFS, whoever lists must be able to read and search every directory that the listing has to enter: a listing
+without the files that the caller may not see would look complete.
 """
 
 from __future__ import annotations
@@ -10,9 +13,11 @@ import heapq
 from collections.abc import Iterator
 from itertools import islice
 
+from holdfast.errors import InvalidRequestError
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, children_range, inode_key, name_of
 from holdfast.namespace.paths import NsPath
+from holdfast.namespace.permissions import EXECUTE, READ, Caller
 from holdfast.transactions.base import SnapshotReader
 
 __all__ = ["list_files"]
@@ -20,40 +25,58 @@ __all__ = ["list_files"]
 _PAGE = 1000
 
 
-def list_files(reader: SnapshotReader, prefix: str, after: str, limit: int) -> list[tuple[NsPath, Inode]]:
-    """Return the first files, in the order of the keys, whose key starts with `prefix` and comes after `after`."""
-    directory, _, beginning = prefix.rpartition("/")
-    names = tuple(directory.encode().split(b"/")) if directory else ()
-    found = _directory(reader, names)
+def list_files(
+    reader: SnapshotReader, caller: Caller, prefix: str, after: str, limit: int
+) -> list[tuple[NsPath, Inode]]:
+    """Return the first files, in the order of the keys, whose key starts with `prefix` and comes after `after`.
+
+    Raises:
+        InvalidRequestError: one of the texts is not valid Unicode.
+        PermissionDeniedError: the caller may not list one of the directories.
+    """
+    *names, beginning = _bytes_of(prefix, "prefix").split(b"/")
+    above = b"".join(name + b"/" for name in names)
+    last = _bytes_of(after, "start_after")
+    if not last.startswith(above):
+        if last > above:
+            return []  # all keys below the directory come before
+        last = b""
+    found = _directory(reader, caller, tuple(names))
     if found is None:
         return []
-    last = tuple(after.encode().split(b"/")) if after else ()
-    rest = last[len(names) :] if last[: len(names)] == names else _beside(names, last)
-    if rest is None:
-        return []
-    walk = _walk(reader, NsPath(names), found, beginning.encode(), rest)
-    return list(islice(walk, limit))
+    rest = last[len(above) :]
+    place = tuple(rest.split(b"/")) if rest else ()
+    return list(islice(_walk(reader, caller, NsPath(tuple(names)), found, beginning, place), limit))
 
 
-def _beside(names: tuple[bytes, ...], last: tuple[bytes, ...]) -> tuple[bytes, ...] | None:
-    """Return where to begin in a directory, given a key outside of it: at its start, or nowhere if that comes later."""
-    return () if last < names else None
+def _bytes_of(text: str, what: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequestError(f"the {what} of a listing must be valid Unicode: change it", text=text) from error
 
 
-def _directory(reader: SnapshotReader, names: tuple[bytes, ...]) -> Inode | None:
+def _directory(reader: SnapshotReader, caller: Caller, names: tuple[bytes, ...]) -> Inode | None:
     """Return the directory at a path, if there is one."""
     key = ROOT_KEY
-    for name in (*names, None):
+    for depth, name in enumerate((*names, None)):
         record = reader.get_many([key]).get(key)
         inode = None if record is None else decode_inode(key, record.value)
         if inode is None or not inode.is_directory or name is None:
             return inode if inode is not None and inode.is_directory else None
+        if not caller.may(inode, EXECUTE):
+            caller.deny(inode, EXECUTE, str(NsPath(names[:depth])))
         key = inode_key(inode.id, name)
     return None
 
 
 def _walk(
-    reader: SnapshotReader, path: NsPath, directory: Inode, beginning: bytes, after: tuple[bytes, ...]
+    reader: SnapshotReader,
+    caller: Caller,
+    path: NsPath,
+    directory: Inode,
+    beginning: bytes,
+    after: tuple[bytes, ...],
 ) -> Iterator[tuple[NsPath, Inode]]:
     """Yield the files below a directory, without recursion: trees may be a thousand levels deep.
 
@@ -61,6 +84,7 @@ def _walk(
         beginning: what the names in the directory itself start with.
         after: the components, below the directory, of the last file that was listed.
     """
+    _check(caller, path, directory)
     waiting = [_entries(reader, path, directory, beginning, after)]
     while waiting:
         entry = next(waiting[-1], None)
@@ -69,9 +93,15 @@ def _walk(
             continue
         child_path, inode, child_after = entry
         if inode.is_directory:
+            _check(caller, child_path, inode)
             waiting.append(_entries(reader, child_path, inode, b"", child_after))
         else:
             yield child_path, inode
+
+
+def _check(caller: Caller, path: NsPath, directory: Inode) -> None:
+    if not caller.may(directory, READ | EXECUTE):
+        caller.deny(directory, READ | EXECUTE, str(path))
 
 
 def _entries(

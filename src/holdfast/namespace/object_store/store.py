@@ -133,7 +133,7 @@ class NamespaceStore:
     ) -> ObjectPage:
         after = start_after if token is None else token
         with self.namespace.database.snapshot() as reader:
-            found = list_files(reader, prefix, after, max_keys + 1)
+            found = list_files(reader, self.namespace.caller, prefix, after, max_keys + 1)
         objects = [_info(path, inode) for path, inode in found[:max_keys]]
         return ObjectPage(objects, objects[-1].key if len(found) > max_keys else None)
 
