@@ -7,9 +7,11 @@ steps of one conflict with those of the other, and are skipped.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from holdfast.errors import CorruptDataError
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.deleted_tree import DeletedTree
@@ -29,7 +31,7 @@ from holdfast.namespace.operations.base import discard_file
 from holdfast.namespace.terms import MOST_SKEW_S
 from holdfast.namespace.view import Entry, View
 from holdfast.runtime import Clock
-from holdfast.transactions.base import Committed, RangeCount, Record, TransactionStore
+from holdfast.transactions.base import Committed, RangeCount, Record, ScanPage, TransactionStore
 
 __all__ = ["AfterStep", "Collected", "Collector", "end_silent_lease"]
 
@@ -58,6 +60,20 @@ class Collected:
     leases: int = 0
 
 
+@dataclass(slots=True)
+class _Damage:
+    """The first error of a collection that goes on after it: one damaged record must not keep all others waiting."""
+
+    first: CorruptDataError | None = None
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        try:
+            yield
+        except CorruptDataError as error:
+            self.first = self.first or error
+
+
 AfterStep = Callable[[Collected], bool]
 """Called after each transaction of a collection with what has been done so far; returns whether to go on."""
 
@@ -76,11 +92,17 @@ class Collector:
     safety_age_s: int
 
     def run(self, *, most_steps: int = 1_000_000, after_step: AfterStep = lambda done: True) -> Collected:
-        """Work until nothing is left to do, or for so many steps, or until `after_step` returns False."""
-        done = Collected()
-        for number, _ in enumerate(self._steps(done), 1):
+        """Work until nothing is left to do, or for so many steps, or until `after_step` returns False.
+
+        Raises:
+            CorruptDataError: a record is damaged; everything else is done. Run fsck.
+        """
+        done, damage = Collected(), _Damage()
+        for number, _ in enumerate(self._steps(done, damage), 1):
             if number >= most_steps or not after_step(done):
                 break
+        if damage.first is not None:
+            raise damage.first
         return done
 
     def reclaim(self, quotas: Collection[int]) -> bool:
@@ -89,13 +111,13 @@ class Collector:
         HDFS counts a deleted tree no longer; here it counts until its collection, for which nobody has to wait. The
         work is bounded: of very large trees, it removes a part.
         """
-        work = self._collect_trees(Collected(), frozenset(quotas))
+        work = self._collect_trees(Collected(), _Damage(), frozenset(quotas))
         return sum(1 for _ in islice(work, _MOST_RECLAIMING)) > 0
 
-    def _steps(self, done: Collected) -> Iterator[None]:
-        yield from self._collect_trees(done)
-        yield from self._recover_leases(done)
-        yield from self._delete_garbage(done)
+    def _steps(self, done: Collected, damage: _Damage) -> Iterator[None]:
+        yield from self._collect_trees(done, damage)
+        yield from self._recover_leases(done, damage)
+        yield from self._delete_garbage(done, damage)
 
     def _records(self, kind: bytes) -> Iterator[tuple[bytes, Record]]:
         start, end = kind_range(kind)
@@ -107,7 +129,7 @@ class Collector:
             start = page.records[-1][0] + b"\0"
 
     # --- deleted trees ------------------------------------------------------------------------------------------------
-    def _collect_trees(self, done: Collected, quotas: frozenset[int] = frozenset()) -> Iterator[None]:
+    def _collect_trees(self, done: Collected, damage: _Damage, quotas: frozenset[int] = frozenset()) -> Iterator[None]:
         """Remove deleted directories, page by page.
 
         A subdirectory becomes a deleted tree of its own, in the transaction that removes its entry: so there is no
@@ -120,12 +142,13 @@ class Collector:
         while found:
             found = False
             for key, record in self._records(b"r"):
-                tree = DeletedTree.decode(key, record.value)
-                more = not quotas or not quotas.isdisjoint(tree.charged)
-                while more:
-                    more = self._collect_page(key, record, tree, done)
-                    found = found or more
-                    yield
+                with damage.noted():
+                    tree = DeletedTree.decode(key, record.value)
+                    more = not quotas or not quotas.isdisjoint(tree.charged)
+                    while more:
+                        more = self._collect_page(key, record, tree, done)
+                        found = found or more
+                        yield
 
     def _collect_page(self, key: bytes, record: Record, tree: DeletedTree, done: Collected) -> bool:
         """Remove a page of the entries of a deleted directory, or its own record; return whether to call it again."""
@@ -171,27 +194,29 @@ class Collector:
         return {key: delta for key, delta in adds.items() if key in known}
 
     # --- leases -------------------------------------------------------------------------------------------------------
-    def _recover_leases(self, done: Collected) -> Iterator[None]:
+    def _recover_leases(self, done: Collected, damage: _Damage) -> Iterator[None]:
         """Close the files of writers that have been silent beyond the hard limit; what they synced stays."""
         now_ms = self._now_ms()
         for key, record in self._records(b"l"):
-            if Lease.decode(key, record.value).is_silent(now_ms, HARD_LIMIT_MS):
-                done.leases += end_silent_lease(self.store, key, record)
-                yield
+            with damage.noted():
+                if Lease.decode(key, record.value).is_silent(now_ms, HARD_LIMIT_MS):
+                    done.leases += end_silent_lease(self.store, key, record)
+                    yield
 
     # --- blobs --------------------------------------------------------------------------------------------------------
-    def _delete_garbage(self, done: Collected) -> Iterator[None]:
+    def _delete_garbage(self, done: Collected, damage: _Damage) -> Iterator[None]:
         """Delete blobs that have been garbage for the safety age: first the blobs, then their notes."""
         now_ms = self._now_ms()
-        yield from self._date_again(now_ms)
+        yield from self._date_again(now_ms, damage)
         start, _ = kind_range(b"g")
         end = garbage_key(max(now_ms - self.safety_age_s * 1000, 0), "")
         while True:
             page = self.store.scan(start, end, _PAGE)
             changes: Changes[None] = Changes(None)
-            changes.deletes.update(key for key, _ in page.records)
+            blobs = _blobs_of(page, damage)
+            changes.deletes.update(blobs)
             if changes.deletes:
-                self.blobs.delete_many([blob_of(key) for key in changes.deletes])
+                self.blobs.delete_many(list(blobs.values()))
                 self.store.commit(changes.to_commit(View((), {})))
                 done.blobs += len(changes.deletes)
             yield
@@ -199,23 +224,34 @@ class Collector:
                 return
             start = page.records[-1][0] + b"\0"
 
-    def _date_again(self, now_ms: int) -> Iterator[None]:
+    def _date_again(self, now_ms: int, damage: _Damage) -> Iterator[None]:
         """Give notes from the future the present time: a client whose clock was wrong has written them."""
         start, end = garbage_key(now_ms + int(MOST_SKEW_S * 1000), ""), kind_range(b"g")[1]
         while True:
             page = self.store.scan(start, end, _PAGE)
-            if not page.records:
-                return
+            blobs = _blobs_of(page, damage)
             changes: Changes[None] = Changes(None)
-            changes.deletes.update(key for key, _ in page.records)
-            changes.values.update({garbage_key(now_ms, blob_of(key)): b"" for key, _ in page.records})
+            changes.deletes.update(blobs)
+            changes.values.update({garbage_key(now_ms, blob): b"" for blob in blobs.values()})
             entries = {key: Entry(record.version, None) for key, record in page.records}
-            if not isinstance(self.store.commit(changes.to_commit(View((), entries))), Committed):
-                return  # another collector was first
-            yield
+            # If it is a conflict, another collector was first.
+            if blobs and isinstance(self.store.commit(changes.to_commit(View((), entries))), Committed):
+                yield
+            if not page.more:
+                return
+            start = page.records[-1][0] + b"\0"
 
     def _now_ms(self) -> int:
         return max(int(self.clock.now_s() * 1000), 0)
+
+
+def _blobs_of(page: ScanPage, damage: _Damage) -> dict[bytes, str]:
+    """Return the blobs that garbage notes name, by the keys of the notes."""
+    found = {}
+    for key, _ in page.records:
+        with damage.noted():
+            found[key] = blob_of(key)
+    return found
 
 
 def end_silent_lease(store: TransactionStore, key: bytes, record: Record) -> bool:

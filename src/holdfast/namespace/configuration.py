@@ -144,6 +144,13 @@ def load_configuration(store: TransactionStore) -> Configuration:
                 f"the namespace has layout {layout}, and this release of Holdfast knows {LAYOUT_VERSION}: upgrade "
                 "Holdfast"
             )
+        unknown = sorted(fields.keys() - Configuration.__dataclass_fields__.keys())
+        if unknown:
+            raise CorruptDataError(
+                "the configuration of the namespace has entries that this release of Holdfast does not know: upgrade "
+                "Holdfast",
+                entries=unknown,
+            )
         return Configuration(**fields)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptDataError("the configuration of the namespace is damaged: restore the database") from error

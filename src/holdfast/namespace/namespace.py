@@ -522,6 +522,10 @@ class Namespace:
         Args:
             most_steps: stop after so many transactions.
             after_step: called after each transaction; the collection stops when it returns False.
+
+        Raises:
+            CorruptDataError: a record is damaged; everything else is done. Run fsck.
+            InvalidRequestError: the blobs belong to another namespace; see `holdfast.namespace.data_claim`.
         """
         return self._collector.run(most_steps=most_steps, after_step=after_step)
 

@@ -140,7 +140,7 @@ def open_namespace(
             )
         destination = open_destination(configuration.data, store_options)
         blobs = BlobStore(destination.store, destination.key(""), environment.ids, configuration.claim)
-        user = user_of_process() if user is None else user
+        user = user_of_process() if user is None else user  # an empty name is refused
         return Namespace(
             store,
             blobs,

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
+from holdfast.errors import CorruptDataError
 from holdfast.namespace import collector
 from holdfast.transactions.base import Commit
 from tests.namespace_world import HookedDatabase, World
+
+_LARGE = b"0123456789"
 
 
 def test_a_step_takes_a_bounded_number_of_extents(monkeypatch) -> None:  # type: ignore[no-untyped-def]  # a fixture
@@ -45,3 +50,31 @@ def test_a_collector_that_always_comes_second_ends() -> None:
     done = world.client(database=HookedDatabase(world.database, change)).collect()
     assert (done.trees, done.files) == (0, 0)
     assert world.client().collect().trees == 1
+
+
+def test_one_damaged_record_keeps_no_other_work_waiting() -> None:
+    world = World(safety_age_s=3600)
+    namespace = world.client()
+    namespace.mkdirs("/q")
+    namespace.set_quota("/q", names=3)
+    namespace.write_file("/q/d/f", _LARGE)
+    namespace.write_file("/g", _LARGE)
+    namespace.create_with_lease("/open")
+    world.clock.at_s += 10_000
+    namespace.delete("/g")
+    namespace.delete("/q/d", recursive=True)
+    damaged = {
+        b"r" + bytes(8): b"?",
+        b"l" + bytes(8): b"?",
+        b"g" + bytes(8) + b"\xff": b"",
+        b"g" + b"\x7f" * 8 + b"\xff": b"",
+    }
+    world.database.commit(Commit(puts=damaged))
+    namespace.mkdirs("/q/a")
+    namespace.mkdirs("/q/b")  # makes room in the quota
+    world.clock.at_s += 3601
+    with pytest.raises(CorruptDataError, match="run holdfast namespace fsck"):
+        namespace.collect()
+    assert not namespace.status("/open").is_open
+    assert namespace.check().counts.blobs == 0
+    assert all(key in world.records(key[:1]) for key in damaged), "nothing damaged is touched"

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import AccessDeniedError, InvalidRequestError, NotFoundError, UnavailableError
+from holdfast.errors import AccessDeniedError, CorruptDataError, InvalidRequestError, NotFoundError, UnavailableError
 from holdfast.namespace import Configuration, init_namespace, open_namespace
 from holdfast.namespace.catalog import database_of, known_namespaces, register_namespace, variable_of
+from holdfast.namespace.keys import CONFIGURATION
 from holdfast.runtime import SystemClock
 from holdfast.runtime.simulated import StillClock
+from holdfast.transactions.base import Commit
 
 
 @pytest.fixture(autouse=True)
@@ -114,6 +116,23 @@ def test_a_user_without_a_home_names_a_catalog(monkeypatch: pytest.MonkeyPatch) 
             call()
     monkeypatch.setenv(variable_of("ns"), "sqlite:///n.db")
     assert database_of("ns") == "sqlite:///n.db"
+
+
+def test_a_configuration_of_a_newer_release(tmp_path: Path) -> None:
+    url = f"sqlite://{tmp_path}/n.db"
+    init_namespace(_configuration(tmp_path), url, register=False)
+    with open_namespace(url, user="root") as namespace:
+        value = namespace.database.get_many([CONFIGURATION])[CONFIGURATION].value
+        namespace.database.commit(Commit(puts={CONFIGURATION: value.replace(b"{", b'{"new": 1,', 1)}))
+    with pytest.raises(CorruptDataError, match=r"does not know: upgrade Holdfast entries=\['new'\]"):
+        open_namespace(url, user="root")
+
+
+def test_an_empty_user_is_not_the_user_of_the_process(tmp_path: Path) -> None:
+    url = f"sqlite://{tmp_path}/n.db"
+    init_namespace(_configuration(tmp_path), url, register=False)
+    with pytest.raises(InvalidRequestError, match="the name of a user is empty"):
+        open_namespace(url, user="")
 
 
 def test_the_variable_wins_over_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
