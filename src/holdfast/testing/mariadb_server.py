@@ -153,9 +153,10 @@ class MariadbServer:
         data = process.home / "data"
         if not (process.home / "initialized").exists():
             shutil.rmtree(data, ignore_errors=True)  # of a set-up that was interrupted
-            data.mkdir(mode=0o700)
-            process.give(data)
-            process.run(_set_up_command(server, data))
+            for directory in (data, process.home / "temporary"):
+                directory.mkdir(mode=0o700, exist_ok=True)
+                process.give(directory)
+            process.run(_set_up_command(server, data, process.home / "temporary"))
             (process.home / "initialized").touch()
         process.start(self._command(server, data), self._can_log_in)
         return self
@@ -163,6 +164,7 @@ class MariadbServer:
     def _command(self, server: str, data: Path) -> list[str]:
         settings = {
             "datadir": str(data),
+            "tmpdir": str(self._process.home / "temporary"),
             "socket": str(self.socket),
             "port": str(self._process.port),
             "bind_address": "127.0.0.1",
@@ -211,12 +213,15 @@ def _base_directory(server: str) -> list[str]:
     return [f"--basedir={base}"] if (base / "scripts").is_dir() else []
 
 
-def _set_up_command(server: str, data: Path) -> list[str]:
-    """Return the command that creates the system tables: MariaDB has a script for it, MySQL a flag."""
+def _set_up_command(server: str, data: Path, temporary: Path) -> list[str]:
+    """Return the command that creates the system tables: MariaDB has a script for it, MySQL a flag.
+
+    Two servers that are set up at the same time must not share a directory for temporary tables.
+    """
     version = subprocess.run([server, "--no-defaults", "--version"], capture_output=True, text=True, check=True).stdout
     base = _base_directory(server)
     if "MariaDB" not in version:
-        return [server, "--no-defaults", *base, f"--datadir={data}", "--initialize-insecure"]
+        return [server, "--no-defaults", *base, f"--datadir={data}", f"--tmpdir={temporary}", "--initialize-insecure"]
     installer = _find("mariadb-install-db")
     if base:
         installer = str(Path(server).parent.parent / "scripts" / "mariadb-install-db")
@@ -229,6 +234,7 @@ def _set_up_command(server: str, data: Path) -> list[str]:
         "--no-defaults",
         *base,
         f"--datadir={data}",
+        f"--tmpdir={temporary}",
         "--auth-root-authentication-method=socket",
         "--skip-name-resolve",
         "--skip-test-db",

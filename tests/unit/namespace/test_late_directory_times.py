@@ -133,7 +133,7 @@ def test_the_later_of_two_times_is_kept(namespace: Namespace, clock: StillClock)
 
     def overtaken(commits: Sequence[Commit]) -> list[Outcome]:
         if commits[0].adds:
-            namespace.database.commit_group = commit_group  # type: ignore[method-assign]  # once
+            namespace.database.commit_group = commit_group  # type: ignore[method-assign]  # only this once
             other.flush()
         return commit_group(commits)
 
