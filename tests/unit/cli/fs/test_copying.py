@@ -409,3 +409,11 @@ def test_cp_refuses(ns: Namespace, here: Path, arguments: list[str], sentence: s
     assert (result.exit_code, shown(ns)) == (2, ["/a", "/d/", "/d/f"])
     assert sentence in result.stderr
     assert "secret" not in result.output
+
+
+def test_a_directory_is_copied_beside_itself(ns: Namespace) -> None:
+    """The name of the copy begins with that of the directory."""
+    fill(ns, "/d/f")
+    assert run_fs("cp", ":/d", ":/d-copy").exit_code == 0
+    assert run_fs("cp", ":/d", ":/d2").exit_code == 0
+    assert shown(ns) == ["/d-copy/", "/d-copy/f", "/d/", "/d/f", "/d2/", "/d2/f"]

@@ -118,6 +118,13 @@ def test_count(ns: Namespace) -> None:
     ]
 
 
+def test_what_is_left_of_a_quota_of_space_counts_every_replica(ns: Namespace) -> None:
+    ns.set_replication("/data/sub/bb.csv", 3)
+    ns.set_quota("/data", space=1000)
+    shown = run_fs("count", "-q", ":/data").stdout.splitlines()[1].split()
+    assert shown == ["-", "-", "1000", str(1000 - 11 - 3 * 16), "2", "2", "27", "/data"]
+
+
 def test_a_path_that_does_not_exist_does_not_hide_the_others() -> None:
     for command in (["du", "-s"], ["count"], ["stat"]):
         result = run_fs(*command, ":/none", ":/other")
