@@ -231,3 +231,11 @@ def test_copying_what_looks_like_a_pattern(fs: NamespaceFileSystem, root: str) -
     assert fs.isfile(f"{root}/file") and not fs.exists(f"{root}/nothing")
     fs.copy(f"{root}/p/x[y]", f"{root}/pattern", recursive=True)
     assert fs.find(f"{root}/pattern") == [f"{root}/pattern/3"]
+
+
+def test_a_slash_after_what_looks_like_a_pattern_copies_its_content(fs: NamespaceFileSystem, root: str) -> None:
+    for name in ("x?/1", "x?/sub/2", "xy/3"):
+        fs.touch(f"{root}/p/{name}")
+    fs.mkdir(f"{root}/new")
+    fs.copy(f"{root}/p/x?/", f"{root}/new", recursive=True)
+    assert fs.find(f"{root}/new") == [f"{root}/new/1", f"{root}/new/sub/2"]

@@ -71,6 +71,20 @@ def test_the_database_comes_from_the_catalog_or_the_environment(
     assert NamespaceFileSystem(user="me", skip_instance_cache=True).ls("n") == [], "the environment goes first"
 
 
+def test_a_refused_root_saves_what_is_in_another_namespace(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_NAMESPACES", str(tmp_path / "namespaces.json"))
+    monkeypatch.setenv("HOLDFAST_NAMESPACE_N", database)
+    monkeypatch.setenv("HOLDFAST_NAMESPACE_A", "memory://refused-root")
+    init_namespace(Configuration(name="a", data="memory://a", superuser="me"), "memory://refused-root", register=False)
+    fs = NamespaceFileSystem(user="me", skip_instance_cache=True)
+    fs.touch("a/file")
+    with pytest.raises(InvalidRequestError, match="the root"):
+        fs.rm(["a/file", "n"], recursive=True)
+    assert fs.exists("a/file"), "nothing was deleted"
+
+
 def test_the_name_must_be_that_of_the_database(fs: NamespaceFileSystem) -> None:
     assert fs.ls("", detail=False) == ["n"]
     for path in ("other", "other/a"):

@@ -158,6 +158,13 @@ def test_checksums_name_a_version(fs: NamespaceFileSystem, path: str) -> None:
         fs.checksum(f"{directory}/none")
 
 
+def test_a_checksum_changes_with_the_length(fs: NamespaceFileSystem, namespace: Namespace, path: str) -> None:
+    """A file that is cut keeps its blobs."""
+    key, number = fs.ukey(path), fs.checksum(path)
+    namespace.truncate("/dir/file", fs.size(path) - 1)
+    assert fs.ukey(path) != key and fs.checksum(path) != number
+
+
 class Counting(Callback):
     """Notes what a copy reports, also of single files."""
 
