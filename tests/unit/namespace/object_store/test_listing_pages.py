@@ -1,0 +1,46 @@
+"""A listing in pages shows every file once, wherever a page ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.namespace.object_store.store import NamespaceStore
+from tests.namespace_world import World
+
+_KEYS = sorted([
+    *("a-b", "a/x", "a/y/z", "a.b", "a0", "aa/x", "a-", "a-b!/x"),
+    *("b", "b-/x", "b-c", "ab", "ac/c", "a b/x"),
+])  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def store() -> NamespaceStore:
+    store = NamespaceStore(World().client())
+    for key in _KEYS:
+        store.put(key, b"")
+    return store
+
+
+def _pages(store: NamespaceStore, prefix: str, size: int) -> list[str]:
+    found: list[str] = []
+    token: str | None = None
+    while True:
+        page = store.list_page(prefix, max_keys=size, token=token)
+        found += [one.key for one in page.objects]
+        token = page.next_token
+        if token is None:
+            return found
+
+
+@pytest.mark.parametrize("prefix", ["", "a", "a-", "a-b", "a/", "a/y", "b", "b-", "aa", "none"])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_pages_of_a_prefix_that_is_the_name_of_a_directory(store: NamespaceStore, prefix: str, size: int) -> None:
+    """In the order of the keys, the files of the directory ``a`` come after ``a-b``."""
+    assert _pages(store, prefix, size) == [key for key in _KEYS if key.startswith(prefix)]
+
+
+@pytest.mark.parametrize("prefix", ["", "a", "b"])
+def test_a_listing_begins_after_any_key(store: NamespaceStore, prefix: str) -> None:
+    for after in (*_KEYS, "a", "a!", "a/", "a/x/y", "b-", "zz"):
+        found = [one.key for one in store.list_page(prefix, start_after=after).objects]
+        assert found == [key for key in _KEYS if key.startswith(prefix) and key > after], after
