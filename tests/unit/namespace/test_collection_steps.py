@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.errors import CorruptDataError
+from holdfast.errors import CorruptDataError, UnavailableError
 from holdfast.namespace import collector
+from holdfast.stores.base import iter_objects
 from holdfast.transactions.base import Commit
 from tests.namespace_world import HookedDatabase, World
 
@@ -78,3 +79,24 @@ def test_one_damaged_record_keeps_no_other_work_waiting() -> None:
     assert not namespace.status("/open").is_open
     assert namespace.check().counts.blobs == 0
     assert all(key in world.records(key[:1]) for key in damaged), "nothing damaged is touched"
+
+
+def test_garbage_that_could_not_be_deleted_is_deleted_later(monkeypatch) -> None:  # type: ignore[no-untyped-def]  # a fixture
+    """A blob without a note would stay until somebody sweeps."""
+    world = World()
+    namespace = world.client()
+    namespace.write_file("/f", b"0123456789")
+    namespace.delete("/f")
+    world.clock.at_s += world.safety_age_s + 1
+
+    def fail(*_arguments: object) -> None:
+        raise UnavailableError("the store is down")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.store, "delete_many", fail)
+        with pytest.raises(UnavailableError):
+            namespace.collect()
+    assert len(list(iter_objects(world.store, ""))) == 1
+    assert namespace.collect().blobs == 1
+    assert list(iter_objects(world.store, "")) == []
+    assert world.records(b"g") == {}

@@ -76,6 +76,28 @@ def test_a_flush_reports_its_error_and_keeps_the_notes(
     assert namespace.status("/dir").mtime_ms == int(clock.at_s * 1000)
 
 
+def test_notes_that_are_made_during_a_failed_flush_are_kept(
+    namespace: Namespace, clock: StillClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock.at_s += 0.5
+    namespace.write_file("/dir/a", b"1")
+
+    commit_group = namespace.database.commit_group
+
+    def meanwhile(commits: Sequence[Commit]) -> list[Outcome]:
+        if not any(key[0] == ord("t") for commit in commits for key in commit.adds):
+            return commit_group(commits)
+        clock.at_s += 0.25
+        namespace.write_file("/dir/b", b"2")
+        raise UnavailableError("nothing happened")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(namespace.database, "commit_group", meanwhile)
+        with pytest.raises(UnavailableError):
+            namespace.flush()
+    assert namespace.status("/dir").mtime_ms == int(clock.at_s * 1000)
+
+
 def test_a_fork_does_not_inherit_the_notes_or_a_held_lock(namespace: Namespace, clock: StillClock) -> None:
     clock.at_s += 0.5
     namespace.write_file("/dir/a", b"1")

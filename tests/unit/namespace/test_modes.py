@@ -75,6 +75,14 @@ def test_nothing_else_reaches_the_database_while_locks_are_held(mode: Mode) -> N
 
 
 @pytest.mark.parametrize("mode", _MODES)
+def test_the_first_id_of_a_client_may_be_that_of_a_quota(mode: Mode) -> None:
+    """The path of the root has no components, but its quota needs an id."""
+    namespace = World(database=_OneAtATime()).client(mode=mode)
+    namespace.set_quota("/", names=3)
+    assert namespace.content_summary("/").names_quota == 3
+
+
+@pytest.mark.parametrize("mode", _MODES)
 def test_ids_that_were_set_aside_are_not_lost_and_not_used_twice(mode: Mode) -> None:
     world = World()
     namespace = world.client(mode=mode)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
+
 import pytest
 
 from holdfast.errors import CorruptDataError
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.keys import place_key
-from holdfast.namespace.trails import decode_trail, encode_trail
+from holdfast.namespace.lease import Lease
+from holdfast.namespace.trails import decode_trail, encode_trail, find_path
+from holdfast.transactions.base import Record, TransactionStore
 from tests.namespace_world import World
 
 
@@ -35,6 +40,35 @@ def test_a_writer_follows_its_file_through_many_renames() -> None:
         file.sync()
     file.close()
     assert other.open("/y/g").read() == b"1222222"
+
+
+@dataclass
+class _Sorted:
+    """A database that answers in the order of the keys, or in the opposite order."""
+
+    inner: TransactionStore
+    is_reversed: bool
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        return dict(sorted(self.inner.get_many(keys).items(), reverse=self.is_reversed))
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.inner, name)
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_a_place_says_nothing_about_a_directory_that_moved_later(is_reversed: bool) -> None:
+    """Below it is the place of another directory, which still contains the old name: whatever comes first."""
+    world = World()
+    other = world.client()
+    file = other.create_with_lease("/a/b/f")
+    other.rename("/a/b", "/a/c")
+    other.rename("/a", "/z")
+    ((key, record),) = world.records(b"l").items()
+    lease = Lease.decode(key, record.value)
+    found = find_path(_Sorted(world.database, is_reversed), lease.key, lease.trail)  # type: ignore[arg-type]
+    assert str(found) == "/z/c/f"
+    file.discard()
 
 
 def test_a_writer_that_was_replaced_is_not_led_to_another_file() -> None:

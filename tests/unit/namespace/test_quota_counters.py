@@ -154,6 +154,17 @@ def test_an_expired_mark_makes_the_count_fail(call: str, number: int) -> None:
     assert not [one for one in _inodes(world) if one.moving]
 
 
+def test_who_removes_an_expired_mark_makes_its_own_change_too() -> None:
+    """The mark is on the directory that is changed."""
+    world = World()
+    namespace = _with_tree(world)
+    with _counter(namespace).frozen(NsPath.parse("/d"), namespace.caller):
+        world.clock.at_s += 3600
+        world.client().set_permission("/d", 0o750)
+        assert not [one for one in _inodes(world) if one.moving]
+    assert oct(namespace.status("/d").mode) == oct(0o750)
+
+
 def test_a_mark_that_another_clock_has_ended_makes_the_count_fail() -> None:
     """The clock of the other client is an hour ahead, so it takes the mark for expired and changes the tree."""
     world = World()

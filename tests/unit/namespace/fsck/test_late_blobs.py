@@ -1,0 +1,41 @@
+"""A blob that was written after the listing is judged like those in the listing."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.namespace import Namespace
+from tests.namespace_world import HookedDatabase, World
+
+_LARGE = b"0123456789"
+
+
+def _check(world: World, client: Namespace, size: int, *, kept: int) -> dict[str, int]:
+    """Check while a file is written between the listing and the snapshot.
+
+    Args:
+        size: of its blob.
+        kept: the length to which the file is cut.
+    """
+
+    def write(call: str, argument: object) -> None:
+        if call == "snapshot" and not client.exists("/late"):
+            client.write_file("/late", _LARGE)
+            client.truncate("/late", kept)
+            (extent,) = client.open("/late").inode.extents
+            world.store.put(world.blobs.key(extent.blob), _LARGE[:size])
+
+    report = world.client(database=HookedDatabase(world.database, write)).check()
+    assert client.exists("/late")
+    return {kind.name: number for kind, number in report.totals.items()}
+
+
+@pytest.mark.parametrize(
+    ("size", "kept", "is_short"),
+    [(10, 10, False), (10, 6, False), (6, 6, False), (5, 6, True), (9, 10, True)],
+)
+def test_a_blob_may_be_larger_than_its_file_needs(size: int, kept: int, is_short: bool) -> None:
+    world = World()
+    client = world.client()
+    client.write_file("/early", _LARGE)
+    assert _check(world, client, size, kept=kept) == ({"short-blob": 1} if is_short else {})
