@@ -258,6 +258,15 @@ def test_progress_settles_a_lost_reply(environment: Environment) -> None:
     assert store.record(b"n").number == 2
 
 
+def test_progress_settles_a_lost_reply_after_the_series_has_gone_on(environment: Environment) -> None:
+    """Another process carries out the next transactions of the series before this one can look."""
+    store = _Store()
+    store.lose = 1
+    store.before_read = lambda: store.inner.commit(Commit(adds={b"n": 1}, progress=Progress(b"p", 3)))
+    assert run_transaction(store, _add_one, environment, progress=Progress(b"p", 1)) == AlreadyDone(3)
+    assert store.record(b"n").number == 2
+
+
 def test_a_lost_request_stays_unknown_and_can_be_repeated(environment: Environment) -> None:
     store = _Store()
     store.lose, store.effect = 1, False

@@ -150,6 +150,31 @@ def test_a_stopped_process_is_passed_over(path: str, state: str) -> None:
     assert stopped.wait()[1] == -signal.SIGKILL
 
 
+def test_a_long_queue_that_moves_is_no_stalled_one(path: str) -> None:
+    """Who waits for long, while others are served, does not overtake the rest of them."""
+    holder = _holder(path)
+    descriptor = TicketQueue.of(path)._descriptor
+
+    class Moving(SimulatedClock):
+        """At each wait, somebody is served; after the tenth, the queue is empty."""
+
+        def sleep(self, duration_s: float) -> None:
+            super().sleep(duration_s)
+            os.pwrite(descriptor, (_counter(path, 8) + 1).to_bytes(8, "big"), 8)
+            if len(self.waits) == 10:
+                holder.signal(signal.SIGKILL)
+                wait_until(lambda: TicketQueue.of(path)._are_gone(0, 1), "the child does not end")
+
+    clock = Moving(step_s=0.3)
+    try:
+        with TicketQueue.of(path).turn(clock, 60.0):
+            waits = len(clock.waits)
+    finally:
+        holder.signal(signal.SIGKILL)
+        holder.wait()
+    assert waits == 10
+
+
 def test_a_process_that_was_passed_over_goes_on(path: str) -> None:
     with TicketQueue.of(path).turn(CLOCK, PATIENCE_S):
         stopped = Child(lambda: _served(path))
