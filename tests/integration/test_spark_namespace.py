@@ -16,6 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 import holdfast
 from holdfast.errors import NotFoundError
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
+from holdfast.stores.s3.options import S3Options
+from holdfast.testing.weed import SeaweedServer
 
 pytestmark = [
     pytest.mark.spark,
@@ -87,3 +89,30 @@ def test_a_failed_job_leaves_nothing(spark: SparkSession, database: str) -> None
 def test_an_unknown_namespace_is_refused_in_one_sentence(spark: SparkSession) -> None:
     with pytest.raises(NotFoundError, match="no such namespace"):
         holdfast.write(rows(spark), "holdfast://nowhere/t")
+
+
+@pytest.mark.s3
+def test_options_of_the_data_reach_executors(
+    spark: SparkSession, server: SeaweedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Defect: a job on a namespace with data on a server that is not AWS ignored the endpoint, and asked AWS."""
+    server.create_bucket("lake")
+    monkeypatch.setenv("HOLDFAST_NAMESPACES", str(tmp_path / "catalog.json"))
+    keys = {"access_key": "holdfast", "secret_key": "holdfast-secret"}
+    database = f"sqlite://{tmp_path}/ns.db"
+    configuration = Configuration(name="lake", data="s3://lake/data", superuser=getpass.getuser(), inline_bytes=0)
+    reach = S3Options(endpoint_url=server.endpoint_url, region="us-east-1", **keys)
+    init_namespace(configuration, database, store_options=[reach])
+    access = {"namespaceDatabase": database, "endpoint": server.endpoint_url, "region": "us-east-1", **keys}
+
+    url = "holdfast://lake/t"
+    assert holdfast.write(rows(spark), url, **access).finished
+    holdfast.spark.register(spark)
+    rows(spark).write.format("holdfast").options(**access).mode("append").save(url)
+    assert ids(spark.read.format("holdfast").options(**access).load(url)) == sorted([*range(300)] * 2)
+    stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load().writeStream.format("holdfast")
+    running = stream.options(**access).option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+    running.start("holdfast://lake/stream").awaitTermination(120)
+    assert holdfast.read(spark, "holdfast://lake/stream", **access).count() > 0
+    with open_namespace(database, store_options=[reach]) as namespace:
+        assert files(namespace, "/t") and namespace.check().totals == {}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.namespace.data_claim import DataClaim
@@ -35,6 +36,8 @@ class Configuration:
     Attributes:
         name: the name in URLs: ``holdfast://name/path``.
         data: the URL of the object store for file contents, without credentials.
+        data_options: options of that store which all clients share, as text by their documented names: its endpoint and
+            region. What a client gives itself goes before. Never credentials.
         superuser, supergroup: who passes every permission check.
         inline_bytes: files up to this size live in the database.
         block_size, replication: what clients get if they do not ask for anything else.
@@ -47,6 +50,7 @@ class Configuration:
 
     name: str
     data: str
+    data_options: Mapping[str, str] = field(default_factory=dict)
     superuser: str
     supergroup: str = "supergroup"
     inline_bytes: int = 64 * 1024
@@ -63,6 +67,8 @@ class Configuration:
             raise InvalidRequestError(
                 "the name of a namespace has letters, digits, '-' and '_' only: change it", name=self.name
             )
+        if not _are_texts(self.data_options):
+            raise InvalidRequestError("options of the object store are names and texts: change data_options")
         check_name(self.superuser, "the superuser")
         check_name(self.supergroup, "the supergroup")
         if not is_number(self.inline_bytes, 0, _MOST_INLINE):
@@ -81,6 +87,10 @@ class Configuration:
     def claim(self) -> DataClaim:
         """The claim of this namespace to the place of its data."""
         return DataClaim(self.name, self.identity or f"{self.name}-{self.created_ms}")
+
+
+def _are_texts(options: object) -> bool:
+    return isinstance(options, Mapping) and all(isinstance(one, str) for one in (*options, *options.values()))
 
 
 def create_namespace(store: TransactionStore, configuration: Configuration, now_ms: int) -> bool:

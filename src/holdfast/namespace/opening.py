@@ -30,7 +30,8 @@ from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.operation import Mode
 from holdfast.runtime import Environment
 from holdfast.stores.provider import StoreOptions
-from holdfast.stores.url import absolute_url, open_destination
+from holdfast.stores.registry import with_shared
+from holdfast.stores.url import absolute_url, locate, open_destination
 from holdfast.transactions.registry import open_database
 
 __all__ = ["init_namespace", "open_namespace", "user_of_process"]
@@ -60,17 +61,22 @@ def init_namespace(
     """
     environment = environment or Environment()
     configuration = replace(_with_absolute_data(configuration), identity=environment.ids.token())
+    store_options = tuple(store_options)
     if register:
         check_name_is_free(configuration.name, database)
+    _data_store_options(configuration, store_options)  # a wrong URL is refused first
     with ExitStack() as stack:
-        destination = open_destination(configuration.data, store_options)  # a wrong URL is refused first
-        stack.callback(destination.store.close)
         store = open_database(database, environment, create=True)
         stack.callback(store.close)
         if register:
             check_catalog_can_be_written(configuration.name, database, environment.clock)
+        is_known = contains_namespace(store)
+        known_options = load_configuration(store).data_options if is_known else {}
+        kept = replace(configuration, data_options={**known_options, **configuration.data_options})
+        destination = open_destination(configuration.data, _data_store_options(kept, store_options))
+        stack.callback(destination.store.close)
         blobs = BlobStore(destination.store, destination.key(""), environment.ids)
-        if not contains_namespace(store):
+        if not is_known:
             _check_data_are_free(blobs, configuration)
         is_new = create_namespace(store, configuration, max(int(environment.clock.now_s() * 1000), 0))
         try:
@@ -101,6 +107,16 @@ def _with_absolute_data(configuration: Configuration) -> Configuration:
     return replace(configuration, data=absolute_url(configuration.data))
 
 
+def _data_store_options(configuration: Configuration, given: Iterable[StoreOptions]) -> Iterable[StoreOptions]:
+    """Return how to reach the data: as the caller says, and where nothing is said, as the namespace has it.
+
+    Raises:
+        InvalidRequestError: the URL of the data is wrong, or an option that the namespace has.
+    """
+    provider, _ = locate(configuration.data)
+    return with_shared(provider, given, configuration.data_options) if configuration.data_options else given
+
+
 def open_namespace(
     url: str,
     *,
@@ -117,7 +133,8 @@ def open_namespace(
         url: ``holdfast://name``, with or without a path; or the URL of the database itself.
         database: URL of the database, if neither the catalog nor the environment knows the name.
         user, groups: who calls; by default, the user of this process and the groups of that user on this machine.
-        store_options: how to reach the object store of the data.
+        store_options: how to reach the object store of the data, beyond what the namespace keeps itself
+            (`Configuration.data_options`).
 
     Raises:
         NotFoundError: the name is unknown, or the database contains no namespace.
@@ -138,7 +155,7 @@ def open_namespace(
             raise InvalidRequestError(
                 "the database contains a namespace of another name: check the URL", name=name, found=configuration.name
             )
-        destination = open_destination(configuration.data, store_options)
+        destination = open_destination(configuration.data, _data_store_options(configuration, store_options))
         blobs = BlobStore(destination.store, destination.key(""), environment.ids, configuration.claim)
         user = user_of_process() if user is None else user  # an empty name is refused
         return Namespace(

@@ -44,12 +44,15 @@ class OptionSpec(NamedTuple):
         parse: returns the field's value; raises `InvalidRequestError` with one sentence. The caller adds the option's
             name and, unless it is secret, its value.
         secret: whether the value must never be shown, nor be accepted on a command line.
+        shared: whether the value is the same for all clients on all machines, so that a namespace keeps it for them; no
+            secret, and no path of one machine.
     """
 
     name: str
     field: str
     parse: Callable[[str], object] = str
     secret: bool = False
+    shared: bool = False
 
     @property
     def keyword(self) -> str:
@@ -125,6 +128,8 @@ class StoreProvider:
         specs: the options that users may give as strings.
         flags: the options that Holdfast's commands take as flags; only built-in providers have any.
         hadoop: Hadoop's file system for the same data; None if Hadoop has none.
+        inner_options: for a store that keeps its data in another store: the field of `options` that receives the
+            options of all other stores, because only the opened store knows which one it needs. Empty for none.
     """
 
     schemes: tuple[str, ...]
@@ -134,6 +139,7 @@ class StoreProvider:
     specs: tuple[OptionSpec, ...] = ()
     flags: tuple[CommandFlag, ...] = ()
     hadoop: HadoopFileSystem | None = None
+    inner_options: str = ""
 
     def __post_init__(self) -> None:
         if not self.schemes or any(scheme != scheme.lower() for scheme in self.schemes):
@@ -141,6 +147,8 @@ class StoreProvider:
         odd = next((spec.name for spec in self.specs if fold_name(spec.name) != spec.name.lower()), None)
         if odd is not None:
             raise InvalidRequestError("name a store option in camel case, such as lockTimeout", option=odd)
+        if any(spec.shared and spec.secret for spec in self.specs):
+            raise InvalidRequestError("a secret option of a store cannot be shared: declare it as one of both")
 
     def url(self, location: Location) -> str:
         """Return the canonical URL of a location; it contains no credentials."""

@@ -14,7 +14,8 @@ from __future__ import annotations
 import contextlib
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
@@ -39,7 +40,9 @@ __all__ = [
     "providers_for",
     "scheme_of",
     "secret_names",
+    "shared_options",
     "take_store_options",
+    "with_shared",
 ]
 
 BUILT_IN: tuple[StoreProvider, ...] = (S3, LOCAL, MEMORY)
@@ -124,7 +127,10 @@ def providers_for(urls: Iterable[str]) -> tuple[StoreProvider, ...]:
         InvalidRequestError, UnsupportedError: `find_provider` refuses the scheme of a URL. Without its provider, valid
             options would be reported as unknown.
     """
-    return _with_built_in(find_provider(scheme) for scheme in map(scheme_of, urls) if scheme)
+    found = [find_provider(scheme) for scheme in map(scheme_of, urls) if scheme]
+    if any(one.inner_options for one in found):
+        found += installed_providers()  # which store is inside is known when it is opened
+    return _with_built_in(found)
 
 
 def installed_providers() -> tuple[StoreProvider, ...]:
@@ -149,8 +155,53 @@ def has_provider(scheme: str) -> bool:
 
 # --- options ----------------------------------------------------------------------------------------------------------
 def options_of(provider: StoreProvider, given: Iterable[StoreOptions]) -> StoreOptions:
-    """Return the entry of `given` that has the provider's options class; if there is none, the provider's defaults."""
-    return next((one for one in given if type(one) is provider.options), None) or provider.options()
+    """Return the entry of `given` that has the provider's options class; if there is none, the provider's defaults.
+
+    A store that keeps its data in another one also gets all other entries, see `StoreProvider.inner_options`.
+    """
+    given = tuple(given)
+    own = next((one for one in given if type(one) is provider.options), None) or provider.options()
+    if not provider.inner_options:
+        return own
+    others = tuple(one for one in given if type(one) is not provider.options)
+    return replace(own, **{provider.inner_options: others})
+
+
+def shared_options(provider: StoreProvider, given: OptionSource) -> dict[str, str]:
+    """Return those of the given options that are the same on all machines, by their documented names.
+
+    Raises:
+        InvalidRequestError: an option is given twice with different values.
+    """
+    names = [spec.name for spec in provider.specs if spec.shared]
+    found = GivenOptions(given, names)
+    return {name: texts[0] for name in names if found.take(name, str) is not None and (texts := found.texts(name))}
+
+
+def with_shared(
+    provider: StoreProvider, given: Iterable[StoreOptions], shared: Mapping[str, str]
+) -> tuple[StoreOptions, ...]:
+    """Return options in which shared values stand in for what the caller has not given.
+
+    Args:
+        shared: names and values, as `shared_options` returns them.
+
+    Raises:
+        InvalidRequestError: a value is invalid, or the store has no such shared option.
+    """
+    specs = {spec.name: spec for spec in provider.specs if spec.shared}
+    for name in shared:
+        if name not in specs:
+            raise InvalidRequestError(
+                f"this option cannot be kept for all clients: {nearest(name, specs) if specs else 'leave it out'}",
+                option=name,
+            )
+    given = tuple(given)
+    own, default = options_of(provider, given), provider.options()
+    kept = GivenOptions(shared, specs)
+    values = {specs[name].field: kept.take_spec(specs[name]) for name in shared}
+    fresh = {field: value for field, value in values.items() if getattr(own, field) == getattr(default, field)}
+    return (*(one for one in given if type(one) is not provider.options), replace(own, **fresh))
 
 
 def take_store_options(providers: Iterable[StoreProvider], given: GivenOptions) -> tuple[StoreOptions, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -14,11 +14,13 @@ from holdfast.commit import open_context
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.fs import MagicFileSystem
 from holdfast.namespace.object_store.provider import PROVIDER as NAMESPACE
+from holdfast.namespace.object_store.provider import NamespaceOptions
 from holdfast.options.job import parse_job_options
 from holdfast.options.read import parse_read_options
 from holdfast.options.write import parse_write_options
 from holdfast.stores import registry
 from holdfast.stores.base import ObjectStore
+from holdfast.stores.given import GivenOption
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.stores.provider import CommandFlag, Location, OptionSpec, StoreOptions, StoreProvider, fold_name
 from holdfast.stores.registry import (
@@ -29,6 +31,8 @@ from holdfast.stores.registry import (
     parse_store_options,
     providers_for,
     secret_names,
+    shared_options,
+    with_shared,
 )
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.provider import S3
@@ -281,6 +285,44 @@ def test_each_store_takes_its_own_options() -> None:
     for provider in BUILT_IN:
         assert options_of(provider, [DepotOptions()]) == provider.options()
     assert pickle.loads(pickle.dumps(given)) == given
+
+
+def test_a_store_over_another_one_gets_the_options_of_all_others(depot: None) -> None:
+    """Defect: Spark's jobs on a namespace ignored the endpoint of its data."""
+    texts = {"path": "holdfast://lake/t", "endpoint": "http://h:1", "hostName": "h", "namespaceUser": "ann"}
+    for parsed in (parse_write_options(texts, overwrite=False), parse_read_options(texts), parse_job_options(texts)):
+        own = options_of(NAMESPACE, parsed.store.store_options)
+        assert isinstance(own, NamespaceOptions)
+        assert own.user == "ann"
+        assert own.data == (S3Options(endpoint_url="http://h:1"), DepotOptions(host_name="h"))
+        assert pickle.loads(pickle.dumps(own)) == own, "executors get them"
+    assert options_of(S3, [NamespaceOptions(user="ann")]) == S3Options()
+
+
+def test_shared_options_stand_in_for_what_a_client_leaves_out() -> None:
+    given = [GivenOption.of("ENDPOINT", "http://h:1", "--endpoint-url"), GivenOption.of("caBundle", "/ca.pem", "x")]
+    shared = shared_options(S3, given)
+    assert shared == {"endpoint": "http://h:1"}, "the path of a file is not the same on all machines"
+    assert with_shared(S3, [], shared) == (S3Options(endpoint_url="http://h:1"),)
+    other = DepotOptions(host_name="h")
+    own = S3Options(endpoint_url="http://mine:1", access_key="a", secret_key="s")
+    shared["pathStyle"] = "true"
+    assert with_shared(S3, [own, other], shared) == (other, replace(own, addressing_style="path"))
+    for wrong in ({"secretKey": "canary"}, {"caBundle": "/x"}, {"odd": "canary"}):
+        with pytest.raises(InvalidRequestError, match="cannot be kept for all clients") as caught:
+            with_shared(S3, [], wrong)
+        assert "canary" not in str(caught.value)
+    with pytest.raises(InvalidRequestError, match="no such choice"):
+        with_shared(S3, [], {"pathStyle": "maybe"})
+    with pytest.raises(InvalidRequestError, match="must start with http"):
+        with_shared(S3, [], {"endpoint": "h:1"})
+
+
+def test_a_secret_is_never_shared() -> None:
+    with pytest.raises(InvalidRequestError, match="cannot be shared"):
+        StoreProvider(
+            schemes=("odd",), open=_open, specs=(OptionSpec(name="word", field="word", secret=True, shared=True),)
+        )
 
 
 # --- edges ------------------------------------------------------------------------------------------------------------

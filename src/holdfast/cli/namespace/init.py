@@ -69,8 +69,8 @@ def init(
     from holdfast.namespace import Configuration, init_namespace
     from holdfast.namespace.catalog import variable_of
     from holdfast.namespace.opening import user_of_process
-    from holdfast.stores.registry import parse_store_options, providers_for, scheme_of
-    from holdfast.stores.url import absolute_url
+    from holdfast.stores.registry import parse_store_options, providers_for, scheme_of, shared_options
+    from holdfast.stores.url import absolute_url, locate
     from holdfast.transactions.urls import public_url
 
     given = {
@@ -83,6 +83,7 @@ def init(
     configuration = Configuration(
         name=name,
         data=absolute_url(data),
+        data_options=shared_options(locate(data)[0], reach.options(data)),
         superuser=user_of_process() if superuser is None else superuser,
         permissions=not no_permissions,
         **{field: value for field, value in given.items() if value is not None},  # type: ignore[arg-type]  # each fits its field

@@ -51,6 +51,7 @@ def status(name: str, session: Session, out: Output) -> None:
         "schema": schema_of(url) or None,
         "layout": configuration.layout,
         "data": configuration.data,
+        "data_options": dict(configuration.data_options),
         "data_reachable": problem is None,
         "created": when(configuration.created_ms / 1000),
         "superuser": configuration.superuser,
@@ -73,6 +74,7 @@ def status(name: str, session: Session, out: Output) -> None:
     )
     shown = {
         **found,
+        "data_options": " ".join(f"{name}={value}" for name, value in configuration.data_options.items()) or None,
         "data_reachable": "yes" if problem is None else f"no: {problem}",
         "permissions": "checked" if configuration.permissions else "not checked",
         "inline_bytes": size(configuration.inline_bytes),

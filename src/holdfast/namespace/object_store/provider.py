@@ -20,10 +20,12 @@ class NamespaceOptions(StoreOptions):
     Attributes:
         database: URL of its database, which may contain a password; empty looks the name up in the catalog.
         user: who writes; empty is the user of the process.
+        data: how to reach the object store of its data, among the options of other stores.
     """
 
     database: str = ""
     user: str = ""
+    data: tuple[StoreOptions, ...] = ()
 
     def __repr__(self) -> str:
         return f"NamespaceOptions(user={self.user!r})"
@@ -34,7 +36,10 @@ def _open(location: Location, options: NamespaceOptions) -> NamespaceStore:
     from holdfast.namespace.opening import open_namespace
 
     namespace = open_namespace(
-        f"holdfast://{location.root}", database=options.database or None, user=options.user or None
+        f"holdfast://{location.root}",
+        database=options.database or None,
+        user=options.user or None,
+        store_options=options.data,
     )
     return NamespaceStore(namespace, keep=location.prefix)
 
@@ -47,5 +52,6 @@ PROVIDER = StoreProvider(
         OptionSpec("namespaceDatabase", "database", str, secret=True),
         OptionSpec("namespaceUser", "user", str),
     ),
+    inner_options="data",
 )
 """``holdfast://name/path``."""

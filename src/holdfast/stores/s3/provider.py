@@ -92,13 +92,13 @@ S3 = StoreProvider(
     locate=_locate,
     options=S3Options,
     specs=(
-        OptionSpec(name="endpoint", field="endpoint_url"),
-        OptionSpec(name="region", field="region"),
+        OptionSpec(name="endpoint", field="endpoint_url", shared=True),
+        OptionSpec(name="region", field="region", shared=True),
         OptionSpec(name="caBundle", field="ca_bundle"),
         OptionSpec(name="accessKey", field="access_key", secret=True),
         OptionSpec(name="secretKey", field="secret_key", secret=True),
         OptionSpec(name="sessionToken", field="session_token", secret=True),
-        OptionSpec(name="pathStyle", field="addressing_style", parse=_addressing_style),
+        OptionSpec(name="pathStyle", field="addressing_style", parse=_addressing_style, shared=True),
     ),
     flags=(
         CommandFlag(
