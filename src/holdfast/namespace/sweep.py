@@ -15,8 +15,8 @@ The order matters. A blob of the listing that is in use at the snapshot is named
 be published only by its own writer. With several snapshots instead of one, a file could be renamed from what is not
 read yet to what was read already, and its blobs would look unowned.
 
-Nothing is deleted directly: the sweep notes the blobs as garbage, in transactions that no repair can overtake
-(`maintenance`), and the collector deletes what is noted.
+Blobs that were never finished are given up (`unfinished_blobs`). Nothing else is deleted directly: the sweep notes the
+blobs as garbage, in transactions that no repair can overtake (`maintenance`), and the collector deletes what is noted.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from holdfast.namespace.fsck.progress import Progress, silent
 from holdfast.namespace.fsck.survey import take_facts
 from holdfast.namespace.keys import garbage_key
 from holdfast.namespace.maintenance import MaintenanceLock
+from holdfast.namespace.unfinished_blobs import abort_unfinished, list_unfinished
 from holdfast.namespace.view import View
 
 __all__ = ["Swept", "sweep"]
@@ -54,11 +55,13 @@ class Swept:
     Attributes:
         blobs, blob_bytes: objects that nothing refers to.
         records: times, places and counters of directories that do not exist; they are deleted.
+        uploads: blobs that were never finished; they are given up.
     """
 
     blobs: int = 0
     blob_bytes: int = 0
     records: int = 0
+    uploads: int = 0
 
 
 def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = CLOSING_S) -> Swept:
@@ -85,6 +88,7 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
         objects = list_blobs(
             subject.blobs, store_now_s, age_s, report, with_young=False, after_s=damaged_at_s(subject.database)
         )
+        uploads = list_unfinished(subject.blobs, store_now_s, age_s)
         now_ms = max(int(subject.environment.clock.now_s() * 1000), 0)
         with subject.database.snapshot() as reader:
             facts = take_facts(reader, objects, now_ms, report, without=[b"d"])
@@ -105,7 +109,8 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
         for keys in _batched((suspect.key for suspect in strays), _PAGE):
             lock.commit(Changes(None, deletes=set(keys)), View((), {}))
             records += len(keys)
-        return Swept(blobs, blob_bytes, records)
+        lock.renew_if_due()
+        return Swept(blobs, blob_bytes, records, abort_unfinished(subject.blobs, uploads, facts.leases))
 
 
 def _batched(items: Iterable[T], size: int) -> Iterator[list[T]]:

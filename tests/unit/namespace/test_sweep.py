@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
-from holdfast.errors import ConflictError, CorruptDataError, FencedError
-from holdfast.namespace import Namespace
+from holdfast.errors import ConflictError, CorruptDataError, FencedError, HoldfastError
+from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
 from holdfast.namespace.fsck import survey
 from holdfast.namespace.fsck.listing import CLOSING_S
 from holdfast.namespace.keys import DAMAGED, MAINTENANCE, inode_key, times_key, usage_key
 from holdfast.namespace.lease import HARD_LIMIT_MS
 from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.runtime.simulated import CountingIds, StillClock
-from holdfast.stores.base import iter_objects
+from holdfast.stores.base import iter_objects, iter_uploads, multipart
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.transactions.base import Commit
 from tests.namespace_world import HookedDatabase, World
@@ -270,3 +273,64 @@ def test_a_note_about_damage_that_cannot_be_read_counts_for_all_blobs(value: byt
     world.clock.at_s += 3601
     namespace.repair()
     assert DAMAGED not in world.records(b"x")
+
+
+# --- blobs that were never finished -----------------------------------------------------------------------------------
+def _unfinished(world: World, file_id: int = 77) -> str:
+    """Begin a blob as a writer does that dies while it writes; return its key."""
+    writer = world.blobs.open_write(file_id)
+    writer.write(_LARGE * 1024 * 1024)
+    return world.blobs.key(writer.name)
+
+
+def _uploads(world: World) -> set[str]:
+    return {upload.key for upload in iter_uploads(multipart(world.store), "")}
+
+
+@pytest.mark.parametrize(("age_s", "is_left"), [(3599, True), (3601, False)])
+def test_a_blob_that_was_never_finished_is_given_up(age_s: int, is_left: bool) -> None:
+    """Defect: what a killed writer had begun stayed for ever, and no check showed it."""
+    world = World()
+    namespace = world.client()
+    key = _unfinished(world)
+    world.clock.at_s += age_s
+    swept = namespace.sweep()
+    assert (swept.uploads, swept.blobs) == (0 if is_left else 1, 0)
+    assert _uploads(world) == ({key} if is_left else set())
+
+
+def test_a_writer_with_a_lease_goes_on_with_its_blob() -> None:
+    world = World()
+    namespace = world.client()
+    writer = namespace.create_with_lease("/f")
+    writer.write(_LARGE * 1024 * 1024)
+    assert len(_uploads(world)) == 1
+    world.clock.at_s += HARD_LIMIT_MS
+    assert namespace.sweep().uploads == 0
+    writer.close()
+    assert len(namespace.open("/f").read()) == len(_LARGE) * 1024 * 1024
+
+
+def test_uploads_of_others_are_left_alone() -> None:
+    world = World()
+    multipart(world.store).create_upload("data/other")
+    multipart(world.store).create_upload(world.blobs.key("other"))
+    world.clock.at_s += 10**6
+    assert world.client().sweep().uploads == 0
+    assert len(_uploads(world)) == 2
+
+
+def test_hidden_files_of_dead_writers_are_given_up(tmp_path: Path) -> None:
+    configuration = Configuration(name="ns", data=str(tmp_path / "data"), superuser="root", safety_age_s=0)
+    init_namespace(configuration, f"sqlite://{tmp_path}/n.db", register=False)
+    with open_namespace(f"sqlite://{tmp_path}/n.db", user="root") as namespace:
+        writer = namespace.blobs.open_write(77)
+        writer.write(_LARGE)
+        (hidden,) = (path for path in tmp_path.rglob(".holdfast-file-*") if path.is_file())
+        assert namespace.sweep().uploads == 0, "the writer may be alive"
+        old_s = hidden.stat().st_mtime - CLOSING_S - 60
+        os.utime(hidden, (old_s, old_s))
+        assert namespace.sweep().uploads == 1
+        assert not hidden.exists() and not hidden.parent.exists()
+        with pytest.raises(HoldfastError):
+            writer.close()

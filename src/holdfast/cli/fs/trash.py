@@ -13,6 +13,8 @@ from holdfast.namespace.paths import NsPath
 __all__ = ["check_trashable", "move_to_trash"]
 
 _MODE = 0o700
+"""The mode of a home and of all that is in a trash, as in HDFS. All homes are below one directory, which is open."""
+
 _MOST_NUMBERS = 1000
 
 
@@ -38,14 +40,16 @@ def move_to_trash(item: Item) -> str:
         PermissionDeniedError: the trash cannot be made, or the path may not be removed.
         PathNotFoundError: it is gone.
     """
+    home = item.namespace.trash_root().rpartition("/")[0]
     namespace, source = item.namespace, NsPath.parse(item.status.path)
     place = f"{namespace.trash_root()}/Current"
     for name in source.names[:-1]:
         place = _beside_files(namespace, f"{place}/{name.decode()}")
     try:
+        if namespace.find(home) is None:
+            namespace.mkdirs(home.rpartition("/")[0])
         namespace.mkdirs(place, mode=_MODE)
     except PermissionDeniedError as error:
-        home = namespace.trash_root().rpartition("/")[0]
         raise PermissionDeniedError(
             f"the trash cannot be made: let the superuser make {home} and give it to the user, or leave out --trash",
             path=place,

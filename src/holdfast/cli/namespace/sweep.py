@@ -26,4 +26,6 @@ def sweep_namespace(namespace: Namespace, out: Output) -> Swept:
         out.say(f"found {counted(swept.blobs, 'blob')} of no file, {size(swept.blob_bytes)}")
     if swept.records:
         out.say(f"deleted {counted(swept.records, 'record')} of directories that do not exist")
+    if swept.uploads:
+        out.say(f"gave up {counted(swept.uploads, 'blob')} that dead writers had not finished")
     return swept

@@ -110,6 +110,18 @@ def test_a_name_that_is_taken_gets_a_number(ns: Namespace) -> None:
     assert [ns.open(f"{trash}/{name}").read() for name in ("x", "x.1", "x.2")] == [b"1", b"2", b"3"]
 
 
+def test_only_homes_and_what_is_in_them_are_restricted(ns: Namespace) -> None:
+    """Defect: /user had mode 0700, so nobody but the superuser could use a home."""
+    ns.write_file("/d/x", b"1")
+    assert run_fs("rm", "--trash", ":/d/x").exit_code == 0
+    modes = {path: ns.status(path).mode for path in ("/user", "/user/root", "/user/root/.Trash")}
+    assert modes == {"/user": 0o755, "/user/root": 0o700, "/user/root/.Trash": 0o700}
+    assert run_fs("mkdir", "-p", ":/user/ann").exit_code == run_fs("chown", "ann", ":/user/ann").exit_code == 0
+    assert run_fs("mkdir", ":/user/ann/new", "--user", "ann").exit_code == 0
+    ns.write_file("/user/ann/y", b"1")
+    assert run_fs("rm", "--trash", ":/user/ann/y", "--user", "ann").exit_code == 0
+
+
 def test_a_file_in_the_trash_is_no_obstacle_for_a_directory(ns: Namespace) -> None:
     fill(ns, "/d")
     run_fs("rm", "--trash", ":/d")
