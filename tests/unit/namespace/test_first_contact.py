@@ -131,7 +131,7 @@ def test_a_configuration_of_a_newer_release(tmp_path: Path) -> None:
 def test_an_empty_user_is_not_the_user_of_the_process(tmp_path: Path) -> None:
     url = f"sqlite://{tmp_path}/n.db"
     init_namespace(_configuration(tmp_path), url, register=False)
-    with pytest.raises(InvalidRequestError, match="the name of a user is empty"):
+    with pytest.raises(InvalidRequestError, match="is empty: give one"):
         open_namespace(url, user="")
 
 
