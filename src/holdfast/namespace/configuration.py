@@ -43,6 +43,7 @@ class Configuration:
         block_size, replication: what clients get if they do not ask for anything else.
         permissions: whether permissions are checked at all.
         safety_age_s: how long a blob that no file refers to is kept for readers and slow writers.
+        longest_age_s: the longest safety age before this one: a writer that runs may still count on it.
         created_ms: when the namespace was created, milliseconds since the epoch.
         identity: a token that no other namespace has; `data_claim` needs it.
         layout: see `LAYOUT_VERSION`.
@@ -58,6 +59,7 @@ class Configuration:
     replication: int = 1
     permissions: bool = True
     safety_age_s: int = 24 * 3600
+    longest_age_s: int = 0
     created_ms: int = 0
     identity: str = ""
     layout: int = LAYOUT_VERSION
@@ -77,11 +79,16 @@ class Configuration:
             )
         check_replication(self.replication)
         check_block_size(self.block_size)
-        if not is_number(self.safety_age_s, 0, _LONGEST_S):
+        if not is_number(self.safety_age_s, 0, _LONGEST_S) or not is_number(self.longest_age_s, 0, _LONGEST_S):
             raise InvalidRequestError(
                 f"a safety age is a number of whole seconds, at most {_LONGEST_S}: change safety_age_s",
                 given=self.safety_age_s,
             )
+
+    @property
+    def sweep_age_s(self) -> int:
+        """How long a blob is kept that no file refers to, because its writer may be alive; seconds."""
+        return max(self.safety_age_s, self.longest_age_s)
 
     @property
     def claim(self) -> DataClaim:

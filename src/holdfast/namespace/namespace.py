@@ -23,7 +23,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.checksum import FileChecksum, hdfs_checksum
 from holdfast.namespace.collector import AfterStep, Collected, Collector
-from holdfast.namespace.configuration import Configuration
+from holdfast.namespace.configuration import Configuration, load_configuration
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import (
     FeatureUnsupportedError,
@@ -553,7 +553,8 @@ class Namespace:
 
     @property
     def _subject(self) -> Subject:
-        return Subject(self.database, self.blobs, self._environment, self.configuration.safety_age_s)
+        age_s = load_configuration(self.database).sweep_age_s  # it may have changed since this client began
+        return Subject(self.database, self.blobs, self._environment, age_s)
 
     def flush(self) -> None:
         """Write the modification times of directories that are still in memory."""

@@ -14,6 +14,7 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "init": ("namespace.init", "Create a namespace in a database."),
     "list": ("namespace.listing:list_namespaces", "List the namespaces that this user knows."),
     "status": ("namespace.status", "Show a namespace's configuration and its pending work."),
+    "set": ("namespace.set:change", "Change the configuration of a namespace."),
     "du": ("namespace.du", "Show what is in a namespace, and how full its quotas are."),
     "fsck": ("namespace.fsck", "Prove that a namespace is whole, or show what is wrong."),
     "gc": ("namespace.gc", "Remove what was deleted, and end the leases of dead writers."),

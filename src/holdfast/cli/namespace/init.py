@@ -111,4 +111,4 @@ def init(
     if is_new:
         out.say(f"created namespace {name}: list it with holdfast fs ls holdfast://{name}/")
     else:
-        out.say(f"namespace {name} exists already, nothing was changed: see holdfast namespace status {name}")
+        out.say(f"namespace {name} exists already, nothing was changed: see holdfast namespace status {name} and set")

@@ -329,3 +329,32 @@ def test_the_module_runs_as_a_program(place: Path) -> None:
         check=False,
     )
     assert (found.returncode, found.stdout, found.stderr) == (0, "holdfast://ns/:\n", "")
+
+
+# --- set --------------------------------------------------------------------------------------------------------------
+def test_set_changes_the_configuration(place: Path) -> None:
+    _init(place)
+    result = run("namespace", "set", "ns", "--safety-age", "1h", "--superuser", "ann")
+    assert result.exit_code == 0, result.output
+    assert "changed namespace ns" in result.stdout
+    assert "a sweep still spares" in result.stderr
+    found = json.loads(run("namespace", "status", "ns", "--json").stdout)
+    assert (found["safety_age_s"], found["superuser"]) == (3600, "ann")
+    refused = run("namespace", "set", "ns", "--safety-age", "0s", "--user", "bob")
+    assert (refused.exit_code, "superuser" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "nothing to change"),
+        (["--data", "elsewhere"], "not at this place"),
+        (["--endpoint-url", "http://h:1"], "nothing to change"),
+        (["--superuser", ""], "the value is empty"),
+    ],
+)
+def test_set_refuses_what_makes_no_sense(place: Path, arguments: list[str], sentence: str) -> None:
+    _init(place)
+    result = run("namespace", "set", "ns", *arguments)
+    assert (result.exit_code, sentence in result.stderr) == (2, True), result.stderr
+    assert not (place / "elsewhere").exists()
