@@ -14,7 +14,7 @@ Worked composition::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import TypeVar
@@ -48,7 +48,7 @@ from holdfast.namespace.operations.content import Concat, OpenForReading, Trunca
 from holdfast.namespace.operations.delete import Delete
 from holdfast.namespace.operations.files import Append, Publish, RecoverLease, WriteUnderLease
 from holdfast.namespace.operations.mkdirs import Mkdirs
-from holdfast.namespace.operations.rename import Rename
+from holdfast.namespace.operations.rename import Rename, TreeUsage
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, Caller, check_name
 from holdfast.namespace.renewal import LeaseRenewal
@@ -502,6 +502,10 @@ class Namespace:
     def run_in_parts(self, parts: Parts, paths: Sequence[NsPath]) -> None:
         """Run an operation that is too large for one view; see `Operations.run_in_parts`."""
         self._operations.run_in_parts(parts, self.caller, paths)
+
+    def frozen(self, path: NsPath) -> AbstractContextManager[TreeUsage]:
+        """Count a tree exactly, and keep everybody from changing it meanwhile; see `TreeCounter.frozen`."""
+        return self._trees.frozen(path, self.caller)
 
     def new_id(self) -> int:
         """Return an inode id that was never used."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import ParentNotDirectoryError, PathIsDirectoryError
 from holdfast.namespace.inode import Extent, Inode
 from holdfast.namespace.keys import children_range
+from holdfast.namespace.object_store.directories import mark_directories
 from holdfast.namespace.object_store.uploads import Upload, encode_metadata
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import PathGroup, check_chain, discard_blobs
@@ -86,7 +87,9 @@ class CreateObject(FileGroup):
         if self.etag and (target is None or etag_of(target) != self.etag):
             raise PreconditionError("the object is not the expected one: read it, then decide", key=key)
         if not self.upload:
-            return self.file.execute(view, context)
+            changes = self.file.execute(view, context)
+            mark_directories(changes)
+            return changes
         upload = self._pending(view, key)
         extents = self._extents(upload, key)
         file = replace(
@@ -97,6 +100,7 @@ class CreateObject(FileGroup):
             xattrs=encode_metadata(upload.metadata),
         )
         changes = file.execute(view, context)
+        mark_directories(changes)
         changes.deletes.add(self.upload)
         discard_blobs(changes, replace(changes.result, extents=_left_out(upload, extents)), context.now_ms)
         return changes
@@ -126,10 +130,14 @@ class RemoveObject(FileGroup):
     """Remove a file; nothing happens if it does not exist, or has another etag than a given one.
 
     Group: that of `Delete`, and the lease of the file if it is being written.
+
+    Attributes:
+        emptied: gets the directory that loses a file: it may be empty then.
     """
 
     path: NsPath
     etag: str = ""
+    emptied: set[NsPath] = field(default_factory=set, compare=False)
 
     @property
     def paths(self) -> tuple[NsPath]:
@@ -148,7 +156,10 @@ class RemoveObject(FileGroup):
             return Changes(False)
         if target is not None and (target.is_directory or (self.etag and etag_of(target) != self.etag)):
             return Changes(False)
-        return Delete(path=self.path).execute(view, context)
+        changes = Delete(path=self.path).execute(view, context)
+        if changes.result:
+            self.emptied.add(self.path.parent)
+        return changes
 
 
 @dataclass(frozen=True, slots=True)

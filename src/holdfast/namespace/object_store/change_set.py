@@ -78,11 +78,13 @@ class ChangeSet:
 
     Attributes:
         empty: the directories that must be empty.
+        emptied: once the changes are made, the directories that have lost a file.
     """
 
     contents: Contents
     changes: Sequence[Change]
     empty: Sequence[NsPath] = field(init=False)
+    emptied: set[NsPath] = field(init=False, default_factory=set)
     _stored: list[Extent] = field(init=False, default_factory=list)
     _large: dict[int, tuple[int, Extent]] = field(init=False, default_factory=dict)  # files and blobs by position
 
@@ -113,6 +115,7 @@ class ChangeSet:
 
     def _parts(self) -> Iterator[Together]:
         """Yield the parts of the step. The first operation of a part may ask whether a directory is empty."""
+        self.emptied.clear()  # this may be another try
         conditions = [RequireEmptyDirectory(path) for path in self.empty]
         yield from (Together([one]) for one in conditions[:-1])
         yield from in_parts(chain(conditions[-1:], self._operations()))
@@ -120,7 +123,8 @@ class ChangeSet:
     def _operations(self) -> Iterator[RequireObject | RemoveObject | CreateObject]:
         """Yield what refers to the state before, then what makes room, then what needs it."""
         yield from (RequireObject(path_of(one.key)) for one in self.changes if isinstance(one, Require))
-        yield from (RemoveObject(path_of(one.key), one.etag) for one in self.changes if isinstance(one, Delete))
+        removals = (one for one in self.changes if isinstance(one, Delete))
+        yield from (RemoveObject(path_of(one.key), one.etag, self.emptied) for one in removals)
         template = self.contents.template()
         for position, one in enumerate(self.changes):
             if isinstance(one, Complete):

@@ -1,12 +1,14 @@
 """Offer a namespace as an object store that makes many changes in one transaction.
 
-A key is a path without its first slash. So that the store shows objects only, it removes the directories that become
-empty when it deletes their last file, up to the directory that it was opened for.
+A key is a path without its first slash. The store makes the directories that its objects need, and removes them again
+when it has deleted or renamed their last file, up to the directory that it was opened for. All other directories stay:
+those that somebody made, and those to which somebody has given a quota, other permissions or attributes (see
+`directories`). Listings show files only. The permissions of the namespace hold in every call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -17,6 +19,8 @@ from holdfast.namespace.errors import (
     PathExistsError,
     PathIsDirectoryError,
     PathNotFoundError,
+    PermissionDeniedError,
+    UncountedTreeError,
 )
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.inode import Extent, Inode
@@ -25,8 +29,10 @@ from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.batch import etag_of
 from holdfast.namespace.object_store.change_set import ChangeSet, completed, created, path_of
 from holdfast.namespace.object_store.contents import Contents
+from holdfast.namespace.object_store.directories import MakeDirectory, RemoveEmptyDirectory
 from holdfast.namespace.object_store.files import MoveDirectory, StreamedFile
 from holdfast.namespace.object_store.pages import list_files
+from holdfast.namespace.object_store.rights import CheckTargets, MayUse
 from holdfast.namespace.object_store.uploads import Upload, decode_metadata, encode_metadata
 from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.paths import NsPath
@@ -58,6 +64,9 @@ __all__ = ["NamespaceStore"]
 
 _LIMITS = MultipartLimits(min_part_size_bytes=1, max_parts=10_000)
 _PART_ATTEMPTS = 50
+_PARENT_ATTEMPTS = 12
+_PATHS = 1000
+"""How many paths are looked up at once."""
 
 
 class NamespaceStore:
@@ -103,7 +112,7 @@ class NamespaceStore:
     ) -> ObjectInfo:
         if key.endswith("/") and not data:
             path = path_of(key.rstrip("/"))  # a marker of a directory: make the directory
-            self.namespace.mkdirs(str(path))
+            self.namespace.run(MakeDirectory(path, stays=True))
             return ObjectInfo(key, 0)
         path, file_id = path_of(key), self.namespace.new_id()
         extents, small = self._contents.store(file_id, bytes(data))
@@ -147,13 +156,13 @@ class NamespaceStore:
             self.apply([Delete(key) for key in dict.fromkeys(keys) if key not in markers])
         for marker in markers:
             path = path_of(marker.rstrip("/"))
-            if self._may_go(path) and self._try_rmdir(str(path)):
+            if self._may_go(path) and self._remove(RemoveEmptyDirectory(path, is_in_the_way=True)):
                 self._prune({path.parent})
 
     # --- uploads ------------------------------------------------------------------------------------------------------
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
         path = path_of(key)
-        self.check_targets([key])
+        self.namespace.run(CheckTargets([path], by_rename=False))
         token = self.namespace.new_token()
         upload = Upload(str(path), self.namespace.new_id(), self.namespace.now_ms(), dict(metadata or {}))
         outcome = self.namespace.database.commit(Commit(inserts={upload_key(token): upload.encode()}))
@@ -163,6 +172,7 @@ class NamespaceStore:
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
         check_key(key)
         seen = self._upload(key, upload_id)
+        self._check_use(key)
         extents, small = self._contents.store(seen[1].file_id, bytes(data))
         part = extents[0] if extents else Extent(f"empty-{self.namespace.new_token()}", 0, inline=True)
         with self._contents.unless_refused(extents):
@@ -196,6 +206,24 @@ class NamespaceStore:
             raise NotFoundError("no such upload: it was completed or aborted", key=key, upload_id=upload_id)
         return record.version, upload
 
+    def _check_use(self, key: str) -> None:
+        """Check that the caller may change the pending uploads of a key.
+
+        Raises:
+            PermissionDeniedError: the caller may not write their directory.
+        """
+        if not self._may_use([path_of(key)])[0]:
+            raise PermissionDeniedError(
+                "the user may not write the directory of the upload: ask its owner",
+                key=key,
+                user=self.namespace.caller.user,
+            )
+
+    def _may_use(self, paths: Sequence[NsPath], *, only_see: bool = False) -> list[bool]:
+        if not paths or self.namespace.caller.is_superuser:
+            return [True] * len(paths)
+        return self.namespace.run(MayUse(paths, only_see))
+
     def _garbage(self, extents: Sequence[Extent]) -> dict[bytes, bytes]:
         now_ms = self.namespace.now_ms()
         return {garbage_key(now_ms, one.blob): b"" for one in extents if not one.inline}
@@ -212,6 +240,7 @@ class NamespaceStore:
                 version, upload = self._upload(key, upload_id)
             except NotFoundError:
                 return
+            self._check_use(key)
             parts = list(upload.parts.values())
             record = upload_key(upload_id)
             commit = Commit(reads={record: version}, deletes=[record, *_records(parts)], inserts=self._garbage(parts))
@@ -225,10 +254,12 @@ class NamespaceStore:
             start = upload_key(marker[1]) + b"\0"
         page = self.namespace.database.scan(start, end, 1000)
         found = [(key[1:].decode(), Upload.decode(key, record.value)) for key, record in page.records]
+        wanted = [(token, upload) for token, upload in found if upload.path[1:].startswith(prefix)]
+        seen = self._may_use([NsPath.parse(upload.path) for _, upload in wanted], only_see=True)
         uploads = [
             UploadInfo(upload.path[1:], token, upload.initiated_ms / 1000)
-            for token, upload in found
-            if upload.path[1:].startswith(prefix)
+            for (token, upload), is_seen in zip(wanted, seen, strict=True)
+            if is_seen
         ]
         return UploadPage(uploads, (found[-1][1].path[1:], found[-1][0]) if page.more else None)
 
@@ -236,39 +267,44 @@ class NamespaceStore:
     def open_write(self, key: str) -> StreamedFile:
         path = path_of(key)
         self.check_targets([key])
-        self._make_parent(path)
-        # The protocol refuses an existing key when the file is closed; a directory that goes meanwhile stays gone.
-        return StreamedFile(key, self.namespace.create(str(path), parents=False, check=False))
+        directories = self.namespace.run(MakeDirectory(path.parent))
+        # The protocol refuses an existing key when the file is closed.
+        return StreamedFile(key, self.namespace, self.namespace.create(str(path), check=False), directories)
 
     def rename(self, source: str, target: str) -> None:
         check_key(source)
         check_key(target)
-        path = path_of(source)
-        self._open(path)  # refuses a directory
+        old, new = path_of(source), path_of(target)
+        self._open(old)  # refuses a directory
         if source == target:
             return
-        self._make_parent(path_of(target))
-        self.namespace.rename(str(path), f"/{target}", overwrite=True)
-        self._prune({path.parent})
 
-    def _make_parent(self, path: NsPath) -> None:
-        if path.parent.names:
+        def move() -> None:
             try:
-                self.namespace.mkdirs(str(path.parent))
-            except PathExistsError as error:
-                raise ParentNotDirectoryError(
-                    "a component of the key is a file: choose another key", key=str(path)[1:]
-                ) from error
+                self.namespace.rename(str(old), str(new), overwrite=True)
+            except PathNotFoundError as error:
+                if not self.namespace.exists(str(old)):
+                    raise NotFoundError("no such object: check the key", key=source) from error
+                raise
+
+        self._with_parent(new, move)
+        self._prune({old.parent})
+
+    def _with_parent(self, path: NsPath, act: Callable[[], None]) -> None:
+        """Make the directory of a path, and act; again if somebody else finds it empty, and removes it, in between."""
+        for left in reversed(range(_PARENT_ATTEMPTS)):
+            self.namespace.run(MakeDirectory(path.parent))
+            try:
+                act()
+                return
+            except PathNotFoundError:
+                if not left:
+                    raise
 
     def check_targets(self, targets: Sequence[str]) -> None:
-        for target in targets:
-            path = str(path_of(target))
-            try:
-                self.namespace.check_access(path, 0)  # refuses a path below a file
-            except PathNotFoundError:
-                continue
-            if self.namespace.status(path).is_directory:
-                raise PathIsDirectoryError("a directory has this key: choose another one", key=target)
+        paths = [path_of(target) for target in targets]
+        for start in range(0, len(paths), _PATHS):
+            self.namespace.run(CheckTargets(paths[start : start + _PATHS], by_rename=True))
 
     def rename_dir(self, source: str, target: str) -> None:
         check_move(source, target)
@@ -276,18 +312,26 @@ class NamespaceStore:
         found = self.namespace.find(str(new))
         if found is not None and found.is_directory:
             self._remove_empty_directories(new)
-            self._prune({new})
+            if self._may_go(new):
+                self._remove(RemoveEmptyDirectory(new, is_in_the_way=True))
         uploads = [one.upload_id for one in iter_uploads(self, f"{source}/")]
         if next(iter_uploads(self, f"{target}/"), None) is not None:
             raise PreconditionError("uploads are pending below the target: choose another one", key=target)
         if not uploads and not self.namespace.exists(str(old)):
             raise NotFoundError("no such directory: check the key", key=source)
-        self._make_parent(new)
+        operation = MoveDirectory(rename=Rename(source=old, target=new), uploads=uploads)
         try:
-            self.namespace.run(MoveDirectory(rename=Rename(source=old, target=new), uploads=uploads))
+            self._with_parent(new, lambda: self._move(operation))
         except PathExistsError as error:
             raise PreconditionError("the target exists: choose another one", key=target) from error
         self._prune({old.parent})
+
+    def _move(self, operation: MoveDirectory) -> None:
+        try:
+            self.namespace.run(operation)
+        except UncountedTreeError:  # it moves into another quota: count it while nobody can change it
+            with self.namespace.frozen(operation.rename.source) as usage:
+                self.namespace.run(replace(operation, rename=replace(operation.rename, usage=usage)))
 
     # --- transactions -------------------------------------------------------------------------------------------------
     def apply(self, changes: Sequence[Change]) -> None:
@@ -298,7 +342,7 @@ class NamespaceStore:
         for path in whole.empty:
             self._remove_empty_directories(path)
         whole.apply()
-        self._prune({path_of(one.key).parent for one in changes if isinstance(one, Delete)})
+        self._prune(whole.emptied)
 
     def _remove_empty_directories(self, path: NsPath) -> None:
         """Remove what is below a directory if it has no files, so that it has entries only if it has objects."""
@@ -311,25 +355,28 @@ class NamespaceStore:
         except (PathNotFoundError, ParentNotDirectoryError):
             return
         for directory in reversed(below):
-            self._try_rmdir(directory)
+            self._remove(RemoveEmptyDirectory(NsPath.parse(directory), is_in_the_way=True))
 
-    def _prune(self, directories: set[NsPath]) -> None:
-        """Remove directories that have become empty, from the bottom up.
+    def _prune(self, directories: Collection[NsPath]) -> None:
+        """Remove directories that have become empty, from the bottom up, each of them once.
 
         Guarantee: raises nothing, because what made them empty has taken effect. Listings do not show empty ones.
         """
-        for directory in sorted(directories, key=lambda one: len(one.names), reverse=True):
-            with suppress(HoldfastError):
-                while self._may_go(directory) and self._try_rmdir(str(directory)):
-                    directory = directory.parent
+        levels: dict[int, set[NsPath]] = {}
+        for directory in directories:
+            levels.setdefault(len(directory.names), set()).add(directory)
+        for level in range(max(levels, default=0), 0, -1):
+            for directory in levels.get(level, ()):
+                with suppress(HoldfastError):
+                    if self._may_go(directory) and self._remove(RemoveEmptyDirectory(directory)):
+                        levels.setdefault(level - 1, set()).add(directory.parent)
 
     def _may_go(self, directory: NsPath) -> bool:
         return bool(directory.names) and directory.names != self._keep[: len(directory.names)]
 
-    def _try_rmdir(self, path: str) -> bool:
+    def _remove(self, operation: RemoveEmptyDirectory) -> bool:
         try:
-            found = self.namespace.find(path)
-            return found is None or (found.is_directory and self.namespace.delete(path))
+            return self.namespace.run(operation)
         except DirectoryNotEmptyError:
             return False
 

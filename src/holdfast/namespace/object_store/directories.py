@@ -1,0 +1,144 @@
+"""Make the directories that objects need, and remove them when they have become empty.
+
+An object store has no directories, so those that it makes by the way must go by the way. Others must stay: somebody
+made them, and may have given them quotas, permissions or attributes. The difference has to be known by every client, so
+a directory that was made for an object carries a mark: an extended attribute, with the rights that the directory had.
+It is removed only as long as nothing but that is known about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from holdfast.namespace.changes import Changes
+from holdfast.namespace.errors import ParentNotDirectoryError, PathExistsError
+from holdfast.namespace.inode import Inode
+from holdfast.namespace.keys import children_range
+from holdfast.namespace.operation import Context
+from holdfast.namespace.operations.base import PathGroup, check_chain
+from holdfast.namespace.operations.delete import Delete
+from holdfast.namespace.operations.mkdirs import Mkdirs
+from holdfast.namespace.paths import NsPath
+from holdfast.namespace.permissions import WRITE
+from holdfast.namespace.view import Chain, View
+
+__all__ = ["MARK", "MakeDirectory", "RemoveEmptyDirectory", "mark_directories"]
+
+R = TypeVar("R")
+
+MARK = "trusted.holdfast.made-for-objects"
+"""The extended attribute of a directory that the store made because an object needed it."""
+
+
+def mark_directories(changes: Changes[R]) -> None:
+    """Mark the directories that changes make."""
+    for key, inode in changes.inserts.items():
+        if inode.is_directory:
+            changes.inserts[key] = replace(inode, xattrs={MARK: _rights(inode)})
+
+
+def _rights(inode: Inode) -> bytes:
+    return f"{inode.mode:o} {inode.owner} {inode.group}".encode()
+
+
+def _is_as_made(inode: Inode) -> bool:
+    """Check whether a directory was made for an object, and nobody has changed it since."""
+    return not inode.has_quota and inode.xattrs == {MARK: _rights(inode)}
+
+
+@dataclass(frozen=True, slots=True)
+class MakeDirectory(PathGroup):
+    """Make a directory for objects, if it is missing; returns the ids of the directories on the path, the root first.
+
+    Group: that of `Mkdirs`.
+
+    Attributes:
+        stays: whether it is wanted for itself: it is not removed when it becomes empty, also if it exists already.
+    """
+
+    path: NsPath
+    stays: bool = False
+
+    @property
+    def paths(self) -> tuple[NsPath]:
+        """The path."""
+        return (self.path,)
+
+    def execute(self, view: View, context: Context) -> Changes[tuple[int, ...]]:
+        """See `Operation`.
+
+        Raises:
+            ParentNotDirectoryError: a file has the path, or is above it.
+            PermissionDeniedError: see the message.
+        """
+        (chain,) = view.chains
+        try:
+            made = Mkdirs(path=self.path).execute(view, context)
+        except PathExistsError as error:
+            raise ParentNotDirectoryError(
+                "a component of the key is a file: choose another key", key=str(self.path)[1:]
+            ) from error
+        mark_directories(made)
+        changes = Changes(
+            tuple(one.id for one in (*chain.inodes, *made.inserts.values())),
+            inserts=made.inserts,
+            adds=made.adds,
+            bounds=made.bounds,
+            touched=made.touched,
+        )
+        if self.stays and chain.target is None:
+            key, new = next(reversed(changes.inserts.items()))
+            changes.inserts[key] = replace(new, xattrs={})
+        elif self.stays and chain.target is not None and MARK in chain.target.xattrs:
+            context.caller.check(chain, len(self.path.names) - 1, WRITE)
+            others = {name: value for name, value in chain.target.xattrs.items() if name != MARK}
+            changes.puts[chain.target_key] = replace(chain.target, xattrs=others)
+        return changes
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveEmptyDirectory(PathGroup):
+    """Remove a directory that has become empty; returns whether it is gone.
+
+    It stays if it has entries, a quota or extended attributes, or if it was not made for an object.
+
+    Group: that of `Delete`.
+
+    Attributes:
+        is_in_the_way: whether the caller wants the directory to go: then it goes too if somebody made it otherwise, but
+            not with a quota or extended attributes.
+    """
+
+    path: NsPath
+    is_in_the_way: bool = False
+
+    @property
+    def paths(self) -> tuple[NsPath]:
+        """The path."""
+        return (self.path,)
+
+    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
+        """Return the entries of a directory that may go."""
+        target = chains[0].target
+        return children_range(target.id) if target is not None and self._may_go(target) else None
+
+    def _may_go(self, inode: Inode) -> bool:
+        if not inode.is_directory:
+            return False
+        return _is_as_made(inode) or (self.is_in_the_way and not inode.has_quota and inode.xattrs.keys() <= {MARK})
+
+    def execute(self, view: View, context: Context) -> Changes[bool]:
+        """See `Operation`.
+
+        Raises:
+            ParentNotDirectoryError, PermissionDeniedError: see the message.
+        """
+        (chain,) = view.chains
+        if chain.target is None:
+            check_chain(chain, context)
+            return Changes(True)
+        if not self._may_go(chain.target) or view.has_children:
+            return Changes(False)
+        return Delete(path=self.path).execute(view, context)

@@ -1,0 +1,210 @@
+"""Directories that were made for objects go with the last object; all others stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from holdfast.errors import NotFoundError
+from holdfast.namespace.errors import PathNotFoundError
+from holdfast.namespace.namespace import Namespace
+from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.stores.base import Delete, Put, RequireEmpty
+from holdfast.transactions.base import Commit
+from tests.namespace_world import SUPERUSER, HookedDatabase, World
+
+
+def _directories(store: NamespaceStore) -> list[str]:
+    return [entry.path for entry in store.namespace.walk("/") if entry.is_directory]
+
+
+def _put(store: NamespaceStore) -> None:
+    store.put("a/b/f", b"1")
+
+
+def _apply(store: NamespaceStore) -> None:
+    store.apply([Put("a/b/f", b"1")])
+
+
+def _upload(store: NamespaceStore) -> None:
+    upload = store.create_upload("a/b/f")
+    store.complete_upload("a/b/f", upload, [store.upload_part("a/b/f", upload, 1, b"1")])
+
+
+def _stream(store: NamespaceStore) -> None:
+    store.open_write("a/b/f").close()
+
+
+def _rename(store: NamespaceStore) -> None:
+    store.put("f", b"1")
+    store.rename("f", "a/b/f")
+
+
+def _rename_dir(store: NamespaceStore) -> None:
+    store.put("d/f", b"1")
+    store.rename_dir("d", "a/b")
+
+
+@pytest.mark.parametrize("write", [_put, _apply, _upload, _stream, _rename, _rename_dir], ids=lambda one: one.__name__)
+def test_what_was_made_for_an_object_goes_with_it(write: Callable[[NamespaceStore], None]) -> None:
+    world = World()
+    store = NamespaceStore(world.client(), close_namespace=False)
+    write(store)
+    assert _directories(store) == ["/a", "/a/b"]
+    store.delete("a/b/missing")
+    assert _directories(store) == ["/a", "/a/b"]
+    NamespaceStore(world.client(), close_namespace=False).delete("a/b/f")  # another client knows it too
+    assert _directories(store) == []
+
+
+def _quota(namespace: Namespace) -> None:
+    namespace.set_quota("/a/b", names=10)
+
+
+def _mode(namespace: Namespace) -> None:
+    namespace.set_permission("/a/b", 0o770)
+
+
+def _owner(namespace: Namespace) -> None:
+    namespace.set_owner("/a/b", "alice")
+
+
+def _attribute(namespace: Namespace) -> None:
+    namespace.set_xattr("/a/b", "user.team", b"x")
+
+
+@pytest.mark.parametrize("change", [_quota, _mode, _owner, _attribute], ids=lambda one: one.__name__)
+def test_a_directory_that_somebody_has_changed_stays(change: Callable[[Namespace], None]) -> None:
+    store = NamespaceStore(World().client(), close_namespace=False)
+    store.put("a/b/f", b"1")
+    change(store.namespace)
+    store.delete("a/b/f")
+    assert _directories(store) == ["/a", "/a/b"]
+
+
+def test_a_directory_that_somebody_made_stays() -> None:
+    store = NamespaceStore(World().client(), close_namespace=False)
+    store.namespace.mkdirs("/team/in")
+    store.put("team/in/p/f", b"1")
+    store.delete("team/in/never")
+    store.rename("team/in/p/f", "elsewhere")
+    store.apply([Delete("team/in/p/f"), Delete("team/in/p")])
+    assert _directories(store) == ["/team", "/team/in"]
+    store.put("marked/f", b"1")
+    store.put("marked/", b"")
+    store.put("own/marked/", b"")
+    store.delete("marked/f")
+    assert _directories(store) == ["/marked", "/own", "/own/marked", "/team", "/team/in"]
+    store.delete_many(["marked/", "own/marked/"])
+    assert _directories(store) == ["/team", "/team/in"]
+
+
+def test_nothing_is_removed_for_a_key_that_does_not_exist() -> None:
+    store = NamespaceStore(World().client(), close_namespace=False)
+    stream = store.open_write("a/b/f")
+    store.delete("a/b/never")
+    store.apply([Delete("a/b/never"), Delete("a/b/f", "another")])
+    assert _directories(store) == ["/a", "/a/b"]
+    stream.discard()
+
+
+def test_a_directory_with_a_quota_is_not_removed_because_it_is_in_the_way() -> None:
+    store = NamespaceStore(World().client(), close_namespace=False)
+    store.namespace.mkdirs("/a/limited")
+    store.namespace.set_quota("/a/limited", names=10)
+    store.namespace.mkdirs("/a/plain")
+    store.delete_many(["a/limited/"])
+    with pytest.raises(Exception, match="not empty"):
+        store.apply([RequireEmpty("a/"), Put("b", b"1")])
+    store.put("c/f", b"1")
+    with pytest.raises(Exception, match="exists"):
+        store.rename_dir("c", "a/limited")
+    assert _directories(store) == ["/a", "/a/limited", "/c"]
+
+
+# --- races ------------------------------------------------------------------------------------------------------------
+def test_a_rename_into_a_directory_that_becomes_empty_meanwhile() -> None:
+    world = World()
+    other = NamespaceStore(world.client(), close_namespace=False)
+    other.put("p/old", b"1")
+    other.put("job/f", b"2")
+    interrupted: list[str] = []
+
+    def before(call: str, argument: object) -> None:
+        if isinstance(argument, Commit) and not interrupted and any(key.endswith(b"f") for key in argument.inserts):
+            interrupted.append(call)
+            other.delete("p/old")
+
+    store = NamespaceStore(world.client(database=HookedDatabase(world.database, before)), close_namespace=False)
+    store.rename("job/f", "p/f")
+    assert interrupted
+    assert other.get("p/f") == b"2"
+    assert _directories(other) == ["/p"]
+
+
+def test_a_rename_whose_source_goes_meanwhile() -> None:
+    world = World()
+    other = NamespaceStore(world.client(), close_namespace=False)
+    other.put("job/f", b"2")
+
+    def before(call: str, argument: object) -> None:
+        if isinstance(argument, Commit) and any(key.endswith(b"f") for key in argument.inserts):
+            other.delete("job/f")
+
+    store = NamespaceStore(world.client(database=HookedDatabase(world.database, before)), close_namespace=False)
+    with pytest.raises(NotFoundError):
+        store.rename("job/f", "p/f")
+
+
+def test_a_stream_into_a_directory_that_becomes_empty_meanwhile() -> None:
+    store = NamespaceStore(World().client(), close_namespace=False)
+    store.put("a/p/old", b"1")
+    stream = store.open_write("a/p/new")
+    stream.write(b"larger than small")
+    store.delete("a/p/old")
+    assert _directories(store) == []
+    stream.close()
+    assert store.get("a/p/new") == b"larger than small"
+    store.delete("a/p/new")
+    assert _directories(store) == []
+
+
+@pytest.mark.parametrize("depth", ["a", "a/p"])
+@pytest.mark.parametrize("act", ["rename", "replace", "delete"])
+def test_a_stream_goes_with_its_directory(act: str, depth: str) -> None:
+    store = NamespaceStore(World().client(), close_namespace=False)
+    store.put("a/p/old", b"1")
+    stream = store.open_write("a/p/new")
+    stream.write(b"1")
+    if act == "delete":
+        store.namespace.delete(f"/{depth}", recursive=True)
+    else:
+        store.rename_dir(depth, "moved")
+    if act == "replace":
+        store.put("a/p/other", b"1")
+    with pytest.raises(PathNotFoundError):
+        stream.close()
+    stream.discard()
+    assert not store.namespace.exists("/a/p/new")
+
+
+def test_a_directory_moves_into_a_quota() -> None:
+    world = World()
+    store = NamespaceStore(world.client(SUPERUSER), close_namespace=False)
+    store.namespace.mkdirs("/q")
+    store.namespace.set_quota("/q", names=5)
+    store.put("x/a/f", b"1")
+    store.put("x/b/c/d/f", b"1")
+    upload = store.create_upload("x/a/later")
+    store.rename_dir("x/a", "q/a")
+    assert store.get("q/a/f") == b"1"
+    assert [one.upload_id for one in store.list_uploads_page("q/a/").uploads] == [upload]
+    assert store.namespace.quota_usage("/q").names == 3
+    with pytest.raises(Exception, match="quota"):
+        store.rename_dir("x/b", "q/b")
+    store.rename_dir("q/a", "x/a")
+    assert store.namespace.quota_usage("/q").names == 1
+    store.delete_many(["x/a/f", "x/b/c/d/f"])
+    assert _directories(store) == ["/q"]
+    assert store.namespace.check().totals == {}
