@@ -331,9 +331,11 @@ def collect_without_validation(shipped: Callable[..., Commit], self: Changes[Any
     return commit if view.chains else replace(commit, reads={})
 
 
-def collect_without_age(shipped: Callable[..., Iterator[None]], self: Collector, done: Collected) -> Iterator[None]:
+def collect_without_age(
+    shipped: Callable[..., Iterator[None]], self: Collector, done: Collected, damage: Any
+) -> Iterator[None]:
     """In place of `Collector._delete_garbage`: delete blobs as soon as no file refers to them."""
-    return shipped(replace(self, safety_age_s=-1), done)
+    return shipped(replace(self, safety_age_s=-1), done, damage)
 
 
 def forget_garbage(shipped: Callable[..., None], changes: Changes[Any], inode: Inode, now_ms: int) -> None:
