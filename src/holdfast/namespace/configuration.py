@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.namespace.data_claim import DataClaim
 from holdfast.namespace.inode import Inode, Kind, check_block_size, check_replication, encode_inode, is_number
-from holdfast.namespace.keys import CONFIGURATION, NEXT_ID, ROOT_ID, ROOT_KEY, SWEPT
+from holdfast.namespace.keys import CONFIGURATION, NEXT_ID, ROOT_ID, ROOT_KEY
 from holdfast.namespace.permissions import check_name
 from holdfast.transactions.base import ABSENT, Commit, Committed, TransactionStore
 
@@ -118,7 +118,7 @@ def create_namespace(store: TransactionStore, configuration: Configuration, now_
     outcome = store.commit(
         Commit(
             reads={NEXT_ID: ABSENT},
-            inserts={CONFIGURATION: value, ROOT_KEY: encode_inode(root), SWEPT: b"{}"},
+            inserts={CONFIGURATION: value, ROOT_KEY: encode_inode(root)},
             adds={NEXT_ID: ROOT_ID + 1},
         )
     )
@@ -134,7 +134,7 @@ def create_namespace(store: TransactionStore, configuration: Configuration, now_
 
 def undo_creation(store: TransactionStore) -> None:
     """Remove a namespace that nobody has used since its creation; do nothing if somebody has."""
-    found = store.get_many([CONFIGURATION, NEXT_ID, ROOT_KEY, SWEPT])
+    found = store.get_many([CONFIGURATION, NEXT_ID, ROOT_KEY])
     store.commit(Commit(reads={key: record.version for key, record in found.items()}, deletes=list(found)))
 
 

@@ -11,8 +11,8 @@
 | ``l`` file id | the lease of a file that is being written |
 | ``r`` inode id | the root of a tree that was deleted and waits for its collection |
 | ``g`` time, blob | a blob that no file refers to anymore, since that time |
-| ``x`` name | one of a kind: the configuration, the next inode id, the leader, who repairs or sweeps, when the last |
-|            | sweep or repair began, when damaged records were last repaired |
+| ``x`` name | one of a kind: the configuration, the next inode id, the leader, who repairs or sweeps, when damaged |
+|            | records were last repaired |
 
 Ids are 8 bytes, most significant first, so keys sort by id.
 """
@@ -32,7 +32,6 @@ __all__ = [
     "NO_PARENT",
     "ROOT_ID",
     "ROOT_KEY",
-    "SWEPT",
     "blob_of",
     "children_range",
     "data_key",
@@ -60,7 +59,6 @@ CONFIGURATION = b"xconfiguration"
 NEXT_ID = b"xnext-id"
 LEADER = b"xleader"
 MAINTENANCE = b"xmaintenance"
-SWEPT = b"xswept"
 DAMAGED = b"xdamaged"
 
 

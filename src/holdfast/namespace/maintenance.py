@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from holdfast.errors import ConflictError, FencedError
+from holdfast.errors import ConflictError, FencedError, UnavailableError
 from holdfast.namespace.changes import Changes
-from holdfast.namespace.keys import MAINTENANCE, SWEPT
+from holdfast.namespace.keys import MAINTENANCE, ROOT_KEY
 from holdfast.namespace.terms import is_running
 from holdfast.namespace.view import Entry, View
 from holdfast.runtime import Environment
@@ -22,6 +22,7 @@ from holdfast.transactions.base import ABSENT, Commit, Committed, Database
 __all__ = ["MaintenanceLock"]
 
 _TERM_S = 600.0
+_TRIES = 50
 
 
 class MaintenanceLock:
@@ -84,17 +85,26 @@ class MaintenanceLock:
         return False
 
     def announce(self) -> None:
-        """Change the record that publications validate, before the blobs are listed.
+        """Write the root anew, as it is: every operation validates it. Call this before the blobs are listed.
 
         Files are published after their blobs. A publication that began before this call fails, or is in the snapshot
         that comes after it; one that begins later knows that its blobs are too young for the listing, or refuses them
         (`Publish`). For this, the time by which blobs are too young must have been taken before.
 
+        Without a root there is nothing to change, and no publication takes effect.
+
         Raises:
             FencedError: the lock is lost.
+            UnavailableError: others change the root again and again.
         """
-        began = json.dumps({"began": self._clock.now_s(), "work": self._token}).encode()
-        self.commit(Changes(None, values={SWEPT: began}), View((), {}))
+        for _ in range(_TRIES):
+            root = self._database.get_many([ROOT_KEY]).get(ROOT_KEY)
+            if root is None:
+                return
+            view = View((), {ROOT_KEY: Entry(root.version, None)})
+            if self.commit(Changes(None, values={ROOT_KEY: root.value}), view):
+                return
+        raise UnavailableError("the root of the namespace changes again and again: repeat later")
 
     def renew_if_due(self) -> None:
         """Renew the lock if a part of its term is over.

@@ -15,7 +15,7 @@ from holdfast.namespace.errors import (
     PathExistsError,
 )
 from holdfast.namespace.inode import FILE_MODE, Extent, Inode, Kind, check_block_size, check_replication
-from holdfast.namespace.keys import SWEPT, data_key, inode_key, lease_key
+from holdfast.namespace.keys import data_key, inode_key, lease_key
 from holdfast.namespace.lease import SOFT_LIMIT_MS, Lease
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import (
@@ -51,15 +51,9 @@ class FileGroup(PathGroup):
 
     __slots__ = ()
 
-    @property
-    def needs_young_blobs(self) -> bool:
-        """Whether the operation publishes blobs that nothing but their age has protected from sweeps so far."""
-        return False
-
     def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        """Return the keys of the leases of the targets that are being written, and what sweeps and repairs change."""
-        leases = [lease_key(chain.target.id) for chain in chains if chain.target is not None and chain.target.writer]
-        return [*leases, SWEPT] if self.needs_young_blobs else leases
+        """Return the keys of the leases of the targets that are being written."""
+        return [lease_key(chain.target.id) for chain in chains if chain.target is not None and chain.target.writer]
 
 
 def refuse_writer(view: View, inode: Inode, chain: Chain, now_ms: int) -> None:
@@ -98,8 +92,8 @@ class Publish(FileGroup):
         is_repeated: whether an earlier call may have published the file: then it is only looked for, because meanwhile
             it may have been renamed or deleted, and its blobs must not belong to two files.
         is_late: tells whether a blob is so old by now that a sweep, which sees no file that refers to it, may take it
-            for garbage (N3). It is asked after the view was read, and the view has the record that every sweep changes
-            before it lists the blobs: so no sweep comes in between.
+            for garbage (N3). It is asked after the view was read, and the view has the root, which every sweep changes
+            before it lists the blobs (`maintenance`): so no sweep comes in between.
     """
 
     path: NsPath
@@ -115,11 +109,6 @@ class Publish(FileGroup):
     xattrs: Mapping[str, bytes] = field(default_factory=dict)
     is_repeated: bool = False
     is_late: Callable[[], bool] = field(default=lambda: False, compare=False)
-
-    @property
-    def needs_young_blobs(self) -> bool:
-        """Whether there are blobs in the object store."""
-        return any(not extent.inline for extent in self.extents)
 
     @property
     def paths(self) -> tuple[NsPath]:

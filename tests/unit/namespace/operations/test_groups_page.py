@@ -32,7 +32,6 @@ _OTHER_KINDS = {
     b"r": "deleted tree",
     b"t": "time",
     b"w": "place",
-    b"x": "sweeps",
 }
 _VERBS = {Kind.INSERT: "inserted", Kind.PUT: "put", Kind.DELETE: "deleted", Kind.ADD: "added"}
 
