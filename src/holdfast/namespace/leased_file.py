@@ -10,11 +10,11 @@ from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.keys import lease_key
 from holdfast.namespace.lease import Lease
-from holdfast.namespace.operation import Operations
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.operations.together import check_files, in_parts
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
+from holdfast.namespace.phases import Operations
 from holdfast.namespace.trails import find_path
 from holdfast.transactions.base import TransactionStore
 

@@ -42,7 +42,7 @@ from holdfast.namespace.id_source import IdSource
 from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Inode
 from holdfast.namespace.leased_file import LeasedFile, publish
 from holdfast.namespace.listing import PAGE_SIZE, Lister, ListPage
-from holdfast.namespace.operation import Mode, Operation, Operations, Parts
+from holdfast.namespace.operation import Mode, Operation, Parts
 from holdfast.namespace.operations.attributes import Look, RemoveXattr, SetAttributes, SetReplication, SetXattr
 from holdfast.namespace.operations.content import Concat, OpenForReading, Truncate
 from holdfast.namespace.operations.delete import Delete
@@ -51,6 +51,7 @@ from holdfast.namespace.operations.mkdirs import Mkdirs
 from holdfast.namespace.operations.rename import Rename, TreeUsage
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, Caller, check_name
+from holdfast.namespace.phases import Operations
 from holdfast.namespace.renewal import LeaseRenewal
 from holdfast.namespace.status import ContentSummary, FileStatus, QuotaUsage, status_of
 from holdfast.namespace.sweep import Swept, sweep

@@ -26,11 +26,12 @@ from holdfast.namespace.errors import (
 from holdfast.namespace.inode import FREEZE_MS, Inode, decode_inode, encode_inode, is_number
 from holdfast.namespace.keys import children_range, name_of
 from holdfast.namespace.listing import PAGE_SIZE, Lister
-from holdfast.namespace.operation import TOTAL_RETRY, Context, Operations
+from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import PathGroup, existing
 from holdfast.namespace.operations.rename import TreeUsage
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, WRITE, Caller
+from holdfast.namespace.phases import TOTAL_RETRY, Operations
 from holdfast.namespace.status import ContentSummary, QuotaUsage
 from holdfast.namespace.view import Chain, View, read_view
 from holdfast.transactions.base import MAX_NUMBER, Commit, Committed, SnapshotReader

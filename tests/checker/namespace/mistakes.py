@@ -19,7 +19,7 @@ from holdfast.namespace.inode import Inode
 from holdfast.namespace.keys import NEXT_ID, children_range, lease_key
 from holdfast.namespace.listing import Lister
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.operation import Context, Operation, Operations
+from holdfast.namespace.operation import Context, Operation
 from holdfast.namespace.operations.base import PathGroup
 from holdfast.namespace.operations.content import OpenForReading
 from holdfast.namespace.operations.delete import Delete
@@ -27,6 +27,7 @@ from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, Caller
+from holdfast.namespace.phases import Operations
 from holdfast.namespace.status import FileStatus
 from holdfast.namespace.view import Chain, Group, Hints, Reader, View, guess_view
 from holdfast.stores.base import Change

@@ -17,12 +17,12 @@ from holdfast.namespace.listing import Lister
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store import batch
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.operation import Operations
 from holdfast.namespace.operations import base, files
 from holdfast.namespace.operations.delete import Delete
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.permissions import Caller
+from holdfast.namespace.phases import Operations
 from holdfast.namespace.view import View
 from tests.checker.committers.planting import Swap, planted, swap
 from tests.checker.namespace import mistakes, sweep_mistakes

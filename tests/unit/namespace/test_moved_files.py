@@ -66,7 +66,7 @@ def test_a_place_says_nothing_about_a_directory_that_moved_later(is_reversed: bo
     other.rename("/a", "/z")
     ((key, record),) = world.records(b"l").items()
     lease = Lease.decode(key, record.value)
-    found = find_path(_Sorted(world.database, is_reversed), lease.key, lease.trail)  # type: ignore[arg-type]
+    found = find_path(_Sorted(world.database, is_reversed), lease.key, lease.trail)  # type: ignore[arg-type]  # it only reads
     assert str(found) == "/z/c/f"
     file.discard()
 

@@ -289,7 +289,7 @@ def _uploads(world: World) -> set[str]:
 
 @pytest.mark.parametrize(("age_s", "is_left"), [(3599, True), (3601, False)])
 def test_a_blob_that_was_never_finished_is_given_up(age_s: int, is_left: bool) -> None:
-    """Defect: what a killed writer had begun stayed for ever, and no check showed it."""
+    """Otherwise it would stay, and no check would show it."""
     world = World()
     namespace = world.client()
     key = _unfinished(world)

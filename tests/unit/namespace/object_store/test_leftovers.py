@@ -115,7 +115,7 @@ def test_parts_that_see_different_states_do_not_commit(monkeypatch: pytest.Monke
             other.write_file("/a/b/theirs", b"1")
         return read_view(reader, hints, group)
 
-    monkeypatch.setattr("holdfast.namespace.operation.read_view", interrupted)
+    monkeypatch.setattr("holdfast.namespace.phases.read_view", interrupted)
     store.apply([Put("a/b/f", b"1"), Put("a/b/g", b"2"), Put("a/b/h", b"3")])
     assert [entry.name for entry in other.list("/a/b")] == ["f", "g", "h", "theirs"]
     assert len(reads) > 3, "the first try was given up"

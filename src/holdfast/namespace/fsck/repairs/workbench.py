@@ -17,11 +17,11 @@ from holdfast.namespace.keys import lease_key
 from holdfast.namespace.lease import Lease
 from holdfast.namespace.listing import Lister
 from holdfast.namespace.maintenance import MaintenanceLock
-from holdfast.namespace.operation import Operations
 from holdfast.namespace.operations.base import PathGroup
 from holdfast.namespace.operations.mkdirs import Mkdirs
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
+from holdfast.namespace.phases import Operations
 from holdfast.namespace.trees import TreeCounter
 from holdfast.namespace.view import Entry, Hints, View, read_view
 from holdfast.transactions.base import Record
