@@ -172,7 +172,8 @@ class Output:
         for name in columns:
             justify: Literal["left", "right"] = "right" if name in right else "left"
             # Use Text, so that rich does not take a "[" in a name for markup.
-            table.add_column(Text(escaped(name)), justify=justify, overflow="fold")
+            longest = max(map(len, name.split()), default=0)  # a heading continues on the next line between its words
+            table.add_column(Text(escaped(name)), justify=justify, overflow="fold", min_width=longest)
         for row in rows:
             table.add_row(*(Text(in_one_line(cell)) for cell in row))
         self._console().print(table)

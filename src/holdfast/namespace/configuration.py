@@ -126,8 +126,18 @@ def create_namespace(store: TransactionStore, configuration: Configuration, now_
         return True
     found = load_configuration(store)
     if (found.name, found.data) != (configuration.name, configuration.data):
+        if found.name == configuration.name:
+            raise InvalidRequestError(
+                "the namespace exists already, with its data at another place: leave that as it is, or create another "
+                "namespace in another database; data that were moved are told to holdfast namespace set",
+                name=found.name,
+                data=found.data,
+            )
         raise InvalidRequestError(
-            "the database contains another namespace already: choose another database", name=found.name, data=found.data
+            "the database contains another namespace already: choose another database, or on PostgreSQL another schema "
+            "of this one, with ?schema= in its url",
+            name=found.name,
+            data=found.data,
         )
     return False
 

@@ -40,7 +40,7 @@ def options_of(query: str) -> list[tuple[str, str]]:
 
 
 def public_url(url: str) -> str:
-    """Return the URL of a database without user, password and options: it may be shown and logged.
+    """Return the URL of a database without user, password and options, except the schema: it may be shown and logged.
 
     Guarantee: nothing before the last ``@`` is shown, even if the URL is not valid.
     """
@@ -52,7 +52,9 @@ def public_url(url: str) -> str:
     except ValueError:
         return "(not a url)"
     shown = rest if _has_no_login(scheme, rest) else rest.rpartition("@")[2]
-    return f"{scheme}://{shown.partition('?')[0]}"
+    place, _, query = shown.partition("?")
+    schema = [value for name, value in options_of(query) if name == "schema" and value.isidentifier()]
+    return f"{scheme}://{place}" + (f"?schema={schema[0]}" if len(schema) == 1 else "")
 
 
 def has_password(url: str) -> bool:

@@ -70,3 +70,10 @@ def test_unknown_options_are_shown_as_the_documentation_spells_them() -> None:
         parse_write_options({"path": "out", "partionby": "a"}, overwrite=False)
     with pytest.raises(InvalidRequestError, match="unknown option"):
         parse_write_options({"path": "out", "header": "true"}, overwrite=False)  # parquet has none
+
+
+@pytest.mark.parametrize(("name", "meant"), [("user", "namespaceUser"), ("Database", "namespaceDatabase")])
+def test_the_end_of_a_name_means_that_name(name: str, meant: str) -> None:
+    """Defect: user was taken for sep, an option of CSV files."""
+    with pytest.raises(InvalidRequestError, match=f"unknown option: did you mean {meant}"):
+        parse_write_options({"path": "holdfast://lake/t", name: "bob"}, overwrite=False)

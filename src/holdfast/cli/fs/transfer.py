@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.cli.fs.command import CopyOptions
@@ -30,11 +31,20 @@ def transfer(plan: Plan, target: Target, how: CopyOptions, problems: Problems, o
     reason, are not there.
     """
     made = 0
+    missing: list[str] = []
     for directory in plan.directories:
-        with problems.noted(target.place.url(directory)):
+        if _is_below(directory, missing):
+            continue
+        try:
             target.place.make_directory(directory)
             made += 1
-    copies = list(plan.copies.values())
+        except HoldfastError as reason:
+            problems.add(target.place.url(directory), reason)
+            missing.append(directory)
+    copies = [copy for path, copy in plan.copies.items() if not _is_below(path, missing)]
+    if len(copies) < len(plan.copies):
+        left_out = counted(len(plan.copies) - len(copies), "file")
+        out.note(f"left out: {left_out} of directories that could not be made")
     # In this thread, an interrupt ends even the wait for a pipe, which other threads would go on with.
     is_alone = len(copies) == 1 or plan.size_bytes is None
     runner: Runner = SerialRunner() if is_alone else ThreadRunner(threads=how.threads)
@@ -51,6 +61,10 @@ def transfer(plan: Plan, target: Target, how: CopyOptions, problems: Problems, o
                 out.note(f"copied {bar.files:,} of {counted(len(copies), 'file')}; none of the others is there in part")
             raise
     _report(plan, target, problems, out, bar, made)
+
+
+def _is_below(path: str, directories: Sequence[str]) -> bool:
+    return any(path.startswith(f"{one.rstrip('/')}/") for one in directories)
 
 
 def _note(copy: Copy, error: HoldfastError, problems: Problems, stop: Stop) -> None:

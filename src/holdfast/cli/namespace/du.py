@@ -1,4 +1,4 @@
-"""Run ``holdfast namespace du``: show what is in a namespace, and how full its quotas are."""
+"""Run ``holdfast namespace du``: show what is in the directories of a namespace's root."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ Examples:
   holdfast namespace du prod -h
 
 Counts the tree below each directory of the root, so it takes longer the more there is. "space" is the size times the
-replication. What was deleted counts against quotas until holdfast namespace gc has removed it."""
+replication. What was deleted counts against quotas until holdfast namespace gc has removed it. Quotas of directories
+further down are shown by holdfast fs quota show."""
 
 _COLUMNS = ["directory", "directories", "files", "size", "space", "quota of names", "quota of space"]
 
@@ -33,7 +34,7 @@ _COLUMNS = ["directory", "directories", "files", "size", "space", "quota of name
 @click.option("-h", "--human", is_flag=True, help="Show sizes in units such as MiB.")
 @on_namespaces
 def du(name: str, human: bool, session: Session, out: Output) -> None:
-    """Show what is below each directory of the namespace NAME, and how full the quotas are."""
+    """Show what is below each directory of the root of the namespace NAME, and how full their quotas are."""
     from holdfast.cli.fs.rows import amount
 
     namespace = session.open_named(name)

@@ -11,7 +11,7 @@ import click
 
 from holdfast.cli.arguments import age
 from holdfast.cli.namespace.sweep import sweep_namespace
-from holdfast.cli.output import Output
+from holdfast.cli.output import Output, duration
 from holdfast.cli.session import Session, lists_from_namespaces
 from holdfast.errors import ConflictError, FencedError, HoldfastError, OutcomeUnknownError, UnavailableError
 from holdfast.wording import counted
@@ -110,6 +110,7 @@ class _Work:
                 self.election.resign()
         self.out.line({"leads": True, **asdict(done)} | ({"swept": swept} if self.sweeps else {}))
         self.out.say(_sentence(done))
+        self._tell_what_waits()
 
     def _sweep(self) -> dict[str, int]:
         try:
@@ -119,6 +120,15 @@ class _Work:
                 raise
             self.out.note(f"no sweep this time: {error}")
             return {}
+
+    def _tell_what_waits(self) -> None:
+        """Say why bytes are not free yet."""
+        from holdfast.cli.namespace.pending import count_garbage
+
+        waiting = count_garbage(self.namespace)
+        if waiting.number:
+            age = duration(self.namespace.configuration.safety_age_s)
+            self.out.say(f"kept for the safety age, {age}: {waiting} {'blob' if waiting.number == 1 else 'blobs'}")
 
     def _leads(self) -> bool:
         """Renew the term from time to time; return whether this process still leads."""

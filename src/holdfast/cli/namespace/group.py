@@ -15,7 +15,7 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "list": ("namespace.listing:list_namespaces", "List the namespaces that this user knows."),
     "status": ("namespace.status", "Show a namespace's configuration and its pending work."),
     "set": ("namespace.set:change", "Change the configuration of a namespace."),
-    "du": ("namespace.du", "Show what is in a namespace, and how full its quotas are."),
+    "du": ("namespace.du", "Show what is in each directory of the root, and its quotas."),
     "fsck": ("namespace.fsck", "Prove that a namespace is whole, or show what is wrong."),
     "gc": ("namespace.gc", "Remove what was deleted, and end the leases of dead writers."),
 }

@@ -67,7 +67,7 @@ def init(
 ) -> None:
     """Create the namespace NAME, with its tree in a database and its data in an object store."""
     from holdfast.namespace import Configuration, init_namespace
-    from holdfast.namespace.catalog import variable_of
+    from holdfast.namespace.catalog import known_namespaces, variable_of
     from holdfast.namespace.opening import user_of_process
     from holdfast.stores.registry import parse_store_options, providers_for, scheme_of, shared_options
     from holdfast.stores.url import absolute_url, locate
@@ -90,7 +90,7 @@ def init(
     )
     if database is not None:
         refuse_password(database, name)
-    where = database or os.environ.get(variable_of(name))
+    where = database or os.environ.get(variable_of(name)) or known_namespaces().get(name)
     if not where:
         raise InvalidRequestError(
             f"the namespace needs a database: give --database, or set {variable_of(name)} to its url"

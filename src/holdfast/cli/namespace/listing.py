@@ -48,6 +48,10 @@ def list_namespaces(out: Output) -> None:
         }
     )
     if rows:
-        out.table(["name", "database", "from"], rows)
+        out.table(
+            ["name", "database", "from"],
+            [(name, url, "catalog" if source == catalog else source) for name, url, source in rows],
+        )
+        out.say(f"catalog: {catalog}")
     else:
         out.say("no namespace is known: create one with holdfast namespace init")

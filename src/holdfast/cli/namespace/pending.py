@@ -9,7 +9,7 @@ from holdfast.namespace.keys import garbage_key, kind_range
 from holdfast.runtime import Clock
 from holdfast.transactions.base import TransactionStore
 
-__all__ = ["Count", "Pending", "count_pending"]
+__all__ = ["Count", "Pending", "count_garbage", "count_pending"]
 
 _PAGE = 1000
 _MOST = 100_000
@@ -52,9 +52,14 @@ def count_pending(namespace: Namespace, clock: Clock) -> Pending:
     return Pending(
         leases=_count(store, *kind_range(b"l")),
         trees=_count(store, *kind_range(b"r")),
-        garbage=_count(store, *kind_range(b"g")),
+        garbage=count_garbage(namespace),
         due=_count(store, start, end),
     )
+
+
+def count_garbage(namespace: Namespace) -> Count:
+    """Count the blobs that no file refers to, and that are not deleted yet."""
+    return _count(namespace.database, *kind_range(b"g"))
 
 
 def _count(store: TransactionStore, start: bytes, end: bytes) -> Count:

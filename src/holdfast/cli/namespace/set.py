@@ -21,7 +21,7 @@ Options of the object store, such as --endpoint-url and --region, are kept for a
 run already go on with the old configuration: start them again, also holdfast namespace gc --every."""
 
 
-@click.command(epilog=_EPILOG)
+@click.command("set", epilog=_EPILOG)
 @click.argument("name")
 @click.option("--safety-age", metavar="AGE", type=age, help="Keep deleted bytes for readers so long.")
 @click.option("--superuser", metavar="USER", type=filled, help="Who passes every permission check from now on.")

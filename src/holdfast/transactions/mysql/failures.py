@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -130,6 +131,8 @@ def as_holdfast_error(error: pymysql.MySQLError, where: str) -> HoldfastError:
     if code in _NO_SPACE or (code in _MAYBE_NO_SPACE and "28" in str(error.args[1:])):
         return StorageFullError("the disk of the database is full: free some space, then repeat", database=where)
     kind, message = _ERRORS.get(code, (CorruptDataError, "the database refused a statement: report this"))
+    if message is _LOGIN and (login := re.search("for user '([^']+)'", str(error.args[1:]))) is not None:
+        return kind(message, database=where, user=login[1])  # without one in the URL, it is that of the process
     return kind(message, database=where, **({} if code in _ERRORS else {"code": code}))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -263,7 +264,13 @@ def connection_errors(address: PostgresAddress) -> Iterator[None]:
             message = "the database accepts no connections now: allow them, or repeat later"
         elif isinstance(error, psycopg.ProgrammingError):
             kind, message = InvalidRequestError, "an option in the URL of the database is not valid: change it"
-        raise kind(message, database=address.where) from error
+        raise kind(message, database=address.where, **_login(error)) from error
+
+
+def _login(error: psycopg.Error) -> dict[str, str]:
+    """Return the user that the server rejects: without one in the URL, libpq takes that of the process."""
+    found = re.search(r'(?:user|role) "([^"]+)"', str(error))
+    return {} if found is None else {"user": found[1]}
 
 
 _ANSWERS: tuple[tuple[tuple[type[psycopg.Error], ...], type[HoldfastError], str], ...] = (

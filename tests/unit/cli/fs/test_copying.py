@@ -188,6 +188,15 @@ def test_thousands_of_small_files(ns: Namespace, here: Path) -> None:
     assert len(list((here / "back").iterdir())) == 1200
 
 
+def test_a_directory_that_cannot_be_made_is_one_problem(ns: Namespace, here: Path) -> None:
+    """Defect: each directory and file below it was a problem of its own, and twenty of them were shown."""
+    _write(here, *(f"t/{name}/{number}" for name in "abc" for number in range(9)))
+    result = run_fs("put", "t", ":/", "--user", "bob")
+    assert (result.exit_code, result.stderr.count("error:")) == (2, 1), result.stderr
+    assert "left out: 27 files of directories that could not be made" in result.stderr
+    assert shown(ns) == []
+
+
 # --- get --------------------------------------------------------------------------------------------------------------
 def test_files_and_directories_are_got(ns: Namespace, here: Path) -> None:
     fill(ns, "/d/one", "/d/sub/two", "/d/empty/")

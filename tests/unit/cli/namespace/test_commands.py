@@ -147,11 +147,46 @@ def test_list_shows_no_passwords(place: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("HOLDFAST_NAMESPACE_OTHER", "postgresql://user:very-secret@host/db?sslmode=require")
     (place / "catalog.json").write_text(json.dumps({"ns": f"sqlite://{place}/n.db", "odd": "x://[y"}))
     result = run("namespace", "list")
-    assert [line.split(maxsplit=1)[0] for line in result.stdout.splitlines()] == ["name", "ns", "odd", "other"]
+    assert [line.split(maxsplit=1)[0] for line in result.stdout.splitlines()] == [
+        "name",
+        "ns",
+        "odd",
+        "other",
+        "catalog:",
+    ]
     assert "postgresql://host/db " in result.stdout and "(not a url)" in result.stdout
     assert "very-secret" not in result.output
     found = json.loads(run("namespace", "list", "--json").stdout)["namespaces"]
     assert [one["from"] for one in found] == [*[str(place / "catalog.json")] * 2, "HOLDFAST_NAMESPACE_OTHER"]
+
+
+def test_list_tells_two_schemas_of_one_database_apart(place: Path) -> None:
+    """Defect: they were shown with the same URL. No other option is shown, since it might be a secret."""
+    url = "postgresql://u:very-secret@host/db?sslpassword=very-secret&schema="
+    (place / "catalog.json").write_text(
+        json.dumps({"one": url + "one", "two": url + "two", "x": url + "%20very-secret"})
+    )
+    result = run("namespace", "list")
+    assert "very-secret" not in result.output
+    shown = [line.split()[1] for line in result.stdout.splitlines()[1:4]]
+    assert shown == ["postgresql://host/db?schema=one", "postgresql://host/db?schema=two", "postgresql://host/db"]
+
+
+def test_init_finds_the_database_in_the_catalog(place: Path) -> None:
+    _init(place)
+    result = run("namespace", "init", "ns", "--data", str(place / "data"))
+    assert (result.exit_code, "exists already" in result.stdout) == (0, True), result.output
+    other = run("namespace", "init", "ns", "--data", str(place / "other"))
+    assert (other.exit_code, "with its data at another place" in other.stderr) == (2, True)
+
+
+def test_gc_says_what_waits(place: Path) -> None:
+    """Defect: it said what it had removed, and no byte was free."""
+    _init(place, "--inline-bytes", "0")
+    with open_namespace("holdfast://ns") as namespace:
+        namespace.write_file("/f", b"bytes")
+        namespace.delete("/f")
+    assert run("namespace", "gc", "ns").stdout == "nothing to remove\nkept for the safety age, 1d: 1 blob\n"
 
 
 def test_a_damaged_catalog_is_named(place: Path) -> None:

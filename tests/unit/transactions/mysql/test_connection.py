@@ -126,6 +126,7 @@ def test_errors_of_the_login_keep_the_password_to_themselves(options: MysqlOptio
     for refused in (lambda: prepare_database(wrong, create=True), lambda: opened(wrong).get_many([b"a"])):
         with pytest.raises(AccessDeniedError, match="does not accept this user and password") as caught:
             refused()
+        assert caught.value.variables["user"] == wrong.user
         assert "canary" not in f"{caught.value!r} {caught.value.__cause__!r} {wrong!r}"
     with pytest.raises(NotFoundError, match="the database does not exist: create it first"):
         opened(dataclasses.replace(options, database="absent")).get_many([b"a"])

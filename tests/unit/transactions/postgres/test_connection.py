@@ -205,3 +205,11 @@ def test_a_user_without_rights_on_the_schema_is_told(address: PostgresAddress, r
 def test_a_transaction_that_is_too_large_is_refused(address: PostgresAddress) -> None:
     with _opened(address) as store, pytest.raises(InvalidRequestError, match="limited to 900 MB: split it"):
         store.commit(Commit(puts=dict.fromkeys([b"%03d" % number for number in range(120)], bytes(8 << 20))))
+
+
+def test_a_login_that_is_rejected_is_named(url: str) -> None:
+    """Defect: with a URL without a user, libpq took that of the process, and no message said which."""
+    with pytest.raises(AccessDeniedError, match="rejects the user or the password") as caught:
+        open_database(f"postgresql://nobody-here:canary@{url.rpartition('@')[2].removeprefix('postgresql://')}")
+    assert caught.value.variables["user"] == "nobody-here"
+    assert "canary" not in str(caught.value)
