@@ -18,6 +18,7 @@ RUN_BY = {
     "docs/how-to/read-tables.md": "tests/acceptance/test_spark_guide.py",
     "docs/how-to/read-with-other-tools.md": "tests/acceptance/test_spark_guide.py",
     "docs/how-to/run-the-checker.md": "tests/acceptance/test_checker_guide.py",
+    "docs/how-to/use-a-namespace-with-spark.md": "tests/acceptance/test_spark_guide.py",
     "docs/how-to/use-sql.md": "tests/acceptance/test_spark_guide.py",
     "docs/how-to/use-the-namespace-from-python.md": "tests/acceptance/test_namespace_guide.py",
     "docs/how-to/write-a-store.md": "tests/conformance/test_example_store.py",
@@ -30,6 +31,7 @@ RUN_BY = {
 """Pages with Python examples, and the test that runs each."""
 
 SHELL_RUN_BY = {
+    "docs/how-to/operate-a-namespace.md": "tests/acceptance/test_namespace_commands_guide.py",
     "docs/how-to/use-a-namespace.md": "tests/acceptance/test_namespace_commands_guide.py",
     "docs/tutorial/first-ten-minutes.md": "tests/acceptance/test_tutorial.py",
 }
@@ -39,6 +41,7 @@ SHELL_NOT_RUN = {
     "docs/how-to/choose-a-committer.md": "its paths are made up; test_documented_commands.py checks the options",
     "docs/how-to/connect-to-s3.md": "it starts a server that only make servers installs; test_tls.py makes its own",
     "docs/how-to/read-with-s3a.md": "it downloads jars with Maven; make integration runs the tests with them",
+    "docs/how-to/use-a-namespace-with-spark.md": "it needs a cluster",
     "docs/reference/cli.md": "its files are made up; test_documented_commands.py checks the options",
 }
 """Pages with shell examples that no test runs, with the reason."""

@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark.sql")
 
+from holdfast.namespace import Configuration, init_namespace, open_namespace
 from tests.acceptance.guides import python_examples, run_examples
 from tests.integration.spark_session import assert_clean, new_session
 
@@ -40,3 +41,14 @@ def test_the_guide_runs_as_it_stands(tmp_path: Path) -> None:
     assert spark.read.option("header", True).csv(url + "-csv").count() == 1000
     assert_clean(url)
     assert_clean(url + "-csv")
+
+
+def test_the_guide_to_namespaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_NAMESPACES", str(tmp_path / "namespaces.json"))
+    database = f"sqlite://{tmp_path}/lake.db"
+    configuration = Configuration(name="lake", data=str(tmp_path / "data"), superuser="ada", permissions=False)
+    init_namespace(configuration, database)
+    monkeypatch.setenv("HOLDFAST_NAMESPACE_LAKE", database)  # Spark's workers run already, with another catalog
+    run_examples("how-to/use-a-namespace-with-spark.md", {"spark": new_session(), "database": database})
+    with open_namespace(database, user="ada") as namespace:
+        assert namespace.exists("/flights/_SUCCESS")
