@@ -263,7 +263,7 @@ MUTANTS = (
     Mutant(
         name="parts-not-validated",
         slip="A part is added to an upload that somebody else has ended since.",
-        swap=swap(NamespaceStore._add_part, sweep_mistakes.add_a_part_without_validation),
+        swap=swap(NamespaceStore.upload_part, sweep_mistakes.add_a_part_without_validation),
         scenes=("late-part",),
         breaks="leftovers",
     ),

@@ -13,7 +13,7 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, WRITE, Caller
 from holdfast.namespace.view import Chain, View
 
-__all__ = ["CheckTargets", "MayUse"]
+__all__ = ["CheckTargets", "MaySee", "may_use"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +49,30 @@ class CheckTargets(PathGroup):
 
 
 @dataclass(frozen=True, slots=True)
-class MayUse(PathGroup):
-    """Return, for each path of a pending upload, whether the caller may do something with the upload.
-
-    An upload belongs to the directory in which its file will be, or to the deepest one that exists. Whoever may write
-    that directory may add parts and abort; whoever may list it, or write it, sees the upload.
+class MaySee(PathGroup):
+    """Return, for each path of a pending upload, whether the caller may see the upload.
 
     Group: the inodes on the paths, as one snapshot.
-
-    Attributes:
-        only_see: whether the question is who sees the uploads.
     """
 
     paths: Sequence[NsPath]
-    only_see: bool = False
 
     def execute(self, view: View, context: Context) -> Changes[list[bool]]:
         """See `Operation`."""
-        return Changes([self._may_use(chain, context.caller) for chain in view.chains])
+        return Changes([may_use(chain, context.caller, or_read=True) for chain in view.chains])
 
-    def _may_use(self, chain: Chain, caller: Caller) -> bool:
-        # A file above the path makes the upload useless; it must be possible to abort it.
-        above = [inode for inode in chain.ancestors if inode.is_directory]
-        if not all(caller.may(inode, EXECUTE) for inode in above):
-            return False
-        return caller.may(above[-1], WRITE) or (self.only_see and caller.may(above[-1], READ))
+
+def may_use(chain: Chain, caller: Caller, *, or_read: bool = False) -> bool:
+    """Check whether a caller may add parts to the pending uploads of a path, and abort them.
+
+    An upload belongs to the directory in which its file will be, or to the deepest one that exists. Whoever may write
+    that directory may use it; whoever may list it, or write it, sees it.
+
+    Args:
+        or_read: whether permission to list the directory is enough.
+    """
+    # A file above the path makes the upload useless; it must be possible to abort it.
+    above = [inode for inode in chain.ancestors if inode.is_directory]
+    if not all(caller.may(inode, EXECUTE) for inode in above):
+        return False
+    return caller.may(above[-1], WRITE) or (or_read and caller.may(above[-1], READ))

@@ -12,19 +12,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from holdfast.errors import ConflictError, HoldfastError, NotFoundError, PreconditionError
+from holdfast.errors import HoldfastError, NotFoundError, PreconditionError
 from holdfast.namespace.errors import (
     DirectoryNotEmptyError,
     ParentNotDirectoryError,
     PathExistsError,
     PathIsDirectoryError,
     PathNotFoundError,
-    PermissionDeniedError,
     UncountedTreeError,
 )
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.inode import Extent, Inode
-from holdfast.namespace.keys import data_key, garbage_key, kind_range, upload_key
+from holdfast.namespace.keys import kind_range, upload_key
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.batch import etag_of
 from holdfast.namespace.object_store.change_set import ChangeSet, completed, created, path_of
@@ -32,7 +31,8 @@ from holdfast.namespace.object_store.contents import Contents
 from holdfast.namespace.object_store.directories import MakeDirectory, RemoveEmptyDirectory
 from holdfast.namespace.object_store.files import MoveDirectory, StreamedFile
 from holdfast.namespace.object_store.pages import list_files
-from holdfast.namespace.object_store.rights import CheckTargets, MayUse
+from holdfast.namespace.object_store.parts import AbortUpload, AddPart
+from holdfast.namespace.object_store.rights import CheckTargets, MaySee
 from holdfast.namespace.object_store.uploads import Upload, decode_metadata, encode_metadata
 from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.paths import NsPath
@@ -63,7 +63,6 @@ from holdfast.transactions.base import Commit, Committed
 __all__ = ["NamespaceStore"]
 
 _LIMITS = MultipartLimits(min_part_size_bytes=1, max_parts=10_000)
-_PART_ATTEMPTS = 50
 _PARENT_ATTEMPTS = 12
 _PATHS = 1000
 """How many paths are looked up at once."""
@@ -170,63 +169,20 @@ class NamespaceStore:
         return token
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
-        check_key(key)
-        seen = self._upload(key, upload_id)
-        self._check_use(key)
-        extents, small = self._contents.store(seen[1].file_id, bytes(data))
+        path, upload = path_of(key), self._upload(key, upload_id)
+        extents, small = self._contents.store(upload.file_id, bytes(data))
         part = extents[0] if extents else Extent(f"empty-{self.namespace.new_token()}", 0, inline=True)
         with self._contents.unless_refused(extents):
-            self._add_part(key, upload_id, seen, number, part, small)
+            self.namespace.run(AddPart(path=path, token=upload_id, number=number, part=part, data=small))
         return Part(number, part.blob, len(data))
 
-    def _add_part(
-        self, key: str, upload_id: str, seen: tuple[int, Upload], number: int, part: Extent, small: Mapping[str, bytes]
-    ) -> None:
-        """Note a part in the record of its upload, given the record's version and content."""
-        record = upload_key(upload_id)
-        for _ in range(_PART_ATTEMPTS):
-            version, upload = seen
-            gone = [] if number not in upload.parts else [upload.parts[number]]
-            commit = Commit(
-                reads={record: version},
-                puts={record: replace(upload, parts={**upload.parts, number: part}).encode()},
-                inserts={**{data_key(blob): content for blob, content in small.items()}, **self._garbage(gone)},
-                deletes=_records(gone),
-            )
-            if isinstance(self.namespace.database.commit(commit), Committed):
-                return
-            seen = self._upload(key, upload_id)  # another part came in between
-        raise ConflictError("too many parts of one upload at the same time: upload fewer at once", key=key)
-
-    def _upload(self, key: str, upload_id: str) -> tuple[int, Upload]:
+    def _upload(self, key: str, upload_id: str) -> Upload:
         record_key = upload_key(upload_id)
         record = self.namespace.database.get_many([record_key]).get(record_key)
         upload = None if record is None else Upload.decode(record_key, record.value)
-        if record is None or upload is None or upload.path != f"/{key}":
+        if upload is None or upload.path != f"/{key}":
             raise NotFoundError("no such upload: it was completed or aborted", key=key, upload_id=upload_id)
-        return record.version, upload
-
-    def _check_use(self, key: str) -> None:
-        """Check that the caller may change the pending uploads of a key.
-
-        Raises:
-            PermissionDeniedError: the caller may not write their directory.
-        """
-        if not self._may_use([path_of(key)])[0]:
-            raise PermissionDeniedError(
-                "the user may not write the directory of the upload: ask its owner",
-                key=key,
-                user=self.namespace.caller.user,
-            )
-
-    def _may_use(self, paths: Sequence[NsPath], *, only_see: bool = False) -> list[bool]:
-        if not paths or self.namespace.caller.is_superuser:
-            return [True] * len(paths)
-        return self.namespace.run(MayUse(paths, only_see))
-
-    def _garbage(self, extents: Sequence[Extent]) -> dict[bytes, bytes]:
-        now_ms = self.namespace.now_ms()
-        return {garbage_key(now_ms, one.blob): b"" for one in extents if not one.inline}
+        return upload
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
         check_parts(key, parts)
@@ -235,18 +191,7 @@ class NamespaceStore:
         return _info(path_of(key), self.namespace.run(completed(self._contents.template(), change)))
 
     def abort_upload(self, key: str, upload_id: str) -> None:
-        for _ in range(_PART_ATTEMPTS):
-            try:
-                version, upload = self._upload(key, upload_id)
-            except NotFoundError:
-                return
-            self._check_use(key)
-            parts = list(upload.parts.values())
-            record = upload_key(upload_id)
-            commit = Commit(reads={record: version}, deletes=[record, *_records(parts)], inserts=self._garbage(parts))
-            if isinstance(self.namespace.database.commit(commit), Committed):
-                return
-        raise ConflictError("the upload changes faster than it can be aborted: repeat later", key=key)
+        self.namespace.run(AbortUpload(path=path_of(key), token=upload_id))
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
         start, end = kind_range(b"p")
@@ -255,7 +200,9 @@ class NamespaceStore:
         page = self.namespace.database.scan(start, end, 1000)
         found = [(key[1:].decode(), Upload.decode(key, record.value)) for key, record in page.records]
         wanted = [(token, upload) for token, upload in found if upload.path[1:].startswith(prefix)]
-        seen = self._may_use([NsPath.parse(upload.path) for _, upload in wanted], only_see=True)
+        seen = [True] * len(wanted)
+        if wanted and not self.namespace.caller.is_superuser:
+            seen = self.namespace.run(MaySee([NsPath.parse(upload.path) for _, upload in wanted]))
         uploads = [
             UploadInfo(upload.path[1:], token, upload.initiated_ms / 1000)
             for (token, upload), is_seen in zip(wanted, seen, strict=True)
@@ -383,11 +330,6 @@ class NamespaceStore:
     def close(self) -> None:
         if self._close_namespace:
             self.namespace.close()
-
-
-def _records(extents: Sequence[Extent]) -> list[bytes]:
-    """Return the keys of the records that hold small parts."""
-    return [data_key(one.blob) for one in extents if one.inline]
 
 
 def _info(path: NsPath, inode: Inode) -> ObjectInfo:

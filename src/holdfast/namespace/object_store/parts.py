@@ -1,0 +1,135 @@
+"""Add parts to a pending upload, and abort it: operations, so that many threads and processes may do so at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from holdfast.errors import NotFoundError
+from holdfast.namespace.changes import Changes
+from holdfast.namespace.errors import PermissionDeniedError
+from holdfast.namespace.inode import Extent
+from holdfast.namespace.keys import data_key, garbage_key, upload_key
+from holdfast.namespace.object_store.rights import may_use
+from holdfast.namespace.object_store.uploads import Upload
+from holdfast.namespace.operation import Context
+from holdfast.namespace.operations.base import PathGroup
+from holdfast.namespace.paths import NsPath
+from holdfast.namespace.view import Chain, View
+
+__all__ = ["AbortUpload", "AddPart"]
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddPart(PathGroup):
+    """Note a part, whose bytes are durable, in the record of its upload; a part of the same number goes.
+
+    Group: the inodes on the path, shared; the upload, exclusively.
+
+    Attributes:
+        path: of the file to be.
+        token: of the upload.
+        data: the bytes of a small part, by the name of its blob.
+    """
+
+    path: NsPath
+    token: str
+    number: int
+    part: Extent
+    data: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def paths(self) -> tuple[NsPath]:
+        """The path."""
+        return (self.path,)
+
+    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+        """Return the record of the upload."""
+        return (upload_key(self.token),)
+
+    def execute(self, view: View, context: Context) -> Changes[None]:
+        """See `Operation`.
+
+        Raises:
+            NotFoundError: the upload was completed or aborted.
+            PermissionDeniedError: the caller may not write the directory of the upload.
+        """
+        upload = _pending(view, self.token, self.path)
+        if upload is None:
+            key = str(self.path)[1:]
+            raise NotFoundError("no such upload: it was completed or aborted", key=key, upload_id=self.token)
+        _check_use(view.chains[0], context)
+        changes = Changes(None)
+        changes.values[upload_key(self.token)] = replace(
+            upload, parts={**upload.parts, self.number: self.part}
+        ).encode()
+        changes.new_values.update({data_key(blob): content for blob, content in self.data.items()})
+        if self.number in upload.parts:
+            _discard(changes, [upload.parts[self.number]], context.now_ms)
+        return changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortUpload(PathGroup):
+    """Remove a pending upload with its parts; nothing happens if it is not pending.
+
+    Group: the inodes on the path, shared; the upload, exclusively.
+
+    Attributes:
+        path: of the file to be.
+        token: of the upload.
+    """
+
+    path: NsPath
+    token: str
+
+    @property
+    def paths(self) -> tuple[NsPath]:
+        """The path."""
+        return (self.path,)
+
+    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
+        """Return the record of the upload."""
+        return (upload_key(self.token),)
+
+    def execute(self, view: View, context: Context) -> Changes[None]:
+        """See `Operation`.
+
+        Raises:
+            PermissionDeniedError: the caller may not write the directory of the upload.
+        """
+        changes = Changes(None)
+        upload = _pending(view, self.token, self.path)
+        if upload is not None:
+            _check_use(view.chains[0], context)
+            changes.deletes.add(upload_key(self.token))
+            _discard(changes, upload.parts.values(), context.now_ms)
+        return changes
+
+
+def _pending(view: View, token: str, path: NsPath) -> Upload | None:
+    """Return the pending upload of a path."""
+    value = view.value(upload_key(token))
+    upload = None if value is None else Upload.decode(upload_key(token), value)
+    return upload if upload is not None and upload.path == str(path) else None
+
+
+def _check_use(chain: Chain, context: Context) -> None:
+    if not may_use(chain, context.caller):
+        raise PermissionDeniedError(
+            "the user may not write the directory of the upload: ask its owner",
+            key=str(chain.path)[1:],
+            user=context.caller.user,
+        )
+
+
+def _discard(changes: Changes[R], parts: Iterable[Extent], now_ms: int) -> None:
+    """Delete the records of small parts, and note the others as garbage."""
+    for part in parts:
+        if part.inline:
+            changes.deletes.add(data_key(part.blob))
+        else:
+            changes.new_values[garbage_key(now_ms, part.blob)] = b""

@@ -1,0 +1,65 @@
+"""Many clients may add parts to one upload at the same time, and abort it."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import NotFoundError
+from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.stores.base import Part
+from holdfast.transactions.base import Commit
+from tests.namespace_world import HookedDatabase, World
+
+
+def test_a_part_is_added_however_many_others_come_first() -> None:
+    world = World()
+    other = NamespaceStore(world.client(), close_namespace=False)
+    upload = other.create_upload("f")
+    parts: list[Part] = []
+
+    def before(call: str, argument: object) -> None:
+        if isinstance(argument, Commit) and any(key[:1] == b"p" for key in argument.puts):
+            parts.append(other.upload_part("f", upload, len(parts) + 2, b"%d" % len(parts)))
+
+    store = NamespaceStore(world.client(database=HookedDatabase(world.database, before)), close_namespace=False)
+    parts.insert(0, store.upload_part("f", upload, 1, b"first"))
+    assert len(parts) > 5
+    other.complete_upload("f", upload, parts)
+    assert other.get("f") == b"first" + b"".join(b"%d" % number for number in range(len(parts) - 1))
+
+
+def test_an_upload_is_aborted_with_the_parts_that_come_meanwhile() -> None:
+    world = World()
+    other = NamespaceStore(world.client(), close_namespace=False)
+    upload = other.create_upload("f")
+    number = 0
+
+    def before(call: str, argument: object) -> None:
+        nonlocal number
+        if isinstance(argument, Commit) and number < 60:
+            number += 1
+            other.upload_part("f", upload, number, b"small" if number % 2 else b"")
+
+    store = NamespaceStore(world.client(database=HookedDatabase(world.database, before)), close_namespace=False)
+    store.abort_upload("f", upload)
+    assert number > 5
+    with pytest.raises(NotFoundError):
+        other.upload_part("f", upload, 1, b"1")
+    store.abort_upload("f", upload)
+    assert world.records(b"p") == {}
+    assert world.records(b"d") == {}
+    world.clock.at_s += 2 * world.safety_age_s
+    other.namespace.collect()
+    assert other.namespace.check().totals == {}
+
+
+def test_a_part_replaces_the_one_of_its_number() -> None:
+    world = World()
+    store = NamespaceStore(world.client(), close_namespace=False)
+    upload = store.create_upload("f")
+    for data in (b"1", b"large enough for a blob", b"", b"22"):
+        part = store.upload_part("f", upload, 1, data)
+    assert len(world.records(b"d")) == 1
+    assert len(world.records(b"g")) == 1
+    store.complete_upload("f", upload, [part])
+    assert store.get("f") == b"22"
