@@ -50,7 +50,10 @@ class SharedNamespace:
         self.is_whole(strays=strays)
 
     def is_whole(self, *, strays: bool = False) -> None:
-        """Check the namespace as it is."""
+        """Check the namespace as it is: by its own `check`, and by a second opinion."""
+        with self.open() as namespace:
+            report = namespace.check()
+        assert report.is_healthy, report
         problems = self.problems(strays=strays)
         assert problems == [], "\n".join(problems)
 
