@@ -43,12 +43,10 @@ def test_the_guide_runs_as_it_stands(tmp_path: Path) -> None:
     assert_clean(url + "-csv")
 
 
-def test_the_guide_to_namespaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOLDFAST_NAMESPACES", str(tmp_path / "namespaces.json"))
+def test_the_guide_to_namespaces(tmp_path: Path) -> None:
     database = f"sqlite://{tmp_path}/lake.db"
     configuration = Configuration(name="lake", data=str(tmp_path / "data"), superuser="ada", permissions=False)
-    init_namespace(configuration, database)
-    monkeypatch.setenv("HOLDFAST_NAMESPACE_LAKE", database)  # Spark's workers run already, with another catalog
+    init_namespace(configuration, database, register=False)
     run_examples("how-to/use-a-namespace-with-spark.md", {"spark": new_session(), "database": database})
     with open_namespace(database, user="ada") as namespace:
         assert namespace.exists("/flights/_SUCCESS")
