@@ -150,6 +150,13 @@ def test_a_terminal_cuts_nothing_off(ns: Namespace) -> None:
     assert on_screen("fs", "ls", "holdfast://ns/fits", columns=60).split() == ["b", "z" * 60]
 
 
+def test_a_heading_is_cut_between_its_words() -> None:
+    """Defect: the heading said "directori" and, on the next line, "es"."""
+    shown = on_screen("fs", "count", "-q", "-h", "holdfast://ns/data", columns=72)
+    assert {"directories", "files", "quota"} <= set(shown.split())
+    assert max(map(len, shown.splitlines())) <= 72
+
+
 # --- tree -------------------------------------------------------------------------------------------------------------
 def test_a_tree_is_drawn() -> None:
     assert run_fs("tree", ":/data").stdout.splitlines() == [

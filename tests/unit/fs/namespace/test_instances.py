@@ -256,7 +256,7 @@ def test_secrets_are_not_shown() -> None:
     for shown in (repr(fs), str(fs), fs.to_json(), str(fs.to_dict()), f"{fs._options}", f"{fs._options.address('n')}"):
         assert "hidden" not in shown and "me" in shown
     assert repr(fs) == (
-        "NamespaceFileSystem(database='postgresql://host/db', user='me', groups=('a', 'b'), region='r1')"
+        "NamespaceFileSystem(database='postgresql://host/db?schema=s', user='me', groups=('a', 'b'), region='r1')"
     )
 
 
