@@ -235,6 +235,17 @@ class Namespace:
             self._operations.check(template, self.caller)
         return self._new_writer(template, self._publish)
 
+    @property
+    def _most_age_s(self) -> float:
+        """How old a blob may be when its file is published without a lease."""
+        return max(self.configuration.safety_age_s, CLOSING_S)
+
+    def expiry(self) -> Callable[[], bool]:
+        """Return a function that tells whether blobs that are stored from now on are too old to be published: N3."""
+        elapsed_s = self._environment.clock.elapsed_s
+        end_s = elapsed_s() + self._most_age_s
+        return lambda: elapsed_s() > end_s
+
     def _new_writer(
         self,
         template: Publish | WriteUnderLease,
@@ -248,7 +259,7 @@ class Namespace:
             inline_bytes=self.configuration.inline_bytes,
             run=run,
             elapsed_s=self._environment.clock.elapsed_s,
-            most_age_s=max(self.configuration.safety_age_s, CLOSING_S),
+            most_age_s=self._most_age_s,
             renew=renew,
             size=size,
         )

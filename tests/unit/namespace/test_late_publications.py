@@ -7,10 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.namespace import Namespace
+from holdfast.namespace.blobs import BlobWriter
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.fsck.listing import CLOSING_S
-from holdfast.stores.base import MultipartLimits, iter_objects
+from holdfast.namespace.inode import Extent
+from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.stores.base import MultipartLimits, Put, iter_objects
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.transactions.base import Commit
 from tests.namespace_world import HookedDatabase, World
@@ -143,3 +146,32 @@ def test_small_files_have_no_age() -> None:
     world.clock.at_s += 10**6
     namespace.publish_many([file])
     assert namespace.open("/report").read() == _LARGE
+
+
+@pytest.mark.parametrize("write", [
+    lambda store: store.put("report", _LARGE),
+    lambda store: store.apply([Put("report", _LARGE), Put("small", b"1")]),
+], ids=["put", "apply"])  # fmt: skip
+@pytest.mark.parametrize(("waited_s", "is_late"), [(3599, False), (3601, True)])
+def test_an_object_that_waits_for_longer_than_the_safety_age(
+    write: Callable[[NamespaceStore], object], waited_s: float, is_late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine sleeps between the object's bytes and its transaction."""
+    world = World(safety_age_s=3600)
+
+    store = NamespaceStore(world.client())
+    shipped = BlobWriter.close
+
+    def close_and_sleep(writer: BlobWriter) -> Extent:
+        found = shipped(writer)
+        world.clock.at_s += waited_s
+        return found
+
+    monkeypatch.setattr(BlobWriter, "close", close_and_sleep)
+    if not is_late:
+        write(store)
+        assert store.get("report") == _LARGE
+        return
+    with pytest.raises(LeaseLostError, match="have waited for longer than the safety age"):
+        write(store)
+    assert not store.namespace.exists("/report")

@@ -113,9 +113,9 @@ class NamespaceStore:
             path = path_of(key.rstrip("/"))  # a marker of a directory: make the directory
             self.namespace.run(MakeDirectory(path, stays=True))
             return ObjectInfo(key, 0)
-        path, file_id = path_of(key), self.namespace.new_id()
+        path, file_id, is_late = path_of(key), self.namespace.new_id(), self.namespace.expiry()
         extents, small = self._contents.store(file_id, bytes(data))
-        template = replace(self._contents.template(), xattrs=encode_metadata(metadata))
+        template = replace(self._contents.template(), xattrs=encode_metadata(metadata), is_late=is_late)
         file = replace(template, path=path, file_id=file_id, extents=extents, data=small)
         with self._contents.unless_refused(extents):
             return _info(path, self.namespace.run(created(file, mode)))
