@@ -107,7 +107,7 @@ _COUNTS = {"mixes": 60, "lists": 120, "registers": 200}
 
 
 @_KINDS
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_threads(handles: Handles, kind: str, seed: int) -> None:
     prefix = _prefix(kind, seed, handles.store, "threads")
     told = _in_threads((handles.store, handles.other), kind, prefix, seed, _COUNTS[kind])
