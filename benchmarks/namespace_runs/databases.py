@@ -23,6 +23,8 @@ __all__ = ["DATABASES", "USER", "Database", "opened"]
 USER = "bench"
 """The superuser of every namespace here, and the user of every client."""
 
+_numbers = itertools.count()
+
 _CONNECTIONS = 600
 """Clients of all modes keep their connections between rounds."""
 
@@ -62,7 +64,8 @@ class Database:
     def new_namespace(self) -> str:
         """Create a namespace in a database of its own; return the database's URL."""
         url = self.new_url()
-        configuration = Configuration(name="bench", data=f"file://{self.folder}/data", superuser=USER)
+        data = f"file://{self.folder}/data{next(_numbers)}"  # a place has one namespace
+        configuration = Configuration(name="bench", data=data, superuser=USER)
         init_namespace(configuration, url, register=False)
         return url
 

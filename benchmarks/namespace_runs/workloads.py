@@ -52,7 +52,7 @@ def _mkdirs_spread(root: str, options: Mapping[str, int]) -> Act:
 
 def _create(root: str, options: Mapping[str, int]) -> Act:
     def act(namespace: Namespace, number: int) -> object:
-        return namespace.create(f"{root}/{file_name(number)}").close()
+        return namespace.write_file(f"{root}/{file_name(number)}", b"")
 
     return act
 
@@ -90,7 +90,7 @@ def _tree_files(root: str, options: Mapping[str, int]) -> Act:
         step, client = divmod(number, clients)
         turn, file = divmod(step, files)
         directory = directories[(turn + 5 * client) % len(directories)]
-        return namespace.create(f"{directory}/file.mdtest.{client}.{file}").close()
+        return namespace.write_file(f"{directory}/file.mdtest.{client}.{file}", b"")
 
     return act
 

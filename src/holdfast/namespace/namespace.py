@@ -282,7 +282,8 @@ class Namespace:
 
     def write_file(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         """Write a whole file in one transaction."""
-        with self.create(path, overwrite=overwrite) as file:
+        goes_at_once = len(data) <= self.configuration.inline_bytes  # so the transaction itself is the first look
+        with self.create(path, overwrite=overwrite, check=not goes_at_once) as file:
             file.write(data)
 
     def publish_many(self, files: Sequence[FileWriter]) -> None:
