@@ -31,7 +31,7 @@ __all__ = ["main"]
 
 _WHAT = (*EXPERIMENTS, "waits", "growth", "peer")
 _ONLY_ON = {"waits": ("postgresql",), "growth": ("postgresql", "sqlite"), "peer": ("postgresql", "sqlite")}
-_LAYOUTS = ("1x1", "1x8", "8x8", "1x64")
+_LAYOUTS = ("1x1", "1x8", "2x4", "8x8", "1x64")
 _WIDE = "8x8"
 
 

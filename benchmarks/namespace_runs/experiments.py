@@ -9,7 +9,7 @@ from functools import partial
 from benchmarks.namespace_runs.cells import MODES, Cell
 from benchmarks.namespace_runs.clients import Layout, Taken
 from benchmarks.namespace_runs.directories import count_entries, fill
-from benchmarks.namespace_runs.workloads import DIRECTORIES, KNOWN, known_name
+from benchmarks.namespace_runs.workloads import DIRECTORIES, KNOWN, directory_of, known_name
 from holdfast.namespace import Namespace
 from holdfast.namespace.inode import Kind
 
@@ -131,7 +131,8 @@ def _preparation(workload: str, operations: int) -> Callable[[Namespace, str], N
         for number in range(DIRECTORIES):
             namespace.mkdirs(f"{root}/{number}")
             if workload in ("rename", "delete"):
-                fill(namespace, f"{root}/{number}", (f"file{n}" for n in range(number, operations, DIRECTORIES)))
+                mine = (f"file{n}" for n in range(operations) if directory_of(n) == number)
+                fill(namespace, f"{root}/{number}", mine)
 
     return prepare
 

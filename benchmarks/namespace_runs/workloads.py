@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from holdfast.namespace import Namespace
 
-__all__ = ["DIRECTORIES", "KNOWN", "WORKLOADS", "Act", "file_name", "known_name", "tree_directories"]
+__all__ = ["DIRECTORIES", "KNOWN", "WORKLOADS", "Act", "directory_of", "file_name", "known_name", "tree_directories"]
 
 Act = Callable[[Namespace, int], object]
 
@@ -22,9 +22,14 @@ def known_name(number: int) -> str:
     return f"known{number % KNOWN}"
 
 
+def directory_of(number: int) -> int:
+    """Return one of `DIRECTORIES` for an operation. Each process has every eighth number, and works in all of them."""
+    return (number ^ number >> 3) % DIRECTORIES
+
+
 def file_name(number: int) -> str:
     """Return the path of a file below the directory of a workload, spread over `DIRECTORIES`."""
-    return f"{number % DIRECTORIES}/file{number}"
+    return f"{directory_of(number)}/file{number}"
 
 
 def _mkdirs(root: str, options: Mapping[str, int]) -> Act:
@@ -33,7 +38,7 @@ def _mkdirs(root: str, options: Mapping[str, int]) -> Act:
 
 def _mixed(root: str, options: Mapping[str, int]) -> Act:
     def act(namespace: Namespace, number: int) -> object:
-        if number % 2:
+        if number.bit_count() % 2:  # each process does both, whatever its share of the numbers
             return namespace.mkdirs(f"{root}/d{number}")
         return namespace.status(f"{root}/{known_name(number)}")
 
@@ -47,7 +52,7 @@ def _same_names(root: str, options: Mapping[str, int]) -> Act:
 
 
 def _mkdirs_spread(root: str, options: Mapping[str, int]) -> Act:
-    return lambda namespace, number: namespace.mkdirs(f"{root}/{number % DIRECTORIES}/d{number}")
+    return lambda namespace, number: namespace.mkdirs(f"{root}/{directory_of(number)}/d{number}")
 
 
 def _create(root: str, options: Mapping[str, int]) -> Act:
