@@ -39,7 +39,7 @@ from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.fsck import Progress, RepairReport, Report, Subject, check, repair, silent
 from holdfast.namespace.fsck.listing import CLOSING_S
 from holdfast.namespace.id_source import IdSource
-from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Inode
+from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Extent, Inode
 from holdfast.namespace.leased_file import LeasedFile, publish
 from holdfast.namespace.listing import PAGE_SIZE, Lister, ListPage
 from holdfast.namespace.operation import Mode, Operation, Parts
@@ -282,9 +282,15 @@ class Namespace:
 
     def write_file(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         """Write a whole file in one transaction."""
-        goes_at_once = len(data) <= self.configuration.inline_bytes  # so the transaction itself is the first look
-        with self.create(path, overwrite=overwrite, check=not goes_at_once) as file:
-            file.write(data)
+        if len(data) > self.configuration.inline_bytes:
+            with self.create(path, overwrite=overwrite) as writer:
+                writer.write(data)
+            return
+        file = self._publication(path, overwrite, FILE_MODE, True, None, None)
+        if data:
+            blob = self.blobs.new_name(file.file_id)
+            file = replace(file, extents=(Extent(blob, len(data), inline=True),), data={blob: bytes(data)})
+        self._operations.run(file, self.caller)
 
     def publish_many(self, files: Sequence[FileWriter]) -> None:
         """Publish files that were prepared instead of closed, in one step: all of them appear, or none.
