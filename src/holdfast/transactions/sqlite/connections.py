@@ -59,9 +59,10 @@ class Connections:
 
     def queue(self) -> TicketQueue:
         """Return the queue in which this process waits before it writes."""
-        with self._mutex:
-            self._queue = self._queue or TicketQueue.of(f"{self._path}-queue")
-            return self._queue
+        # Not under the lock: a new queue waits for a fork that is under way, and the fork waits for that lock. Two
+        # threads that come here get the same queue.
+        queue = self._queue = self._queue or TicketQueue.of(f"{self._path}-queue")
+        return queue
 
     def reader(self) -> AbstractContextManager[sqlite3.Connection]:
         """Lend a connection. If the block raises, the connection is closed.
