@@ -27,14 +27,25 @@ class TextFile(io.TextIOWrapper):
     In that case, `io.TextIOWrapper` alone would close the binary file, and the incomplete file could be published.
     """
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        binary: Any = self.buffer
+    def __init__(self, binary: Any, encoding: str | None = None, *args: Any, **options: Any) -> None:
+        if encoding is not None and codecs.lookup(encoding).name == "utf-8-sig" and _is_appended(binary):
+            encoding = "utf-8"  # the mark is at the start of the file already
+        super().__init__(binary, encoding, *args, **options)
         mark = _BYTE_ORDER_MARKS.get(codecs.lookup(self.encoding).name)
-        if mark is not None and self.writable() and not self.seekable() and binary.tell() == 0:
+        if mark is not None and self.writable() and not self.seekable() and not _is_appended(binary):
             binary.write(mark)  # `io.TextIOWrapper` writes it only to files that can seek
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is not None and isinstance(self.buffer, Discardable):
             self.buffer.discard()
         super().__exit__(kind, error, trace)
+
+
+def _is_appended(binary: Any) -> bool:
+    """Check whether a file that cannot seek has content already, after which its new text goes."""
+    if not binary.writable() or binary.seekable():
+        return False
+    try:
+        return bool(binary.tell())
+    except io.UnsupportedOperation:  # a member of an archive, for example: it begins here
+        return False

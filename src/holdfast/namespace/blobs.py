@@ -108,6 +108,7 @@ class BlobStore:
         """
         if blobs:
             self.hold()
+            self.check_claim()  # since this process began, the data may have moved, and others may have the place
         for start in range(0, len(blobs), _MOST_DELETED):
             self.store.delete_many([self.key(blob) for blob in blobs[start : start + _MOST_DELETED]])
 

@@ -94,7 +94,8 @@ class Joined:
 
     def add(self, part: Commit) -> list[bytes]:
         """Add the commit of a part; return the keys that it has seen in another state than the parts before."""
-        changed = []
+        # A part whose insert the parts before it have seen there, or make themselves, has seen a later state.
+        changed = [key for key in part.inserts if key in self.inserts or self.reads.get(key, ABSENT) != ABSENT]
         for key, version in part.reads.items():
             if key in self.inserts:
                 if version != ABSENT:

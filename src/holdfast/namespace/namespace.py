@@ -282,14 +282,14 @@ class Namespace:
 
     def write_file(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         """Write a whole file in one transaction."""
-        if len(data) > self.configuration.inline_bytes:
+        if len(data := bytes(data)) > self.configuration.inline_bytes:  # a view has the length of its elements
             with self.create(path, overwrite=overwrite) as writer:
                 writer.write(data)
             return
         file = self._publication(path, overwrite, FILE_MODE, True, None, None)
         if data:
             blob = self.blobs.new_name(file.file_id)
-            file = replace(file, extents=(Extent(blob, len(data), inline=True),), data={blob: bytes(data)})
+            file = replace(file, extents=(Extent(blob, len(data), inline=True),), data={blob: data})
         self._operations.run(file, self.caller)
 
     def publish_many(self, files: Sequence[FileWriter]) -> None:

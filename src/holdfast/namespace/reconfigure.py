@@ -17,7 +17,7 @@ from holdfast.namespace.keys import CONFIGURATION
 from holdfast.namespace.namespace import Namespace
 from holdfast.stores.provider import StoreOptions
 from holdfast.stores.registry import with_shared
-from holdfast.stores.url import locate, open_destination
+from holdfast.stores.url import absolute_url, locate, open_destination
 from holdfast.transactions.base import Commit, Committed, Database
 
 __all__ = ["reconfigure"]
@@ -52,7 +52,8 @@ def reconfigure(
     """
     namespace.caller.check_superuser("change the configuration")
     store_options = tuple(store_options)
-    given = {"safety_age_s": safety_age_s, "superuser": superuser, "supergroup": supergroup, "data": data}
+    place = None if data is None else absolute_url(data)
+    given = {"safety_age_s": safety_age_s, "superuser": superuser, "supergroup": supergroup, "data": place}
     changes = {name: value for name, value in given.items() if value is not None}
     for _ in range(_TRIES):
         old, version = _load(namespace.database)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.paths import NsPath
 
-__all__ = ["ContentSummary", "FileStatus", "QuotaUsage", "status_of"]
+__all__ = ["ContentSummary", "FileStatus", "QuotaUsage", "etag_of", "status_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,7 @@ class FileStatus:
         mtime_ms, atime_ms: milliseconds since the epoch.
         id: of the inode: stays the same when the path changes.
         is_open: whether somebody is writing the file.
+        etag: changes with the content of a file, and never comes again; empty for a directory.
     """
 
     path: str
@@ -35,6 +37,7 @@ class FileStatus:
     block_size: int
     id: int
     is_open: bool = False
+    etag: str = ""
 
     @property
     def name(self) -> str:
@@ -85,6 +88,12 @@ class QuotaUsage:
     space: int
 
 
+def etag_of(inode: Inode) -> str:
+    """Return a text that changes with the content of a file, and never comes again."""
+    text = "".join(f"{one.blob}:{one.length};" for one in inode.extents)
+    return f"{inode.id:x}-{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
+
+
 def status_of(path: NsPath, inode: Inode, entries_ms: int = 0) -> FileStatus:
     """Return the status of an inode.
 
@@ -104,4 +113,5 @@ def status_of(path: NsPath, inode: Inode, entries_ms: int = 0) -> FileStatus:
         block_size=inode.block_size,
         id=inode.id,
         is_open=bool(inode.writer),
+        etag="" if inode.is_directory else etag_of(inode),
     )

@@ -38,10 +38,8 @@ class Hints:
 
     def __init__(self) -> None:
         self._entries: dict[bytes, Entry] = {}
-
-    def get(self, key: bytes) -> Entry | None:
-        """Return what was last seen at a key."""
-        return self._entries.get(key)
+        self.get: Callable[[bytes], Entry | None] = self._entries.get
+        """Returns what was last seen at a key."""
 
     def put(self, key: bytes, entry: Entry) -> None:
         """Remember what is at a key."""

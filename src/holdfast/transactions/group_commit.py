@@ -20,7 +20,6 @@ from holdfast.transactions.base import (
     Record,
     ScanPage,
     SnapshotReader,
-    check_commit,
     independent,
     keys_of,
 )
@@ -62,7 +61,7 @@ class GroupCommit:
         self._hasty = inner if isinstance(inner, HastyStore) else None
         self._clock = clock or SystemClock()
         self._commits: Combiner[Commit, Outcome | None] = Combiner(
-            self._commit, limit=_MOST_COMMITS, take=_group_size, leaders=committers
+            self._commit, limit=_MOST_COMMITS, take=_group_size, leaders=committers, clock=self._clock
         )
         self._reads: Combiner[Collection[bytes], dict[bytes, Record] | None] = Combiner(
             self._read, limit=_MOST_READS, leaders=readers, repeats=True
@@ -90,7 +89,6 @@ class GroupCommit:
 
     # --- commits ------------------------------------------------------------------------------------------------------
     def commit(self, commit: Commit) -> Outcome:
-        check_commit(commit)  # a mistake of one caller must not reach the others
         held = self._held
         if not held or held.isdisjoint(keys_of(commit)):
             outcome = self._commits.submit(commit)
@@ -105,10 +103,10 @@ class GroupCommit:
                 return self._inner.commit_group(commits)
             found = self._hasty.try_commit_group(commits, _PATIENCE_S)
             return self._commit_free(self._hasty, commits) if found is None else found
-        except InvalidRequestError:
+        except InvalidRequestError:  # nothing was sent
             if len(commits) == 1:
                 raise
-            return [None] * len(commits)
+            return [None] * len(commits)  # a mistake of one caller does not reach the others
 
     def _commit_free(self, store: HastyStore, commits: Sequence[Commit]) -> Sequence[Outcome | None]:
         """Commit those members of a group whose locks nobody else holds."""
@@ -153,6 +151,8 @@ class GroupCommit:
 def _group_size(commits: Sequence[Commit]) -> int:
     """Return how many transactions from the start of the list may form a group: at least one."""
     size = 0
+    if len(commits) == 1:
+        return 1
     for number, commit in enumerate(commits):
         size += sum(map(len, commit.inserts.values())) + sum(map(len, commit.puts.values()))
         if number and size > _MOST_BYTES:

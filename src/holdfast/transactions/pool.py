@@ -10,6 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 from holdfast.errors import UnavailableError
 from holdfast.runtime import Clock
+from holdfast.runtime.forks import watch_forks
 from holdfast.transactions.seats import Seat, Seats
 
 __all__ = ["Pool", "Pooled"]
@@ -67,18 +68,22 @@ class Pool(Generic[C]):
         self._timeout_s = timeout_s
         self._inherited: list[C] = []
         self._reset()
+        watch_forks(self)
 
     def _reset(self) -> None:
-        self._pid = os.getpid()
         self._mutex = threading.Lock()
         self._idle: list[C] = []
         self._seats = Seats(self._size)
         self._is_closed = False
 
-    def _after_fork(self) -> None:
-        if self._pid != os.getpid():
+    def before_fork(self) -> None:
+        """Do nothing."""
+
+    def after_fork(self, *, is_child: bool) -> None:
+        """Start anew in a child: a thread of the parent may have held the lock."""
+        if is_child:
             self._inherited += self._idle  # keep them: closing would log out the parent
-            self._reset()  # a thread of the parent may have held the lock
+            self._reset()
 
     @property
     def is_closed(self) -> bool:
@@ -105,7 +110,6 @@ class Pool(Generic[C]):
         Raises:
             UnavailableError: no connection was given back in time, or the pool is closed. Nothing happened.
         """
-        self._after_fork()
         seat = Seat()
         if not self._seats.take(seat, self._clock, self._timeout_s if timeout_s is None else timeout_s):
             if self._is_closed:
@@ -163,7 +167,6 @@ class Pool(Generic[C]):
 
     def clear(self) -> None:
         """Close the idle connections, because one has shown that the server was away. The pool stays usable."""
-        self._after_fork()
         with self._mutex:
             idle, self._idle = self._idle, []
         for connection in idle:
@@ -171,7 +174,6 @@ class Pool(Generic[C]):
 
     def close(self) -> None:
         """Close idle connections now, and the others when they are given back. Safe to call twice."""
-        self._after_fork()
         with self._mutex:
             self._is_closed = True
             idle, self._idle = self._idle, []

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from functools import partial
 
 from holdfast.checker.kernel.state_space import BROKEN_CODE
 from holdfast.namespace import accounting, leased_file, view
@@ -24,222 +23,203 @@ from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.phases import Operations
 from holdfast.namespace.view import View
-from tests.checker.committers.planting import Swap, planted, swap
+from tests.checker.committers.planting import swap
 from tests.checker.namespace import mistakes, sweep_mistakes
+from tests.checker.scene_mutants import SceneMutant
 
-__all__ = ["MUTANTS", "Mutant"]
+__all__ = ["MUTANTS"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutant:
-    """A mistake.
-
-    Attributes:
-        slip: what a developer might have done, in one sentence.
-        swap: a shipped function, and the one that runs in its place.
-        scenes: scenes in which the mistake does harm, and the shipped code does none.
-        breaks: the property that the checker must report.
-    """
-
-    name: str
-    slip: str
-    swap: Swap
-    scenes: tuple[str, ...]
-    breaks: str = "N2"
-
-    def planted(self) -> AbstractContextManager[None]:
-        """Run the mistake instead of the shipped code."""
-        return planted(self.swap)
-
+_Mutant = partial(SceneMutant, breaks="N2")
 
 MUTANTS = (
     # --- validation ---------------------------------------------------------------------------------------------------
-    Mutant(
+    _Mutant(
         name="parent-only-in-create",
         slip="A creation validates the parent, and not the directories above it.",
         swap=swap(View.versions, mistakes.validate_the_parent),
         scenes=("below-a-rename", "delete-tree"),
     ),
-    Mutant(
+    _Mutant(
         name="parents-only-in-rename",
         slip="A rename validates both parents, and not the directories above them.",
         swap=swap(View.versions, mistakes.validate_the_parents),
         scenes=("under-itself",),
         breaks="N1",
     ),
-    Mutant(
+    _Mutant(
         name="hints-are-not-compared",
         slip="The versions of inodes that were known before are not compared.",
         swap=swap(View.versions, mistakes.believe_hints),
         scenes=("stale-hints", "below-a-rename"),
     ),
-    Mutant(
+    _Mutant(
         name="guesses-answer",
         slip="An error that follows from hints is raised, without a look at the database.",
         swap=swap(view.guess_view, mistakes.guess_the_answer),
         scenes=("stale-hints",),
     ),
-    Mutant(
+    _Mutant(
         name="reads-step-by-step",
         slip="A path that is not known yet is read component by component, and what was read before is not read again.",
         swap=swap(view.read_view, mistakes.read_step_by_step),
         scenes=("cold-hints",),
     ),
-    Mutant(
+    _Mutant(
         name="inserts-are-puts",
         slip="A record that must not exist is written as if it might.",
         swap=swap(Changes.to_commit, mistakes.write_in_place_of_insert),
         scenes=("same-name", "common-parents"),
     ),
-    Mutant(
+    _Mutant(
         name="commits-again",
         slip="A commit whose reply was lost is repeated blindly.",
         swap=swap(Operations._try, mistakes.commit_again),
         scenes=("lost-rename",),
     ),
     # --- permissions --------------------------------------------------------------------------------------------------
-    Mutant(
+    _Mutant(
         name="permission-at-open",
         slip="Permissions are checked when a file is opened, and not again when it is published.",
         swap=swap(Operations.run, mistakes.publish_as_superuser),
         scenes=("write-withdrawn", "search-withdrawn"),
     ),
-    Mutant(
+    _Mutant(
         name="permission-by-hints",
         slip="A file is read without a check if the user was allowed to read it before.",
         swap=swap(Operations.read, mistakes.read_what_was_looked_at),
         scenes=("read-withdrawn",),
     ),
-    Mutant(
+    _Mutant(
         name="not-sticky",
         slip="Who may write a sticky directory may remove the entries of others.",
         swap=swap(Caller.may_remove, mistakes.forget_stickiness),
         scenes=("sticky",),
     ),
     # --- directories --------------------------------------------------------------------------------------------------
-    Mutant(
+    _Mutant(
         name="delete-without-count",
         slip="Nothing guards the absence of children while a directory is deleted.",
         swap=swap(Delete.execute, mistakes.delete_without_count),
         scenes=("delete-directory",),
         breaks="N1",
     ),
-    Mutant(
+    _Mutant(
         name="overwrite-without-count",
         slip="Nothing guards the absence of children while a directory is replaced.",
         swap=swap(Rename.execute, mistakes.rename_without_count),
         scenes=("replaced-directory",),
     ),
-    Mutant(
+    _Mutant(
         name="into-itself",
         slip="A rename does not look whether the source is above the target.",
         swap=swap(Rename._check, mistakes.move_into_itself),
         scenes=("into-itself",),
         breaks="N1",
     ),
-    Mutant(
+    _Mutant(
         name="tree-forgotten",
         slip="A directory is deleted without a note of what was below it.",
         swap=swap(base.detach, mistakes.forget_the_tree),
         scenes=("delete-tree", "delete-and-list"),
         breaks="N1",
     ),
-    Mutant(
+    _Mutant(
         name="lists-in-two-snapshots",
         slip="The path of a directory and its entries are read in two snapshots.",
         swap=swap(Lister._snapshot, mistakes.list_in_two),
         scenes=("list-the-old-path",),
     ),
-    Mutant(
+    _Mutant(
         name="walks-without-snapshot",
         slip="A walk lists one directory after the other, each as it is by then.",
         swap=swap(Lister.walk, mistakes.walk_in_many),
         scenes=("walk-and-collect", "crossing-renames"),
     ),
     # --- files --------------------------------------------------------------------------------------------------------
-    Mutant(
+    _Mutant(
         name="lease-not-asked",
         slip="A writer completes its file without a look at the lease.",
         swap=swap(WriteUnderLease.execute, mistakes.take_any_lease),
         scenes=("recovery", "lease-theft"),
     ),
-    Mutant(
+    _Mutant(
         name="writers-not-refused",
         slip="A lease is taken over although its writer is alive.",
         swap=swap(files.refuse_writer, mistakes.refuse_nobody),
         scenes=("two-appenders", "concat-and-append"),
     ),
-    Mutant(
+    _Mutant(
         name="lease-stays-behind",
         slip="The rename of a file does not tell its lease.",
         swap=swap(Rename.execute, mistakes.forget_the_lease),
         scenes=("moved-writer",),
     ),
-    Mutant(
+    _Mutant(
         name="writer-stays-behind",
         slip="A writer looks for its file where it was opened.",
         swap=swap(leased_file._present, mistakes.stay_at_the_path),
         scenes=("moved-writer",),
     ),
-    Mutant(
+    _Mutant(
         name="nothing-counts-as-done",
         slip="A writer with nothing to add, whose lease was recovered, is told that it has closed its file.",
         swap=swap(WriteUnderLease.execute, mistakes.take_nothing_for_done),
         scenes=("nothing-new", "sure-writer-of-nothing"),
     ),
-    Mutant(
+    _Mutant(
         name="adds-again",
         slip="What a writer repeats because it got no reply is added once more.",
         swap=swap(WriteUnderLease.execute, mistakes.add_again),
         scenes=("sure-writer",),
     ),
-    Mutant(
+    _Mutant(
         name="any-file-at-the-path",
         slip="A writer continues in another file that has the path of its own by now.",
         swap=swap(WriteUnderLease.execute, mistakes.write_what_has_the_path),
         scenes=("overwritten-writer", "writer-in-a-deleted-tree"),
     ),
-    Mutant(
+    _Mutant(
         name="lease-comes-later",
         slip="A file is created for a writer, whose lease is written only when it is renewed.",
         swap=swap(Publish.execute, mistakes.create_without_lease),
         scenes=("create-under-lease", "create-beside-a-lease", "overwritten-writer"),
         breaks="N1",
     ),
-    Mutant(
+    _Mutant(
         name="batch-in-two",
         slip="Several files are published in a commit each.",
         swap=swap(leased_file.publish, mistakes.publish_one_by_one),
         scenes=("batch",),
     ),
-    Mutant(
+    _Mutant(
         name="changes-in-two",
         slip="The changes of an object store are made in a commit each.",
         swap=swap(NamespaceStore.apply, mistakes.put_one_by_one),
         scenes=("object-store-batch",),
     ),
     # --- what is deleted ----------------------------------------------------------------------------------------------
-    Mutant(
+    _Mutant(
         name="collects-blindly",
         slip="The collector removes what it has listed without comparing versions: another one may have been first.",
         swap=swap(Changes.to_commit, mistakes.collect_without_validation),
         scenes=("two-leaders",),
         breaks="N5",
     ),
-    Mutant(
+    _Mutant(
         name="recovers-blindly",
         slip="The leader recovers a lease without a look whether it was renewed since.",
         swap=swap(Changes.to_commit, mistakes.collect_without_validation),
         scenes=("renewal",),
     ),
-    Mutant(
+    _Mutant(
         name="no-safety-age",
         slip="A blob is deleted as soon as no file refers to it, although a reader may have opened the file.",
         swap=swap(Collector._delete_garbage, mistakes.collect_without_age),
         scenes=("overwrite-and-read",),
         breaks=BROKEN_CODE,
     ),
-    Mutant(
+    _Mutant(
         name="garbage-forgotten",
         slip="The bytes of a file that is replaced or deleted stay.",
         swap=swap(base.discard_blobs, mistakes.forget_garbage),
@@ -247,55 +227,55 @@ MUTANTS = (
         breaks="leftovers",
     ),
     # --- uploads and sweeps -------------------------------------------------------------------------------------------
-    Mutant(
+    _Mutant(
         name="aborts-blindly",
         slip="An abort deletes the parts of an upload that somebody else has completed since.",
         swap=swap(NamespaceStore.abort_upload, sweep_mistakes.abort_without_validation),
         scenes=("complete-or-abort",),
         breaks="N3",
     ),
-    Mutant(
+    _Mutant(
         name="uploads-not-validated",
         slip="The record of an upload is not compared when the upload is completed.",
         swap=swap(Changes.to_commit, sweep_mistakes.complete_without_validation),
         scenes=("complete-or-abort", "complete-twice"),
     ),
-    Mutant(
+    _Mutant(
         name="parts-not-validated",
         slip="A part is added to an upload that somebody else has ended since.",
         swap=swap(NamespaceStore.upload_part, sweep_mistakes.add_a_part_without_validation),
         scenes=("late-part",),
         breaks="leftovers",
     ),
-    Mutant(
+    _Mutant(
         name="parts-forgotten",
         slip="Parts that nobody names when an upload is completed stay.",
         swap=swap(batch._left_out, sweep_mistakes.forget_what_is_left_out),
         scenes=("late-part",),
         breaks="leftovers",
     ),
-    Mutant(
+    _Mutant(
         name="sweep-ignores-uploads",
         slip="A sweep deletes the parts of uploads that are not completed yet.",
         swap=swap(Surveyor.take_upload, sweep_mistakes.ignore_uploads),
         scenes=("sweep-and-complete",),
         breaks="N3",
     ),
-    Mutant(
+    _Mutant(
         name="sweep-without-snapshot",
         slip="A sweep reads the records in several snapshots: an upload may become a file in between.",
         swap=swap(Namespace.sweep, sweep_mistakes.sweep_without_snapshot),
         scenes=("sweep-and-complete",),
         breaks="N3",
     ),
-    Mutant(
+    _Mutant(
         name="sweep-ignores-age",
         slip="A sweep deletes a blob whose file is about to be published.",
         swap=swap(listing.list_blobs, sweep_mistakes.list_the_young),
         scenes=("sweep-and-publish",),
         breaks="N3",
     ),
-    Mutant(
+    _Mutant(
         name="sweep-ignores-leases",
         slip="A sweep deletes an old blob that a slow writer may still publish, because it has the lease.",
         swap=swap(blobs.is_in_progress, sweep_mistakes.ignore_leases),
@@ -303,21 +283,21 @@ MUTANTS = (
         breaks="N3",
     ),
     # --- quotas and ids -----------------------------------------------------------------------------------------------
-    Mutant(
+    _Mutant(
         name="no-bound",
         slip="The counter of a quota is compared before the commit, and not in it.",
         swap=swap(accounting._charge, mistakes.charge_without_bound),
         scenes=("quota",),
         breaks="N5",
     ),
-    Mutant(
+    _Mutant(
         name="mark-not-validated",
         slip="A tree is moved into a quota with a count during which it may have changed.",
         swap=swap(Rename._check, mistakes.take_any_mark),
         scenes=("quota-expired",),
         breaks="N5",
     ),
-    Mutant(
+    _Mutant(
         name="ids-not-validated",
         slip="Ids are read and reserved in two steps, of which the second does not validate the first.",
         swap=swap(IdSource._reserve, mistakes.reserve_without_validation),

@@ -13,10 +13,11 @@ from holdfast.checker.namespace.scenes.catalog import SCENES
 from holdfast.checker.namespace.subject import NAMESPACE
 from holdfast.checker.transactions.check_run import TransactionCheck, replay_again
 from holdfast.errors import InvalidRequestError
-from tests.checker.namespace.mutants import MUTANTS, Mutant
+from tests.checker.namespace.mutants import MUTANTS
+from tests.checker.scene_mutants import SceneMutant
 
 
-def _mutant(name: str) -> Mutant:
+def _mutant(name: str) -> SceneMutant:
     [found] = [one for one in MUTANTS if one.name == name]
     return found
 

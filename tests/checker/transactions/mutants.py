@@ -2,150 +2,130 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from functools import partial
 
 from holdfast.checker.transactions import handles, scripts
 from holdfast.transactions import retry
 from holdfast.transactions.base import judgment, steps
 from holdfast.transactions.memory.store import apply_steps
 from holdfast.transactions.transaction import Transaction
-from tests.checker.committers.planting import Swap, planted, swap
+from tests.checker.committers.planting import swap
+from tests.checker.scene_mutants import SceneMutant
 from tests.checker.transactions import mistakes
 
-__all__ = ["MUTANTS", "Mutant"]
+__all__ = ["MUTANTS"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutant:
-    """A mistake.
-
-    Attributes:
-        slip: what a developer might have done, in one sentence.
-        swap: a shipped function, and the one that runs in its place.
-        scenes: scenes in which the mistake does harm, and the shipped code does none.
-        breaks: the property that the checker must report.
-    """
-
-    name: str
-    slip: str
-    swap: Swap
-    scenes: tuple[str, ...]
-    breaks: str = "T1"
-
-    def planted(self) -> AbstractContextManager[None]:
-        """Run the mistake instead of the shipped code."""
-        return planted(self.swap)
-
+_Mutant = partial(SceneMutant, breaks="T1")
 
 MUTANTS = (
     # --- validation ---------------------------------------------------------------------------------------------------
-    Mutant(
+    _Mutant(
         name="validates-nothing",
         slip="The versions of reads are not compared.",
         swap=swap(judgment.judge, mistakes.validate_nothing),
         scenes=("increments", "write-skew", "read-only-anomaly", "pairs/present:append+append", "increments-in-steps"),
     ),
-    Mutant(
+    _Mutant(
         name="validates-writes-only",
         slip="Only the versions of what is written are compared, as under snapshot isolation.",
         swap=swap(judgment.judge, mistakes.validate_writes_only),
         scenes=("write-skew", "audit", "skew-through-absence", "write-skew-in-steps", "read-only-anomaly"),
     ),
-    Mutant(
+    _Mutant(
         name="validates-no-adds",
         slip="An add is not validated, even if its record was read.",
         swap=swap(judgment.judge, mistakes.validate_no_adds),
         scenes=("pairs/present:put+read-add", "pairs/absent:put+read-add", "pairs-in-steps/present:delete+read-add"),
     ),
-    Mutant(
+    _Mutant(
         name="validates-no-deletes",
         slip="A delete is not validated, even if its record was read.",
         swap=swap(judgment.judge, mistakes.validate_no_deletes),
         scenes=("pairs/present:append+remove", "pairs-in-steps/present:append+remove"),
     ),
-    Mutant(
+    _Mutant(
         name="progress-not-checked",
         slip="The progress is raised, whatever it was before.",
         swap=swap(judgment.judge, mistakes.forget_progress),
         scenes=("second-attempt", "twins", "second-attempt-in-steps"),
         breaks="T3",
     ),
-    Mutant(
+    _Mutant(
         name="inserts-are-puts",
         slip="A record that must not exist is written as if it might.",
         swap=swap(steps.steps_of, mistakes.put_in_place_of_insert),
         scenes=("pairs/present:read+insert", "pairs/absent:insert+insert", "pairs-in-steps/absent:insert+insert"),
     ),
-    Mutant(
+    _Mutant(
         name="bounds-the-old-number",
         slip="A bound is compared with the number before the add.",
         swap=swap(judgment._judge_bounds, mistakes.bound_the_old_number),
         scenes=("counters", "pairs/present:bounded+bounded", "counters-in-steps"),
     ),
-    Mutant(
+    _Mutant(
         name="bounds-in-groups",
         slip="A bound does not see the adds of the commits before it in the group.",
         swap=swap(judgment._judge_bounds, mistakes.ignore_bounds_in_groups),
         scenes=("bounded-group", "bounded-group-in-steps"),
     ),
-    Mutant(
+    _Mutant(
         name="version-reuse",
         slip="The versions of a record count up from 1, and begin anew when it is created again (ABA).",
         swap=swap(apply_steps, mistakes.count_versions),
         scenes=("recreated", "recreated-in-steps"),
     ),
     # --- groups -------------------------------------------------------------------------------------------------------
-    Mutant(
+    _Mutant(
         name="group-applied-whole",
         slip="The writes of a commit that conflicts are applied with those of its group.",
         swap=swap(judgment.judge, mistakes.apply_every_call),
         scenes=("groups", "groups-in-steps"),
     ),
-    Mutant(
+    _Mutant(
         name="last-add-of-group-wins",
         slip="Adds of several commits to one counter do not add up.",
         swap=swap(apply_steps, mistakes.add_once_per_group),
         scenes=("bounded-group", "bounded-group-in-steps"),
     ),
     # --- locks --------------------------------------------------------------------------------------------------------
-    Mutant(
+    _Mutant(
         name="reads-are-not-locked",
         slip="What is only read is validated without a lock.",
         swap=swap(handles.lock_record, mistakes.lock_writes_only),
         scenes=("write-skew-in-steps", "lock-order"),
     ),
-    Mutant(
+    _Mutant(
         name="writes-are-locked-shared",
         slip="What is written is locked in shared mode.",
         swap=swap(handles.needs_exclusive, mistakes.lock_shared),
         scenes=("increments-in-steps", "pairs-in-steps/present:append+append"),
     ),
-    Mutant(
+    _Mutant(
         name="reads-before-the-lock",
         slip="The version is the one before the lock was granted, as under REPEATABLE READ.",
         swap=swap(handles.lock_record, mistakes.read_before_the_lock),
         scenes=("increments-in-steps", "pairs-in-steps/present:append+append"),
     ),
-    Mutant(
+    _Mutant(
         name="absence-is-not-locked",
         slip="No row is created in place of an absent record, so that nothing locks its absence.",
         swap=swap(handles.lock_absence, mistakes.leave_absence),
         scenes=("skew-through-absence-in-steps", "pairs-in-steps/absent:append+append"),
     ),
-    Mutant(
+    _Mutant(
         name="absence-is-read-twice",
         slip="The absence of a record is read again in place of a lock.",
         swap=swap(handles.lock_absence, mistakes.ask_if_missing),
         scenes=("skew-through-absence-in-steps",),
     ),
-    Mutant(
+    _Mutant(
         name="counts-first",
         slip="Ranges are counted before their guards are locked.",
         swap=swap(handles.lock_and_count, mistakes.count_first),
         scenes=("two-ranges-in-steps", "empty-directory-in-steps"),
     ),
-    Mutant(
+    _Mutant(
         name="no-lock-order",
         slip="What is written is locked first, then what is read.",
         swap=swap(steps.steps_of, mistakes.lock_in_order_of_call),
@@ -153,38 +133,38 @@ MUTANTS = (
         breaks="T5",
     ),
     # --- what callers use ---------------------------------------------------------------------------------------------
-    Mutant(
+    _Mutant(
         name="no-look-at-the-guard",
         slip="A transaction inserts into a range and does not read its guard.",
         swap=swap(scripts.look_at_guard, mistakes.look_at_nothing),
         scenes=("two-ranges-in-steps",),
     ),
-    Mutant(
+    _Mutant(
         name="scans-are-not-counted",
         slip="A scan is protected by the versions of the records that it has shown, and by nothing else.",
         swap=swap(Transaction.to_commit, mistakes.scan_without_count),
         scenes=("phantom", "empty-directory", "two-ranges", "phantom-in-steps"),
     ),
-    Mutant(
+    _Mutant(
         name="mixed-states-are-real",
         slip="What several calls have read is taken for one state, if the transaction writes nothing or fails.",
         swap=swap(retry._validate, mistakes.confirm_everything),
         scenes=("mixed-state", "audit", "read-only-anomaly"),
     ),
-    Mutant(
+    _Mutant(
         name="blind-repeat",
         slip="A commit whose reply was lost is repeated.",
         swap=swap(retry._end, mistakes.commit_again),
         scenes=("unmarked", "unmarked-in-steps"),
         breaks="T3",
     ),
-    Mutant(
+    _Mutant(
         name="own-adds-are-hidden",
         slip="A transaction does not see what it has added itself.",
         swap=swap(Transaction._view, mistakes.forget_adds),
         scenes=("own-writes",),
     ),
-    Mutant(
+    _Mutant(
         name="own-inserts-are-not-scanned",
         slip="A scan does not show the records that the transaction has created itself.",
         swap=swap(Transaction._visible, mistakes.forget_own_inserts),

@@ -15,10 +15,11 @@ from holdfast.checker.transactions.scenes import FAMILIES, SCENES
 from holdfast.errors import InvalidRequestError
 from holdfast.transactions.base import Commit, Conflict, Judgment, Record, Step, judge
 from tests.checker.committers.planting import planted, swap
-from tests.checker.transactions.mutants import MUTANTS, Mutant
+from tests.checker.scene_mutants import SceneMutant
+from tests.checker.transactions.mutants import MUTANTS
 
 
-def _mutant(name: str) -> Mutant:
+def _mutant(name: str) -> SceneMutant:
     [found] = [one for one in MUTANTS if one.name == name]
     return found
 
@@ -114,7 +115,7 @@ _QUICK = ("validates-nothing", "version-reuse", "no-lock-order", "counts-first",
     "mutant",
     [pytest.param(one, id=one.name, marks=[] if one.name in _QUICK else [pytest.mark.slow]) for one in MUTANTS],
 )
-def test_a_violation_is_told_as_a_story(mutant: Mutant) -> None:
+def test_a_violation_is_told_as_a_story(mutant: SceneMutant) -> None:
     check = TransactionCheck()
     with mutant.planted():
         check.explore(find_scenes(mutant.scenes[0]))

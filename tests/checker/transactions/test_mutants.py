@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checker.kernel.counterexample import Counterexample, decode, encode
-from holdfast.checker.kernel.explore import Budget, explore
-from holdfast.checker.kernel.replay import replay
 from holdfast.checker.transactions.scenes import SCENES
 from holdfast.checker.transactions.worlds import build_world
-from holdfast.errors import InvalidRequestError
-from tests.checker.transactions.mutants import MUTANTS, Mutant
+from tests.checker.scene_mutants import SceneMutant, check_that_it_is_found
+from tests.checker.transactions.mutants import MUTANTS
 
 _STATES = 30_000
 
@@ -18,24 +15,8 @@ _STATES = 30_000
 @pytest.mark.parametrize(
     ("mutant", "scene"), [pytest.param(one, scene, id=f"{one.name}-{scene}") for one in MUTANTS for scene in one.scenes]
 )
-def test_it_is_found(mutant: Mutant, scene: str) -> None:
-    with mutant.planted():
-        found = explore(
-            build_world(SCENES[scene]), budget=Budget(states=_STATES), until=lambda now: mutant.breaks in now.findings
-        )
-        assert mutant.breaks in found.findings, f"{mutant.slip} The checker reports {found.findings}"
-        breaks = found.findings[mutant.breaks]
-        saved = encode(Counterexample(found.world, breaks.property, breaks.broke, breaks.choices))
-        assert _breaks(scene, decode(saved)), "it replays where it was found"
-    assert not _breaks(scene, decode(saved)), "the shipped code goes another way"
-
-
-def _breaks(scene: str, found: Counterexample) -> bool:
-    """Check whether the history is possible, and violates its property."""
-    try:
-        return found.property in dict(replay(build_world(SCENES[scene]), found.choices).broken)
-    except InvalidRequestError:
-        return False
+def test_it_is_found(mutant: SceneMutant, scene: str) -> None:
+    check_that_it_is_found(mutant, lambda: build_world(SCENES[scene]), _STATES)
 
 
 def test_each_has_a_name_and_a_sentence() -> None:

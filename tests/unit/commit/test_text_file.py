@@ -77,3 +77,15 @@ def test_text_that_is_appended_gets_no_second_mark() -> None:
     with TextFile(file, encoding="utf-16") as written:
         written.write("two")
     assert file.data.decode("utf-16") == "onetwo"
+
+
+def test_a_byte_order_mark_is_written_only_at_the_start() -> None:
+    first = Stream()
+    with TextFile(first, encoding="utf-8-sig") as text:
+        text.write("ab")
+    assert first.data == b"\xef\xbb\xbfab"
+    later = Stream(first.data)
+    later.seek(0, io.SEEK_END)
+    with TextFile(later, encoding="utf-8-sig") as text:
+        text.write("cd")
+    assert later.data == b"\xef\xbb\xbfabcd"

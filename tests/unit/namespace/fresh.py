@@ -6,8 +6,9 @@ import itertools
 
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
 from holdfast.runtime import Environment
+from holdfast.stores.base import iter_objects
 
-__all__ = ["fresh_namespace"]
+__all__ = ["count_blobs", "fresh_namespace"]
 
 _numbers = itertools.count()
 
@@ -18,3 +19,8 @@ def fresh_namespace(*, inline_bytes: int = 1000, environment: Environment | None
     configuration = Configuration(name=name, data=f"memory://{name}", superuser="root", inline_bytes=inline_bytes)
     init_namespace(configuration, f"memory://{name}", register=False, environment=environment)
     return open_namespace(f"memory://{name}", user="root", environment=environment)
+
+
+def count_blobs(namespace: Namespace) -> int:
+    """Return how many blobs there are."""
+    return sum(1 for _ in iter_objects(namespace.blobs.store, namespace.blobs.key("")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from holdfast.namespace import Configuration, Namespace, init_namespace, open_na
 from holdfast.namespace import opening as opening_module
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.data_claim import DataClaim
+from holdfast.namespace.reconfigure import reconfigure
 from holdfast.stores.base import Create, ObjectInfo, ObjectStore, Overwrite, PutMode, iter_objects
 from holdfast.stores.memory.store import MemoryStore
 from tests.namespace_world import World
@@ -138,3 +140,23 @@ def test_a_mark_that_cannot_be_read_stops_everything() -> None:
     store.put("x/namespace.json", b"{")
     with pytest.raises(CorruptDataError, match="if no other namespace has its data there, delete it"):
         DataClaim("ns", "1").hold(store, "x/")
+
+
+def test_a_collector_that_runs_while_its_data_move_spares_the_next_owner_of_the_place(tmp_path: Path) -> None:
+    _init(tmp_path, "a")
+    service = open_namespace("holdfast://a", user="root")
+    service.write_file("/f", _LARGE)
+    assert service.sweep().blobs == 0
+    (tmp_path / "data").rename(tmp_path / "elsewhere")
+    with open_namespace("holdfast://a", user="root") as moving:
+        reconfigure(moving, data=str(tmp_path / "elsewhere"))
+    _init(tmp_path, "b")
+    with open_namespace("holdfast://b", user="root") as owner:
+        owner.write_file("/precious", _LARGE)
+        for blob in (tmp_path / "data").rglob("*"):
+            os.utime(blob, (1, 1))
+        service.sweep()
+        with pytest.raises(InvalidRequestError, match="at the place of another one"):
+            service.collect()
+        assert owner.open("/precious").read() == _LARGE
+    service.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import pytest
 
@@ -19,7 +19,7 @@ from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.operations import together
 from holdfast.stores.base import iter_objects
-from holdfast.transactions.base import Commit, Outcome
+from holdfast.transactions.base import Commit, Outcome, Record
 from tests.unit.namespace.fresh import fresh_namespace
 
 LARGE = b"0123456789" * 100
@@ -208,3 +208,27 @@ def test_a_discard_after_an_unknown_outcome_keeps_the_blobs(
     for file in files:
         file.discard()
     assert namespace.open("/a").read() == namespace.open("/b").read() == LARGE
+
+
+def test_a_directory_that_goes_between_two_parts(namespace: Namespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parts before have seen it, and the next ones would make it anew: the whole step starts over."""
+    monkeypatch.setattr(together, "_PART", 2)
+    namespace.mkdirs("/table/part=1")
+    files = [_prepared(namespace, f"/table/part=1/f{number}", b"1") for number in range(6)]
+    get_many = namespace.database.get_many
+    calls = 0
+
+    def read(keys: Collection[bytes]) -> dict[bytes, Record]:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            monkeypatch.setattr(namespace.database, "get_many", get_many)
+            namespace.delete("/table/part=1", recursive=True)
+            monkeypatch.setattr(namespace.database, "get_many", read)
+        return get_many(keys)
+
+    monkeypatch.setattr(namespace.database, "get_many", read)
+    namespace.publish_many(files)
+    assert calls > 3
+    assert [path for path in _paths(namespace) if "/f" in path] == [f"/table/part=1/f{number}" for number in range(6)]
+    assert namespace.check().totals == {}

@@ -118,7 +118,8 @@ def test_what_is_not_valid_changes_nothing(change: dict[str, object]) -> None:
     )
 
 
-def test_data_that_moved_are_checked(tmp_path: Path) -> None:
+def test_data_that_moved_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     url = f"sqlite://{tmp_path}/n.db"
     configuration = Configuration(name="ns", data=str(tmp_path / "old"), superuser="root", inline_bytes=4)
     init_namespace(configuration, url, register=False)
@@ -128,7 +129,8 @@ def test_data_that_moved_are_checked(tmp_path: Path) -> None:
             reconfigure(namespace, data=str(tmp_path / "new"))
     shutil.move(tmp_path / "old", tmp_path / "new")
     with open_namespace(url, user="root") as namespace:
-        reconfigure(namespace, data=str(tmp_path / "new"))
+        assert reconfigure(namespace, data="new").data == str(tmp_path / "new")
+    monkeypatch.chdir("/")
     with open_namespace(url, user="root") as namespace:
         assert namespace.open("/f").read() == _LARGE
         assert namespace.check().totals == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection
 
 import pytest
@@ -79,3 +80,13 @@ def _count_reads(namespace: Namespace, monkeypatch: pytest.MonkeyPatch) -> list[
 
     monkeypatch.setattr(namespace.database, "get_many", noted)
     return calls
+
+
+def test_the_length_of_a_view_is_in_bytes() -> None:
+    namespace = fresh_namespace()
+    view = memoryview(array("I", range(100)))
+    namespace.write_file("/small", view)  # type: ignore[arg-type]  # callers that are not checked pass views
+    namespace.write_file("/large", memoryview(array("I", range(10_000))))  # type: ignore[arg-type]  # the same
+    assert namespace.open("/small").read() == bytes(view)
+    assert namespace.status("/large").size == 40_000
+    assert namespace.check().totals == {}

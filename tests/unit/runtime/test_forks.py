@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import threading
 
 from holdfast.runtime.forks import watch_forks
 from tests.children import Child
+from tests.patience import PATIENCE_S
 
 
 class Watcher:
@@ -49,3 +51,28 @@ def test_an_object_may_be_made_in_a_child() -> None:
         return watcher.heard
 
     assert Child(work).result() == ["before", "parent"]
+
+
+def test_an_object_may_be_made_while_another_thread_forks() -> None:
+    """Whoever makes it may hold a lock for which the thread that forks is waiting."""
+    is_forking, is_made = threading.Event(), threading.Event()
+    made: list[Watcher] = []
+
+    class Waiter(Watcher):
+        def before_fork(self) -> None:
+            is_forking.set()
+            assert is_made.wait(PATIENCE_S)
+
+    def make() -> None:
+        assert is_forking.wait(PATIENCE_S)
+        made.append(Watcher())
+        watch_forks(made[0])
+        is_made.set()
+
+    waiter = Waiter()
+    watch_forks(waiter)
+    thread = threading.Thread(target=make, daemon=True)
+    thread.start()
+    assert Child(lambda: made[0].heard).result() == ["before", "child"]
+    thread.join(PATIENCE_S)
+    assert made[0].heard == ["before", "parent"]

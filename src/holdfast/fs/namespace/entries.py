@@ -35,6 +35,7 @@ def entry_of(name: str, status: FileStatus) -> dict[str, Any]:
         "group": status.group,
         "ino": status.id,
         "is_open": status.is_open,
+        **({} if status.is_directory else {"ETag": status.etag}),  # by this name, caches ask whether a file has changed
     }
 
 

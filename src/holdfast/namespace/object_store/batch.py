@@ -7,7 +7,6 @@ the lease, and changes nothing any more.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -24,16 +23,11 @@ from holdfast.namespace.operations.delete import Delete
 from holdfast.namespace.operations.files import FileGroup, Publish
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ
+from holdfast.namespace.status import etag_of
 from holdfast.namespace.view import Chain, View
 from holdfast.transactions.base import RangeCount
 
-__all__ = ["CreateObject", "RemoveObject", "RequireEmptyDirectory", "RequireObject", "etag_of"]
-
-
-def etag_of(inode: Inode) -> str:
-    """Return a text that changes with the content of a file, and never comes again."""
-    text = "".join(f"{one.blob}:{one.length};" for one in inode.extents)
-    return f"{inode.id:x}-{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
+__all__ = ["CreateObject", "RemoveObject", "RequireEmptyDirectory", "RequireObject"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,13 +12,13 @@ from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.keys import deleted_key, place_key, upload_key
 from holdfast.namespace.namespace import Namespace
-from holdfast.namespace.object_store.batch import etag_of
 from holdfast.namespace.object_store.directories import mark_directories
 from holdfast.namespace.object_store.uploads import Upload
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.files import FileGroup, Publish
 from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.paths import NsPath
+from holdfast.namespace.status import etag_of
 from holdfast.namespace.view import Chain, View
 from holdfast.stores.base import ObjectInfo
 
@@ -155,6 +155,7 @@ class MoveDirectory:
             value = view.value(key)
             if value is not None:
                 upload = Upload.decode(key, value)
-                path = str(self.rename.target) + upload.path[len(str(self.rename.source)) :]
-                changes.values[key] = replace(upload, path=path).encode()
+                inner = upload.path.removeprefix(f"{self.rename.source}/")
+                if inner != upload.path:  # else somebody else has moved it elsewhere meanwhile
+                    changes.values[key] = replace(upload, path=f"{self.rename.target}/{inner}").encode()
         return changes

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from holdfast.errors import NotFoundError
 from holdfast.namespace.changes import Changes
-from holdfast.namespace.errors import PermissionDeniedError
+from holdfast.namespace.errors import LeaseLostError, PermissionDeniedError
 from holdfast.namespace.inode import Extent
 from holdfast.namespace.keys import data_key, garbage_key, upload_key
 from holdfast.namespace.object_store.rights import may_use
@@ -33,6 +33,7 @@ class AddPart(PathGroup):
         path: of the file to be.
         token: of the upload.
         data: the bytes of a small part, by the name of its blob.
+        is_late: tells whether the part is so old by now that a sweep may take it for garbage (N3): see `Publish`.
     """
 
     path: NsPath
@@ -40,6 +41,7 @@ class AddPart(PathGroup):
     number: int
     part: Extent
     data: Mapping[str, bytes] = field(default_factory=dict)
+    is_late: Callable[[], bool] = field(default=lambda: False, compare=False)
 
     @property
     def paths(self) -> tuple[NsPath]:
@@ -56,12 +58,18 @@ class AddPart(PathGroup):
         Raises:
             NotFoundError: the upload was completed or aborted.
             PermissionDeniedError: the caller may not write the directory of the upload.
+            LeaseLostError: the part has waited for longer than the safety age.
         """
         upload = _pending(view, self.token, self.path)
         if upload is None:
             key = str(self.path)[1:]
             raise NotFoundError("no such upload: it was completed or aborted", key=key, upload_id=self.token)
         _check_use(view.chains[0], context)
+        if self.is_late():
+            raise LeaseLostError(
+                "the bytes of the part have waited for longer than the safety age, and may be deleted: upload it again",
+                path=str(self.path),
+            )
         changes = Changes(None)
         changes.values[upload_key(self.token)] = replace(
             upload, parts={**upload.parts, self.number: self.part}

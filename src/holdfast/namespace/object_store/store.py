@@ -25,7 +25,6 @@ from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.inode import Extent, Inode
 from holdfast.namespace.keys import kind_range, upload_key
 from holdfast.namespace.namespace import Namespace
-from holdfast.namespace.object_store.batch import etag_of
 from holdfast.namespace.object_store.change_set import ChangeSet, completed, created, path_of
 from holdfast.namespace.object_store.contents import Contents
 from holdfast.namespace.object_store.directories import MakeDirectory, RemoveEmptyDirectory
@@ -36,6 +35,7 @@ from holdfast.namespace.object_store.rights import CheckTargets, MaySee
 from holdfast.namespace.object_store.uploads import Upload, decode_metadata, encode_metadata
 from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.paths import NsPath
+from holdfast.namespace.status import etag_of
 from holdfast.stores.base import (
     Capabilities,
     Change,
@@ -169,11 +169,13 @@ class NamespaceStore:
         return token
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
-        path, upload = path_of(key), self._upload(key, upload_id)
+        path, upload, is_late = path_of(key), self._upload(key, upload_id), self.namespace.expiry()
         extents, small = self._contents.store(upload.file_id, bytes(data))
         part = extents[0] if extents else Extent(f"empty-{self.namespace.new_token()}", 0, inline=True)
         with self._contents.unless_refused(extents):
-            self.namespace.run(AddPart(path=path, token=upload_id, number=number, part=part, data=small))
+            self.namespace.run(
+                AddPart(path=path, token=upload_id, number=number, part=part, data=small, is_late=is_late)
+            )
         return Part(number, part.blob, len(data))
 
     def _upload(self, key: str, upload_id: str) -> Upload:

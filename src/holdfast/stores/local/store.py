@@ -286,6 +286,7 @@ class _LocalFile:
             descriptor, self._hidden = tree.open_hidden(key, f"file-{ids.token()}")
         self._file = open(descriptor, "wb", buffering=_WRITE_BUFFER_BYTES)  # noqa: SIM115  # close and discard close it
         self.published: os.stat_result = os.fstat(descriptor)
+        self._is_discarded = False
         watch_forks(self)
 
     def before_fork(self) -> None:
@@ -319,6 +320,8 @@ class _LocalFile:
             append(source, self._file.fileno())
 
     def close(self) -> ObjectInfo:
+        if self._is_discarded:
+            raise InvalidRequestError("the file was discarded: open another", key=self._key)
         if self._file.closed:
             return _info(self._key, self.published)
         try:
@@ -340,6 +343,7 @@ class _LocalFile:
                 os.unlink(self._hidden)
             except FileNotFoundError:
                 return  # published, or discarded before
+            self._is_discarded = True
             self._tree.prune(os.path.dirname(self._hidden))
 
 

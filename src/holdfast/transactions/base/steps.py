@@ -102,9 +102,9 @@ def check_commit(commit: Commit) -> None:
     for bound in commit.bounds:
         if bound.key not in commit.adds:
             raise InvalidRequestError("a bound needs an add to the same key in the same transaction", key=bound.key)
-    for key in keys:
-        if not 0 < len(key) <= MAX_KEY_BYTES:
-            raise InvalidRequestError(f"a key has 1 to {MAX_KEY_BYTES} bytes: change it", key=key, bytes=len(key))
+    if keys and not (all(keys) and max(map(len, keys)) <= MAX_KEY_BYTES):
+        key = next(key for key in keys if not 0 < len(key) <= MAX_KEY_BYTES)
+        raise InvalidRequestError(f"a key has 1 to {MAX_KEY_BYTES} bytes: change it", key=key, bytes=len(key))
     for values in (commit.inserts, commit.puts):
         for key, value in values.items():
             if len(value) > MAX_VALUE_BYTES:
@@ -125,9 +125,10 @@ def _check_numbers(commit: Commit) -> None:
     if commit.progress is not None and not 1 <= commit.progress.number <= MAX_NUMBER:
         number = commit.progress.number
         raise InvalidRequestError(f"the numbers of a series are 1 to {MAX_NUMBER}: use one of them", number=number)
-    for key, version in commit.reads.items():
-        if not ABSENT <= version < _VERSIONS:
-            raise InvalidRequestError("no record has such a version: read it", key=key, version=version)
+    versions = commit.reads.values()
+    if versions and not ABSENT <= min(versions) <= max(versions) < _VERSIONS:
+        key, version = next(one for one in commit.reads.items() if not ABSENT <= one[1] < _VERSIONS)
+        raise InvalidRequestError("no record has such a version: read it", key=key, version=version)
 
 
 def _steps(call: int, commit: Commit) -> Iterable[Step]:

@@ -13,6 +13,7 @@ from holdfast.errors import NotFoundError, UnavailableError
 from holdfast.runtime import Clock
 from holdfast.runtime.forks import watch_forks
 from holdfast.transactions.seats import Seat, Seats
+from holdfast.transactions.sqlite.files import file_error
 from holdfast.transactions.sqlite.ticket_queue import TicketQueue
 
 __all__ = ["Connections"]
@@ -59,8 +60,7 @@ class Connections:
 
     def queue(self) -> TicketQueue:
         """Return the queue in which this process waits before it writes."""
-        # Not under the lock: a new queue waits for a fork that is under way, and the fork waits for that lock. Two
-        # threads that come here get the same queue.
+        # Not under the lock, which a thread that forks holds: two threads that come here get the same queue.
         queue = self._queue = self._queue or TicketQueue.of(f"{self._path}-queue")
         return queue
 
@@ -135,8 +135,11 @@ class Connections:
         """Check that the path still leads to the file that is open: commits to a removed file would be lost."""
         try:
             status = os.stat(self._path)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             status = None
+        except OSError as error:
+            message = "the database file cannot be reached: check its path, its rights and its disk"
+            raise file_error(error, message, self._path) from error
         found = None if status is None else (status.st_dev, status.st_ino)
         if found is None or found != (self._file or found):
             raise NotFoundError(
@@ -155,6 +158,9 @@ class Connections:
 
     def before_fork(self) -> None:
         """Close all connections, and let nobody open one until the fork is done."""
+        self._was_lent = (
+            True  # until it is certain that nothing is: an interrupt may end the wait, and the fork goes on
+        )
         self._held = self._hold()  # a generator that was interrupted, or is forgotten, gives the lock back
         next(self._held)
 
@@ -179,7 +185,8 @@ class Connections:
     def after_fork(self, *, is_child: bool) -> None:
         """Go on in the parent; start anew in the child."""
         if is_child:
-            self._is_cut = self._is_cut or self._was_lent
+            # Without `before_fork`, this object was made during the fork, and a connection may be open.
+            self._is_cut = self._is_cut or self._was_lent or self._held is None
             self._inherited += [*self._readers, *self._writers]
             self._reset()
         elif self._held is not None:

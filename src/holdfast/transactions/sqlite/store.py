@@ -105,7 +105,8 @@ class SqliteTransactionStore:
             _SQL["put"],
             ((key, one.version, one.value, one.number) for key, one in changes.items() if one is not None),
         )
-        writer.executemany(_SQL["delete"], ((key,) for key, one in changes.items() if one is None))
+        if None in changes.values():
+            writer.executemany(_SQL["delete"], ((key,) for key, one in changes.items() if one is None))
         # A transaction that changed nothing is committed as well: it costs no flush, and ends the lock.
         with sqlite_errors(self._path, commits=True):
             writer.execute("COMMIT")
@@ -185,18 +186,19 @@ def _get_locked(writer: sqlite3.Connection, steps: Sequence[Step]) -> dict[bytes
 
 
 def _get_many(connection: sqlite3.Connection, keys: list[bytes], query: str = "get") -> dict[bytes, Record]:
-    with _snapshot(connection, wanted=len(keys) > _KEYS_PER_QUERY and not connection.in_transaction):
-        return {
-            key: Record(version, value, number)
-            for start in range(0, len(keys), _KEYS_PER_QUERY)
-            for key, version, value, number in _rows(connection, keys[start : start + _KEYS_PER_QUERY], query)
-        }
+    if len(keys) <= _KEYS_PER_QUERY:
+        return _get_some(connection, keys, query)
+    with _snapshot(connection, wanted=not connection.in_transaction):
+        found: dict[bytes, Record] = {}
+        for start in range(0, len(keys), _KEYS_PER_QUERY):
+            found.update(_get_some(connection, keys[start : start + _KEYS_PER_QUERY], query))
+        return found
 
 
-def _rows(connection: sqlite3.Connection, keys: list[bytes], query: str) -> Iterator[tuple[bytes, int, bytes, int]]:
+def _get_some(connection: sqlite3.Connection, keys: list[bytes], query: str) -> dict[bytes, Record]:
     """Read records in one statement, which sees one snapshot; the driver caches the statements."""
     many = _SQL[query] if len(keys) == 1 else _SQL[query].replace("= ?", f"IN ({','.join('?' * len(keys))})")
-    yield from connection.execute(many, keys)
+    return {key: Record(version, value, number) for key, version, value, number in connection.execute(many, keys)}
 
 
 def _scan(connection: sqlite3.Connection, start: bytes, end: bytes, limit: int, guards: list[bytes]) -> ScanPage:

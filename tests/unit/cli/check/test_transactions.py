@@ -11,11 +11,12 @@ import pytest
 
 from holdfast.checker.transactions.properties import PROPERTIES
 from holdfast.checker.transactions.scenes import FAMILIES, MANY, SCENES
-from tests.checker.transactions.mutants import MUTANTS, Mutant
+from tests.checker.scene_mutants import SceneMutant
+from tests.checker.transactions.mutants import MUTANTS
 from tests.unit.cli.destinations import run
 
 
-def _mutant(name: str) -> Mutant:
+def _mutant(name: str) -> SceneMutant:
     [found] = [one for one in MUTANTS if one.name == name]
     return found
 

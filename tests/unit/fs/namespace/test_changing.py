@@ -19,16 +19,6 @@ def namespace() -> Namespace:
     return namespace
 
 
-@pytest.fixture
-def fs(namespace: Namespace) -> NamespaceFileSystem:
-    return NamespaceFileSystem.over(namespace)
-
-
-@pytest.fixture
-def root(namespace: Namespace) -> str:
-    return namespace.configuration.name
-
-
 def _found(fs: NamespaceFileSystem, root: str) -> list[str]:
     """Return the files, and the directories with a slash, below the root."""
     found = fs.find(root, withdirs=True, detail=True)

@@ -25,16 +25,6 @@ def namespace() -> Namespace:
     return namespace
 
 
-@pytest.fixture
-def fs(namespace: Namespace) -> NamespaceFileSystem:
-    return NamespaceFileSystem.over(namespace)
-
-
-@pytest.fixture
-def root(namespace: Namespace) -> str:
-    return namespace.configuration.name
-
-
 def test_listing(fs: NamespaceFileSystem, root: str) -> None:
     assert fs.ls(root, detail=False) == [f"{root}/{name}" for name in ("a", "dir", "dirt", "empty")]
     assert [(one["name"], one["type"], one["size"]) for one in fs.ls(f"holdfast://{root}/dir/")] == [
@@ -79,6 +69,7 @@ def test_info(fs: NamespaceFileSystem, namespace: Namespace, root: str) -> None:
         "group": "supergroup",
         "ino": status.id,
         "is_open": False,
+        "ETag": status.etag,
     }
     assert found in fs.ls(f"{root}/dir") and fs.size(f"{root}/dir/b") == 6
     assert fs.modified(f"{root}/dir/b") == datetime.fromtimestamp(status.mtime_ms / 1000, tz=timezone.utc)

@@ -12,19 +12,8 @@ from holdfast.errors import InvalidRequestError
 from holdfast.fs import NamespaceFileSystem
 from holdfast.namespace.errors import FeatureUnsupportedError
 from holdfast.namespace.namespace import Namespace
-from tests.unit.namespace.fresh import fresh_namespace
 
 CONTENT = bytes(range(256)) * 40
-
-
-@pytest.fixture
-def namespace() -> Namespace:
-    return fresh_namespace(inline_bytes=1000)
-
-
-@pytest.fixture
-def fs(namespace: Namespace) -> NamespaceFileSystem:
-    return NamespaceFileSystem.over(namespace)
 
 
 @pytest.fixture(params=["small", "large"])
@@ -210,3 +199,15 @@ def test_getting_a_path_that_looks_like_a_pattern(fs: NamespaceFileSystem, path:
     assert found == ["a?b/sub/y", "a?b/x", "file", "new/sub/y", "new/x"]
     fs.get(f"{directory}/a[c]b", str(tmp_path / "pattern"), recursive=True)
     assert (tmp_path / "pattern" / "z").read_bytes() == b"acb/z"
+
+
+def test_the_etag_changes_with_the_content(fs: NamespaceFileSystem, root: str) -> None:
+    """Caches of downloads, such as that of Hugging Face's datasets, ask for it by this name."""
+    fs.pipe_file(f"{root}/x.csv", b"1,2")
+    first = fs.info(f"{root}/x.csv")["ETag"]
+    fs.mv(f"{root}/x.csv", f"{root}/y.csv")
+    assert fs.info(f"{root}/y.csv")["ETag"] == first
+    fs.pipe_file(f"{root}/y.csv", b"7,8")
+    assert fs.info(f"{root}/y.csv")["ETag"] != first
+    assert fs.ls(root, detail=True)[0]["ETag"] == fs.info(f"{root}/y.csv")["ETag"]
+    assert "ETag" not in fs.info(root)

@@ -13,30 +13,10 @@ from holdfast.fs import NamespaceFileSystem
 from holdfast.fs.namespace import transaction
 from holdfast.namespace import Configuration, init_namespace
 from holdfast.namespace.namespace import Namespace
-from holdfast.stores.base import iter_objects
 from holdfast.transactions.base import Commit, Outcome
-from tests.unit.namespace.fresh import fresh_namespace
+from tests.unit.namespace.fresh import count_blobs
 
 SMALL, LARGE = b"12345", b"0123456789" * 1000
-
-
-@pytest.fixture
-def namespace() -> Namespace:
-    return fresh_namespace(inline_bytes=1000)
-
-
-@pytest.fixture
-def fs(namespace: Namespace) -> NamespaceFileSystem:
-    return NamespaceFileSystem.over(namespace)
-
-
-@pytest.fixture
-def root(namespace: Namespace) -> str:
-    return namespace.configuration.name
-
-
-def _blobs(namespace: Namespace) -> int:
-    return sum(1 for _ in iter_objects(namespace.blobs.store, namespace.blobs.key("")))
 
 
 def test_all_files_appear_in_one_step(
@@ -93,7 +73,7 @@ def test_a_block_that_fails_leaves_nothing(fs: NamespaceFileSystem, namespace: N
     with pytest.raises(RuntimeError):
         fails()
     assert fs.find(root) == [f"{root}/log"] and fs.cat_file(f"{root}/log") == SMALL
-    assert _blobs(namespace) == 0
+    assert count_blobs(namespace) == 0
     with fs.open(f"{root}/log", "ab") as log:
         log.write(b"6")
     assert fs.cat_file(f"{root}/log") == SMALL + b"6", "the lease was given back"
@@ -108,7 +88,7 @@ def test_if_one_file_is_impossible_none_appears(fs: NamespaceFileSystem, namespa
 
     with pytest.raises(FileExistsError):
         fails()
-    assert fs.find(root) == [f"{root}/b"] and fs.cat_file(f"{root}/b") == b"theirs" and _blobs(namespace) == 0
+    assert fs.find(root) == [f"{root}/b"] and fs.cat_file(f"{root}/b") == b"theirs" and count_blobs(namespace) == 0
     fs.pipe_file(f"{root}/a", SMALL)
     assert fs.cat_file(f"{root}/a") == SMALL, "the transaction is over"
 
@@ -131,7 +111,7 @@ def test_a_file_that_is_written_twice(fs: NamespaceFileSystem, namespace: Namesp
     with fs.transaction:
         fs.pipe_file(f"{root}/a", LARGE)
         fs.pipe_file(f"holdfast://{root}/a", SMALL)
-    assert fs.cat_file(f"{root}/a") == SMALL and _blobs(namespace) == 0
+    assert fs.cat_file(f"{root}/a") == SMALL and count_blobs(namespace) == 0
 
     def fails() -> None:
         with fs.transaction:
@@ -253,13 +233,13 @@ def test_a_file_that_waits_for_its_own_commit(
     del third, file
     gc.collect()
     assert fs.find(root) == [f"{root}/a"] and fs.cat_file(f"{root}/a") == data
-    assert _blobs(namespace) == (data is LARGE)
+    assert count_blobs(namespace) == (data is LARGE)
     first.commit()
     first.discard()
     assert fs.cat_file(f"{root}/a") == data
 
 
-def test_a_step_of_unknown_outcome_keeps_the_blobs(
+def test_a_step_of_unknown_outcome_keeps_thecount_blobs(
     fs: NamespaceFileSystem, namespace: Namespace, root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit = namespace.database.commit

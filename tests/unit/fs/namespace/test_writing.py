@@ -16,29 +16,9 @@ from holdfast.errors import InvalidRequestError
 from holdfast.fs import NamespaceFileSystem
 from holdfast.namespace.errors import BeingWrittenError, PathExistsError
 from holdfast.namespace.namespace import Namespace
-from holdfast.stores.base import iter_objects
-from tests.unit.namespace.fresh import fresh_namespace
+from tests.unit.namespace.fresh import count_blobs
 
 SMALL, LARGE = b"12345", b"0123456789" * 1000
-
-
-@pytest.fixture
-def namespace() -> Namespace:
-    return fresh_namespace(inline_bytes=1000)
-
-
-@pytest.fixture
-def fs(namespace: Namespace) -> NamespaceFileSystem:
-    return NamespaceFileSystem.over(namespace)
-
-
-@pytest.fixture
-def root(namespace: Namespace) -> str:
-    return namespace.configuration.name
-
-
-def _blobs(namespace: Namespace) -> int:
-    return sum(1 for _ in iter_objects(namespace.blobs.store, namespace.blobs.key("")))
 
 
 @pytest.mark.parametrize("data", [b"", SMALL, LARGE])
@@ -81,7 +61,7 @@ def test_a_block_that_fails_leaves_nothing(
     if mode == "ab":
         assert fs.cat_file(f"{root}/dir/a") == b"", "a file to append to is created at once, as everywhere"
         fs.rm(f"{root}/dir/a")
-    assert not fs.exists(f"{root}/dir/a") and _blobs(namespace) == 0
+    assert not fs.exists(f"{root}/dir/a") and count_blobs(namespace) == 0
     with fs.open(f"{root}/dir/a", mode) as file:
         file.write("new" if "b" not in mode else b"new")
     assert fs.cat_file(f"{root}/dir/a") == b"new"
@@ -140,7 +120,7 @@ def test_a_block_of_somebody_else_that_fails_leaves_nothing(
 
     with pytest.raises(RuntimeError):
         fails()
-    assert fs.cat_file(path) == b"old" and _blobs(namespace) == 0
+    assert fs.cat_file(path) == b"old" and count_blobs(namespace) == 0
     with opened(fs, path, "w") as file:
         if hasattr(file, "write"):
             file.write("new")

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import NotFoundError
+from holdfast.namespace.errors import LeaseLostError
+from holdfast.namespace.object_store.files import MoveDirectory
 from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.namespace.operations.rename import Rename
+from holdfast.namespace.paths import NsPath
 from holdfast.stores.base import Part
 from holdfast.transactions.base import Commit
 from tests.namespace_world import HookedDatabase, World
@@ -63,3 +67,36 @@ def test_a_part_replaces_the_one_of_its_number() -> None:
     assert len(world.records(b"g")) == 1
     store.complete_upload("f", upload, [part])
     assert store.get("f") == b"22"
+
+
+def test_a_part_that_waits_for_longer_than_the_safety_age_is_refused() -> None:
+    """A sweep may have taken its bytes for garbage (N3)."""
+    world = World(safety_age_s=3600)
+    other = NamespaceStore(world.client(), close_namespace=False)
+    upload = other.create_upload("f")
+
+    def before(call: str, argument: object) -> None:
+        if isinstance(argument, Commit) and any(key[:1] == b"p" for key in argument.puts):
+            world.clock.at_s += 3601
+            other.namespace.sweep()
+            other.namespace.collect()
+
+    store = NamespaceStore(world.client(database=HookedDatabase(world.database, before)), close_namespace=False)
+    with pytest.raises(LeaseLostError, match="upload it again"):
+        store.upload_part("f", upload, 1, b"large enough for a blob" * 100)
+    part = other.upload_part("f", upload, 1, b"again")
+    other.complete_upload("f", upload, [part])
+    assert other.get("f") == b"again" and other.namespace.check().totals == {}
+
+
+def test_an_upload_that_was_moved_elsewhere_meanwhile_stays_there() -> None:
+    world = World()
+    store = NamespaceStore(world.client(), close_namespace=False)
+    upload = store.create_upload("directory/x/file")
+    rename = Rename(source=NsPath.parse("/directory"), target=NsPath.parse("/b"))
+    store.put("directory/other", b"")
+    store.rename_dir("directory/x", "c")
+    store.namespace.run(MoveDirectory(rename=rename, uploads=(upload,)))
+    part = store.upload_part("c/file", upload, 1, b"content")
+    store.complete_upload("c/file", upload, [part])
+    assert store.get("c/file") == b"content"

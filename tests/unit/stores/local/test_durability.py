@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from holdfast.errors import (
+    InvalidRequestError,
     NotFoundError,
     OutcomeUnknownError,
+    StorageFullError,
 )
 from holdfast.stores.base import Create, Part, iter_objects, iter_uploads
 from holdfast.stores.local.store import LocalStore
@@ -348,3 +350,22 @@ def test_the_file_that_gets_the_name_of_an_upload_is_synced(
     store.complete_upload("d/u", *upload)
     named = events.index(("name", "u"))
     assert any(kind == "sync" and path.startswith(synced) for kind, path in events[:named])
+
+
+def test_a_file_that_could_not_be_closed_is_not_there_at_the_second_try(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bytes are gone: a second call that reported success would lose them silently."""
+    file = store.open_write("a")
+    file.write(b"content")
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(StorageFullError):
+            file.close()
+    with pytest.raises(InvalidRequestError, match="discarded"):
+        file.close()
+    assert [found.key for found in iter_objects(store, "")] == [] and hidden_names(tmp_path) == []

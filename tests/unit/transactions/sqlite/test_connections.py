@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.errors import AccessDeniedError, NotFoundError
 from holdfast.runtime import SystemClock
 from holdfast.transactions.sqlite.connections import Connections
 
@@ -42,3 +43,22 @@ def test_a_connection_that_comes_back_after_the_end_is_closed(connections: Conne
         assert first.execute("SELECT 1").fetchone() == (1,)
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         first.execute("SELECT 1")
+
+
+def test_a_path_that_leads_nowhere_anymore(tmp_path: Path) -> None:
+    """Whatever the operating system says: it is one of Holdfast's errors."""
+    directory = tmp_path / "directory"
+    directory.mkdir()
+    path = directory / "records.db"
+    path.touch()
+    connections = Connections(str(path), lambda: sqlite3.connect(path), SystemClock())
+    path.unlink()
+    directory.rmdir()
+    directory.touch()
+    with pytest.raises(NotFoundError), connections.reader():
+        pass
+    directory.unlink()
+    directory.symlink_to(directory)
+    with pytest.raises(AccessDeniedError, match="cannot be reached"), connections.reader():
+        pass
+    connections.close()

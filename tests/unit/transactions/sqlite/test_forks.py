@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import UnavailableError
-from holdfast.runtime import Environment
+from holdfast.runtime import Environment, SystemClock
+from holdfast.runtime.forks import watch_forks
 from holdfast.transactions.base import Commit, Committed, Database
 from holdfast.transactions.registry import open_database
 from holdfast.transactions.sqlite import connections
 from holdfast.transactions.sqlite.connection import prepare_file
 from holdfast.transactions.sqlite.store import SqliteTransactionStore
+from holdfast.transactions.sqlite.ticket_queue import TicketQueue
 from tests.children import Child, run_in_children
 from tests.patience import PATIENCE_S
 
@@ -97,6 +99,43 @@ def test_threads_at_work_do_not_harm_a_child(path: str) -> None:
     store.close()
 
 
+def test_a_fork_does_not_wait_for_a_thread_that_uses_the_store_for_the_first_time(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue of the file is made then; the thread that forks holds what others need to make one."""
+    is_forking, is_made = threading.Event(), threading.Event()
+    first = TicketQueue.of
+
+    def of(path: str) -> TicketQueue:
+        assert is_forking.wait(PATIENCE_S)
+        queue = first(path)
+        is_made.set()
+        return queue
+
+    class Waiter:
+        def before_fork(self) -> None:
+            is_forking.set()
+            assert is_made.wait(PATIENCE_S)
+
+        def after_fork(self, *, is_child: bool) -> None:
+            pass
+
+    store = open_database(f"sqlite://{path}")  # it hears of forks before the other one
+    waiter = Waiter()
+    watch_forks(waiter)
+    with monkeypatch.context() as patched:
+        patched.setattr(TicketQueue, "of", of)
+        thread = threading.Thread(target=lambda: _count(store, b"parent", 1), daemon=True)
+        thread.start()
+        child = Child(lambda: None)
+        child.result()
+        thread.join(PATIENCE_S)
+    Child(lambda: _count(store, b"child", 1)).result()
+    found = store.get_many([b"parent", b"child"])
+    assert (found[b"parent"].number, found[b"child"].number) == (1, 1)
+    store.close()
+
+
 def test_a_child_of_a_process_in_mid_walk_is_told_to_start_anew(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The connection of the walk cannot be closed, so the child cannot use the file."""
     store = SqliteTransactionStore(path, Environment())
@@ -174,3 +213,39 @@ def test_a_closed_store_takes_no_commits(path: str) -> None:
     store.close()
     with pytest.raises(UnavailableError, match="the store is closed: open it again"):
         _count(store, b"n", 1)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_fork_whose_wait_is_interrupted_cuts_the_child_off(path: str) -> None:
+    """Python goes on with the fork, while another thread still uses a connection."""
+
+    class Interrupted(SystemClock):
+        def sleep(self, duration_s: float) -> None:
+            raise KeyboardInterrupt
+
+    store = SqliteTransactionStore(path, Environment(clock=Interrupted()))
+    _count(store, b"n", 1)
+    begun, is_over = threading.Event(), threading.Event()
+
+    def walk() -> None:
+        with store.snapshot():
+            begun.set()
+            is_over.wait(PATIENCE_S)
+
+    thread = threading.Thread(target=walk, daemon=True)
+    thread.start()
+    assert begun.wait(PATIENCE_S)
+
+    def use() -> str:
+        try:
+            _count(store, b"n", 1)
+        except UnavailableError as error:
+            return error.message
+        return "no error"
+
+    assert "forked while its parent used the database" in Child(use).result()
+    is_over.set()
+    thread.join(PATIENCE_S)
+    _count(store, b"n", 1)
+    assert store.get_many([b"n"])[b"n"].number == 2
+    store.close()

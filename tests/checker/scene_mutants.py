@@ -1,0 +1,61 @@
+"""Share the planted mistakes of the worlds that are made of scenes, and the check that they are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from holdfast.checker.kernel.counterexample import Counterexample, decode, encode
+from holdfast.checker.kernel.explore import Budget, explore
+from holdfast.checker.kernel.replay import replay
+from holdfast.checker.kernel.world import World
+from holdfast.errors import InvalidRequestError
+from tests.checker.committers.planting import Swap, planted
+
+__all__ = ["SceneMutant", "check_that_it_is_found"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneMutant:
+    """A mistake.
+
+    Attributes:
+        slip: what a developer might have done, in one sentence.
+        swap: a shipped function, and the one that runs in its place.
+        scenes: scenes in which the mistake does harm, and the shipped code does none.
+        breaks: the property that the checker must report.
+    """
+
+    name: str
+    slip: str
+    swap: Swap
+    scenes: tuple[str, ...]
+    breaks: str
+
+    def planted(self) -> AbstractContextManager[None]:
+        """Run the mistake instead of the shipped code."""
+        return planted(self.swap)
+
+
+def check_that_it_is_found(mutant: SceneMutant, build_world: Callable[[], World], states: int) -> None:
+    """Check that the checker finds a mistake in the world of a scene, and that its history shows it again.
+
+    Args:
+        states: how many states the checker may visit.
+    """
+    with mutant.planted():
+        found = explore(build_world(), budget=Budget(states=states), until=lambda now: mutant.breaks in now.findings)
+        assert mutant.breaks in found.findings, f"{mutant.slip} The checker reports {found.findings}"
+        breaks = found.findings[mutant.breaks]
+        saved = encode(Counterexample(found.world, breaks.property, breaks.broke, breaks.choices))
+        assert _breaks(build_world(), decode(saved)), "it replays where it was found"
+    assert not _breaks(build_world(), decode(saved)), "the shipped code goes another way"
+
+
+def _breaks(world: World, found: Counterexample) -> bool:
+    """Check whether the history is possible, and violates its property."""
+    try:
+        return found.property in dict(replay(world, found.choices).broken)
+    except InvalidRequestError:
+        return False
