@@ -9,52 +9,72 @@ from collections.abc import Callable
 from types import FrameType, ModuleType
 from typing import Any
 
-__all__ = ["InterruptError", "interrupted_at"]
+__all__ = ["InterruptError", "disturbed_at", "interrupted_at"]
 
 
 class InterruptError(BaseException):
     """Like a `KeyboardInterrupt`, which would end the run of the tests."""
 
 
+_kept: list[InterruptError] = []
+
+
 @functools.cache
-def _with_lines(module: ModuleType) -> frozenset[int]:
+def _safe_lines(module: ModuleType) -> frozenset[int]:
     lines = inspect.getsource(module).splitlines()
-    return frozenset(number for number, text in enumerate(lines, 1) if text.lstrip().startswith("with "))
+    return frozenset(number for number, text in enumerate(lines, 1) if text.lstrip().startswith(("with ", "try:")))
 
 
 def interrupted_at(line: int, work: Callable[[], object], *modules: ModuleType) -> bool:
-    """Run something in this thread, with an interrupt at one of the lines that it runs in modules.
+    """Run something in this thread, with an interrupt at one of the lines that it runs in modules: see `disturbed_at`.
 
-    Lines with ``with`` are left out: a tracer sees them once more at the end of their block, before a lock is released,
-    and a real interrupt cannot come there.
+    The error is kept until the next interrupt, with all frames of its traceback, as an interactive Python keeps it. So
+    nothing is freed because the frames are gone.
+    """
+    is_over = False
+
+    def interrupt() -> None:
+        nonlocal is_over
+        is_over = True
+        raise InterruptError
+
+    _kept.clear()
+    try:
+        disturbed_at(line, interrupt, work, *modules)
+    except InterruptError as error:
+        _kept.append(error)
+    return is_over
+
+
+def disturbed_at(line: int, disturb: Callable[[], object], work: Callable[[], object], *modules: ModuleType) -> bool:
+    """Run something in this thread, and call a function before one of the lines that it runs in modules.
+
+    Lines with ``with`` and ``try`` are left out, where a real interrupt cannot come: a tracer sees the former once more
+    at the end of their block, before a lock is released; and errors at the latter pass by the blocks around them.
 
     Args:
         line: a number from 1: of the lines in the order in which they run.
 
     Returns:
-        Whether the interrupt came, so whether there are so many lines.
+        Whether the function was called, so whether there are so many lines.
     """
-    left_out = {module.__file__: _with_lines(module) for module in modules}
+    left_out = {module.__file__: _safe_lines(module) for module in modules}
     seen = 0
-    is_over = False
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal seen, is_over
+        nonlocal seen
         lines = left_out.get(frame.f_code.co_filename)
         if lines is None:
             return None
-        if event == "line" and not is_over and frame.f_lineno not in lines:
+        if event == "line" and frame.f_lineno not in lines:
             seen += 1
             if seen == line:
-                is_over = True
-                raise InterruptError
+                disturb()
         return trace
 
     sys.settrace(trace)
     try:
         work()
-    except InterruptError:
-        pass
     finally:
         sys.settrace(None)
-    return is_over
+    return seen >= line

@@ -24,7 +24,7 @@ from holdfast.namespace.keys import ROOT_ID, id_of, inode_key, place_key, times_
 from holdfast.namespace.trails import decode_trail
 from holdfast.namespace.view import View
 from holdfast.runtime import Clock
-from holdfast.runtime.forks import watch_forks
+from holdfast.runtime.forks import Fork, watch_forks
 from holdfast.transactions.base import ABSENT, Commit, Conflict, Record, TransactionStore
 
 __all__ = ["DirectoryTimes"]
@@ -79,13 +79,13 @@ class DirectoryTimes:
         self._lock = threading.Lock()
         self._pending: dict[int, _Note] = {}
 
-    def before_fork(self) -> None:
+    def before_fork(self, fork: Fork) -> bool:
         """Do nothing."""
+        return True
 
-    def after_fork(self, *, is_child: bool) -> None:
+    def after_fork(self, *, is_ready: bool) -> None:
         """Forget the notes in a child: the parent writes its own."""
-        if is_child:
-            self._reset()
+        self._reset()
 
     def touch(self, view: View, touched: Collection[bytes], now_ms: int) -> None:
         """Note that the entries of directories have changed, and write all notes if it is time.

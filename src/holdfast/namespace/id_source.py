@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from holdfast.errors import UnavailableError
 from holdfast.namespace.keys import NEXT_ID, ROOT_ID
 from holdfast.runtime import Environment
-from holdfast.runtime.forks import watch_forks
+from holdfast.runtime.forks import Fork, watch_forks
 from holdfast.transactions.base import ABSENT, Commit, Committed, TransactionStore
 
 __all__ = ["IdSource"]
@@ -36,13 +36,13 @@ class IdSource:
         self._next = self._end = 0
         self._returned: list[int] = []
 
-    def before_fork(self) -> None:
+    def before_fork(self, fork: Fork) -> bool:
         """Do nothing."""
+        return True
 
-    def after_fork(self, *, is_child: bool) -> None:
+    def after_fork(self, *, is_ready: bool) -> None:
         """Forget the batch in a child: it belongs to the parent."""
-        if is_child:
-            self._reset()
+        self._reset()
 
     def take(self) -> int:
         """Return a new id.

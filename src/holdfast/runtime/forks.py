@@ -2,6 +2,9 @@
 
 A lock that another thread held at the moment of a fork stays locked in the child, with nobody to release it. So whoever
 owns locks, connections or reserved numbers renews them in the child before anything else runs there.
+
+An interrupt, by Ctrl-C for example, may strike at any line here; Python reports it, and goes on with the fork. So what
+ends a fork in the parent is one step that is not written in Python, which an interrupt cannot cut in two.
 """
 
 from __future__ import annotations
@@ -9,35 +12,73 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from functools import partial
 from typing import Protocol
 
-__all__ = ["Forked", "watch_forks"]
+__all__ = ["Fork", "Forked", "watch_forks"]
+
+
+class Fork:
+    """A fork that a thread of this process has begun.
+
+    Attributes:
+        thread: the thread that forks.
+    """
+
+    def __init__(self, state: _State) -> None:
+        self.thread = threading.get_ident()
+        self._state = weakref.ref(state)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the thread has forked, and goes on."""
+        return self._state() is None
 
 
 class Forked(Protocol):
     """An object that has to know about forks of its process. The methods must not raise."""
 
-    def before_fork(self) -> None:
-        """Get ready: finish what must not be cut in two. Called in the thread that forks, which may wait here."""
+    def before_fork(self, fork: Fork) -> bool:
+        """Get ready: finish what must not be cut in two. Called in the thread that forks, which may wait here.
+
+        Returns:
+            Whether a child may go on with this object.
+        """
         ...
 
-    def after_fork(self, *, is_child: bool) -> None:
-        """Go on. In the child, nothing else has run yet, and no other thread exists."""
+    def after_fork(self, *, is_ready: bool) -> None:
+        """Start anew in the child, where nothing else has run yet, and no other thread exists.
+
+        Args:
+            is_ready: what `before_fork` has returned; False if it was interrupted, or not called, because another
+                thread has made the object while this one forked.
+        """
         ...
+
+
+class _State:
+    """What is known about a fork. The thread that forks keeps it, and nobody else does, not even in a local variable.
+
+    Attributes:
+        asked: the objects whose `before_fork` was called.
+        ready: the ids of those that are ready.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[Forked] = []
+        self.ready: set[int] = set()
 
 
 _watching: weakref.WeakValueDictionary[int, Forked] = weakref.WeakValueDictionary()
-_ready: list[Forked] = []
-_forking = threading.Lock()
+_own = threading.local()
 _ROUNDS = 3
-"""How often objects are called that other threads have made while the earlier ones got ready."""
+"""How often objects are asked that other threads have made while the earlier ones got ready."""
 
 
 def watch_forks(one: Forked) -> None:
     """Call the methods of an object at each fork, as long as the object exists.
 
-    This never waits, also while another thread forks: the caller may hold a lock for which that thread waits. An object
-    that is made while another thread forks may hear only `after_fork`, and only in the child.
+    This never waits, also while another thread forks: the caller may hold a lock for which that thread waits.
     """
     _watching[id(one)] = one
 
@@ -48,30 +89,24 @@ def _alive() -> list[Forked]:
 
 
 def _before() -> None:
-    _forking.acquire()  # until the fork is done
+    _own.state = _State()
+    fork = Fork(_own.state)
     for _ in range(_ROUNDS):
-        known = set(map(id, _ready))
+        known = set(map(id, _own.state.asked))
         late = [one for one in _alive() if id(one) not in known]
-        _ready.extend(late)
+        _own.state.asked.extend(late)
         for one in late:
-            one.before_fork()
-
-
-def _after_in_parent() -> None:
-    try:
-        for one in _ready:
-            one.after_fork(is_child=False)
-    finally:
-        _ready.clear()
-        _forking.release()
+            if one.before_fork(fork):
+                _own.state.ready.add(id(one))
 
 
 def _after_in_child() -> None:
-    global _forking
-    _forking = threading.Lock()
+    state, _own.state = getattr(_own, "state", None), None
+    ready = state.ready if state is not None else ()
     for one in _alive():
-        one.after_fork(is_child=True)
-    _ready.clear()
+        one.after_fork(is_ready=id(one) in ready)
 
+
+_after_in_parent = partial(setattr, _own, "state", None)
 
 os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)

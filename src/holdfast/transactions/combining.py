@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 
 from holdfast.errors import HoldfastError, OutcomeUnknownError
 from holdfast.runtime import Clock
-from holdfast.runtime.forks import watch_forks
+from holdfast.runtime.forks import Fork, watch_forks
 
 __all__ = ["Combiner"]
 
@@ -95,13 +95,13 @@ class Combiner(Generic[Q, A]):
         self._last_size = 1
         self._last_s = 0.0
 
-    def before_fork(self) -> None:
+    def before_fork(self, fork: Fork) -> bool:
         """Do nothing."""
+        return True
 
-    def after_fork(self, *, is_child: bool) -> None:
+    def after_fork(self, *, is_ready: bool) -> None:
         """Start anew in a child: the callers in the parent's threads do not exist there."""
-        if is_child:
-            self._reset()
+        self._reset()
 
     def submit(self, request: Q) -> A:
         """Run the function on a batch with this request; return its answer, or raise the error of the run."""

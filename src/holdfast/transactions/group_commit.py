@@ -127,12 +127,16 @@ class GroupCommit:
         """Wait for the locks as long as the store does, beside the groups."""
         seat = Seat()
         try:
-            if not self._alone.take(seat, self._clock, _LONGEST_WAIT_S):
-                raise UnavailableError("other transactions hold the records for too long: repeat later")
-            return self._inner.commit(commit)
-        finally:
-            self._alone.leave(seat)
-            self._held = frozenset()  # whether others hold them still, the next group finds out
+            try:
+                if not self._alone.take(seat, self._clock, _LONGEST_WAIT_S):
+                    raise UnavailableError("other transactions hold the records for too long: repeat later")
+                return self._inner.commit(commit)
+            finally:
+                self._alone.leave(seat)
+                self._held = frozenset()  # whether others hold them still, the next group finds out
+        except BaseException:
+            self._alone.leave(seat)  # the first call may have been interrupted
+            raise
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         return self._inner.commit_group(commits)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import threading
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Generic, Protocol, TypeVar
 
 from holdfast.errors import UnavailableError
 from holdfast.runtime import Clock
-from holdfast.runtime.forks import watch_forks
+from holdfast.runtime.forks import Fork, watch_forks
 from holdfast.transactions.seats import Seat, Seats
 
 __all__ = ["Pool", "Pooled"]
@@ -71,19 +71,18 @@ class Pool(Generic[C]):
         watch_forks(self)
 
     def _reset(self) -> None:
-        self._mutex = threading.Lock()
-        self._idle: list[C] = []
+        self._idle: deque[C] = deque()  # the one that was used last is at its right end
         self._seats = Seats(self._size)
         self._is_closed = False
 
-    def before_fork(self) -> None:
+    def before_fork(self, fork: Fork) -> bool:
         """Do nothing."""
+        return True
 
-    def after_fork(self, *, is_child: bool) -> None:
-        """Start anew in a child: a thread of the parent may have held the lock."""
-        if is_child:
-            self._inherited += self._idle  # keep them: closing would log out the parent
-            self._reset()
+    def after_fork(self, *, is_ready: bool) -> None:
+        """Start anew in a child."""
+        self._inherited += self._idle  # keep them: closing would log out the parent
+        self._reset()
 
     @property
     def is_closed(self) -> bool:
@@ -92,91 +91,101 @@ class Pool(Generic[C]):
 
     @contextmanager
     def lease(self, timeout_s: float | None = None) -> Iterator[C]:
-        """Lend a connection. After the block, an open transaction is ended. Arguments, raises: like `take`."""
-        connection = self.take(timeout_s)
-        is_over = False
-        try:
-            yield connection
-            is_over = True
-        finally:
-            self.give(connection, is_clean=is_over)
-
-    def take(self, timeout_s: float | None = None) -> C:
-        """Return a connection; the caller gives it back.
+        """Lend a connection. If the block fails, an open transaction is ended.
 
         Args:
-            timeout_s: how long to wait; None is the pool's limit.
+            timeout_s: how long to wait for one; None is the pool's limit.
 
         Raises:
             UnavailableError: no connection was given back in time, or the pool is closed. Nothing happened.
         """
-        seat = Seat()
-        if not self._seats.take(seat, self._clock, self._timeout_s if timeout_s is None else timeout_s):
-            if self._is_closed:
-                raise UnavailableError("the store is closed: open it again")
-            raise UnavailableError(
-                "all connections to the database are busy: allow more, or repeat later", connections=self._size
-            )
+        connection: C | None = None
+        seat: Seat | None = None
+        is_over = False
         try:
+            try:
+                connection = self._take(self._timeout_s if timeout_s is None else timeout_s)
+                seat = connection.seat
+                yield connection
+                is_over = True
+            finally:
+                if connection is not None:
+                    self._give(connection, is_clean=is_over)
+        except BaseException:
+            if connection is not None and connection.seat is seat is not None:
+                self._give(connection, is_clean=False)  # the first call was interrupted
+            raise
+
+    def _take(self, timeout_s: float) -> C:
+        seat = Seat()
+        try:
+            if not self._seats.take(seat, self._clock, timeout_s):
+                if self._is_closed:
+                    raise UnavailableError("the store is closed: open it again")
+                raise UnavailableError(
+                    "all connections to the database are busy: allow more, or repeat later", connections=self._size
+                )
             connection = self._idle_one()
             if connection is None:
                 connection = self._connect()
             connection.seat = seat
+            return connection
         except BaseException:
             self._seats.leave(seat)
             raise
-        return connection
 
     def _idle_one(self) -> C | None:
-        """Take the connection off the list that was used last; close those that were idle for too long."""
-        now_s = self._clock.elapsed_s()
-        with self._mutex:
-            fresh = [one for one in self._idle if now_s - one.used_s <= _IDLE_S]
-            expired = [one for one in self._idle if now_s - one.used_s > _IDLE_S]
-            self._idle = fresh[:-1]
-        for one in expired:
-            one.close()
-        return fresh[-1] if fresh else None
+        """Take the connection that was used last; close those that were idle for too long."""
+        oldest_s = self._clock.elapsed_s() - _IDLE_S
+        with suppress(IndexError):
+            while self._idle[0].used_s < oldest_s:
+                self._idle.popleft().close()
+            while True:
+                found = self._idle.pop()
+                if found.is_open:  # an interrupt may have closed it when it was given back
+                    return found
+        return None
 
-    def give(self, connection: C, *, is_clean: bool = False) -> None:
-        """Take back a connection.
-
-        Args:
-            is_clean: whether it is certain that no transaction is open; else one is ended.
-        """
+    def _give(self, connection: C, *, is_clean: bool) -> None:
         if connection.pid != os.getpid():
             self._inherited.append(connection)  # whatever is sent or closed here, the parent would lose
             return
         seat = connection.seat
+        try:
+            try:
+                self._keep_or_close(connection, is_clean)
+            finally:
+                if seat is not None:
+                    self._seats.leave(seat)
+                if self._is_closed:
+                    self.clear()
+        except BaseException:
+            if seat is not None:
+                self._seats.leave(seat)  # the first call may have been interrupted
+            raise
+
+    def _keep_or_close(self, connection: C, is_clean: bool) -> None:
         is_kept = False
         try:
             if not is_clean:
                 connection.reset()
             if connection.is_open:
                 connection.used_s = self._clock.elapsed_s()
-                with self._mutex:
-                    if not self._is_closed:
-                        is_kept = True
-                        connection.seat = None
-                        self._idle = [*self._idle, connection]
+                connection.seat = None
+                self._idle.append(connection)
+                is_kept = True
         finally:
             if not is_kept:
                 connection.close()
-            if seat is not None:
-                self._seats.leave(seat)
 
     def clear(self) -> None:
         """Close the idle connections, because one has shown that the server was away. The pool stays usable."""
-        with self._mutex:
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
 
     def close(self) -> None:
         """Close idle connections now, and the others when they are given back. Safe to call twice."""
-        with self._mutex:
-            self._is_closed = True
-            idle, self._idle = self._idle, []
+        self._is_closed = True
         self._seats.close()
-        for connection in idle:
-            connection.close()
+        self.clear()

@@ -32,7 +32,7 @@ def _open_sqlite(url: str, environment: Environment, create: bool, in_groups: bo
     if synchronous not in ("full", "normal"):
         raise InvalidRequestError("synchronous is 'full' or 'normal': change the URL", given=synchronous)
     _refuse_rest(options, ("synchronous",))
-    prepare_file(path, create=create)
+    prepare_file(path, create=create, clock=environment.clock)
     # One group at a time: the file has one writer anyway, and a larger group needs fewer flushes.
     store = SqliteTransactionStore(path, environment, synchronous=synchronous)
     return GroupCommit(store, committers=1, readers=4, clock=environment.clock) if in_groups else store

@@ -3,8 +3,12 @@
 An interrupt, by Ctrl-C for example, is an exception that the handler of a signal raises between any two instructions of
 the main thread. It may come after a lock was acquired and before the block begins that would release it; in
 `threading.Condition`, even inside a ``with`` statement. So here a place is held by an object, a `Seat`, and is free
-when that object does not exist anymore. The short sections of this module are guarded by a plain lock, whose ``with``
+when that object does not exist anymore. The short sections of this module are guarded by a lock whose ``with``
 statement an interrupt cannot cut in two.
+
+A collection of garbage may end a forgotten walk, and so give back its seat, in the middle of such a section of the same
+thread. So the thread that holds the lock may take it again. What the inner section did, the outer one may undo: a seat
+that is in line again is of no effect, because its holder is gone.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import weakref
 from contextlib import suppress
 
 from holdfast.runtime import Clock
-from holdfast.runtime.forks import watch_forks
+from holdfast.runtime.forks import Fork, watch_forks
 
 __all__ = ["Seat", "Seats"]
 
@@ -51,16 +55,16 @@ class Seats:
         watch_forks(self)
 
     def _reset(self) -> None:
-        self._mutex = threading.Lock()
+        self._mutex = threading.RLock()
         self._line: list[weakref.ref[Seat]] = []  # the first ones are seated
 
-    def before_fork(self) -> None:
+    def before_fork(self, fork: Fork) -> bool:
         """Do nothing."""
+        return True
 
-    def after_fork(self, *, is_child: bool) -> None:
+    def after_fork(self, *, is_ready: bool) -> None:
         """Start anew in a child: a thread of the parent may hold the lock, and the seats are its own."""
-        if is_child:
-            self._reset()
+        self._reset()
 
     def take(self, seat: Seat, clock: Clock, timeout_s: float) -> bool:
         """Wait in line, and sit down; return False, and leave, if that takes too long, or after `close`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from holdfast.runtime import Ids
-from holdfast.runtime.forks import watch_forks
+from holdfast.runtime.forks import Fork, watch_forks
 
 __all__ = ["VersionSource"]
 
@@ -29,13 +29,13 @@ class VersionSource:
         self._next = 0
         self._end = 0
 
-    def before_fork(self) -> None:
+    def before_fork(self, fork: Fork) -> bool:
         """Do nothing."""
+        return True
 
-    def after_fork(self, *, is_child: bool) -> None:
+    def after_fork(self, *, is_ready: bool) -> None:
         """Start a new session in a child."""
-        if is_child:
-            self._reset()
+        self._reset()
 
     def take(self, count: int) -> int:
         """Return the first of `count` consecutive versions of one session; `count` is at most 2**20."""

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 import threading
 
-from holdfast.runtime.forks import watch_forks
+import pytest
+
+from holdfast.runtime import forks as forks_module
+from holdfast.runtime.forks import Fork, watch_forks
 from tests.children import Child
+from tests.interrupts import interrupted_at
 from tests.patience import PATIENCE_S
 
 
@@ -14,24 +20,25 @@ class Watcher:
     def __init__(self) -> None:
         self.heard: list[str] = []
 
-    def before_fork(self) -> None:
+    def before_fork(self, fork: Fork) -> bool:
         self.heard.append("before")
+        return True
 
-    def after_fork(self, *, is_child: bool) -> None:
-        self.heard.append("child" if is_child else "parent")
+    def after_fork(self, *, is_ready: bool) -> None:
+        self.heard.append("ready" if is_ready else "not ready")
 
 
-def test_both_sides_hear_of_a_fork() -> None:
+def test_an_object_hears_of_a_fork() -> None:
     watcher = Watcher()
     watch_forks(watcher)
-    assert Child(lambda: watcher.heard).result() == ["before", "child"]
-    assert watcher.heard == ["before", "parent"]
+    assert Child(lambda: watcher.heard).result() == ["before", "ready"]
+    assert watcher.heard == ["before"]
 
 
 def test_a_grandchild_hears_of_both_forks() -> None:
     watcher = Watcher()
     watch_forks(watcher)
-    assert Child(lambda: Child(lambda: watcher.heard).result()).result() == ["before", "child", "before", "child"]
+    assert Child(lambda: Child(lambda: watcher.heard).result()).result() == ["before", "ready", "before", "ready"]
 
 
 def test_an_object_that_is_gone_is_not_called() -> None:
@@ -50,7 +57,7 @@ def test_an_object_may_be_made_in_a_child() -> None:
         Child(lambda: None).result()
         return watcher.heard
 
-    assert Child(work).result() == ["before", "parent"]
+    assert Child(work).result() == ["before"]
 
 
 def test_an_object_may_be_made_while_another_thread_forks() -> None:
@@ -59,9 +66,9 @@ def test_an_object_may_be_made_while_another_thread_forks() -> None:
     made: list[Watcher] = []
 
     class Waiter(Watcher):
-        def before_fork(self) -> None:
+        def before_fork(self, fork: Fork) -> bool:
             is_forking.set()
-            assert is_made.wait(PATIENCE_S)
+            return is_made.wait(PATIENCE_S)
 
     def make() -> None:
         assert is_forking.wait(PATIENCE_S)
@@ -73,6 +80,49 @@ def test_an_object_may_be_made_while_another_thread_forks() -> None:
     watch_forks(waiter)
     thread = threading.Thread(target=make, daemon=True)
     thread.start()
-    assert Child(lambda: made[0].heard).result() == ["before", "child"]
+    assert Child(lambda: made[0].heard).result() == ["before", "ready"]
     thread.join(PATIENCE_S)
-    assert made[0].heard == ["before", "parent"]
+
+
+def test_a_fork_is_over_when_the_parent_goes_on() -> None:
+    class Keeper(Watcher):
+        def __init__(self) -> None:
+            super().__init__()
+            self.forks: list[Fork] = []
+
+        def before_fork(self, fork: Fork) -> bool:
+            self.heard.append(f"before, is over: {fork.is_over}")
+            self.forks.append(fork)
+            return False
+
+    keeper = Keeper()
+    watch_forks(keeper)
+    assert Child(lambda: keeper.heard).result() == ["before, is over: False", "not ready"]
+    assert [(one.is_over, one.thread) for one in keeper.forks] == [(True, threading.get_ident())]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_at_any_line_leaves_no_fork_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python reports what the hooks of a fork raise, and goes on; here, the error is kept with all its frames."""
+    kept: list[object] = []
+    forks: list[Fork] = []
+
+    class Keeper(Watcher):
+        def before_fork(self, fork: Fork) -> bool:
+            forks.append(fork)
+            return True
+
+    def fork() -> None:
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        os.waitpid(child, 0)
+
+    keeper = Keeper()
+    watch_forks(keeper)
+    monkeypatch.setattr(sys, "unraisablehook", kept.append)
+    line = 0
+    while interrupted_at(line := line + 1, fork, forks_module):
+        assert all(one.is_over for one in forks)
+    assert len(kept) > 5, "interrupts after the fork are in the child"
+    assert len(forks) > 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from holdfast.runtime import SystemClock
 from holdfast.transactions import pool as pool_module
@@ -56,11 +57,9 @@ def test_an_interrupt_at_any_line_costs_no_place() -> None:
 
         def fail(pool: Pool[FakeConnection] = pool) -> None:
             for _ in range(2):
-                connection = pool.take()
-                try:
+                with suppress(KeyError), pool.lease() as connection:
                     connection.begin()
-                finally:
-                    pool.give(connection)
+                    raise KeyError
 
         for work in (use, fail):
             with ThreadPoolExecutor(2) as threads:

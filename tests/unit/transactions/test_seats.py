@@ -89,9 +89,13 @@ def test_an_interrupt_at_any_line_leaves_no_seat_taken(count: int | None) -> Non
             for _ in range(2):
                 seat = Seat()
                 try:
-                    assert seats.take(seat, CLOCK, PATIENCE_S)
-                finally:
-                    seats.leave(seat)
+                    try:
+                        assert seats.take(seat, CLOCK, PATIENCE_S)
+                    finally:
+                        seats.leave(seat)
+                except BaseException:
+                    seats.leave(seat)  # the first call may have been interrupted
+                    raise
 
         with ThreadPoolExecutor(2) as threads:
             others = [threads.submit(sit) for _ in range(2)]

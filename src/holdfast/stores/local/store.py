@@ -25,7 +25,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.errors import InvalidRequestError, NotFoundError
-from holdfast.runtime.forks import watch_forks
+from holdfast.runtime.forks import Fork, watch_forks
 from holdfast.runtime.ids import Ids, SystemIds
 from holdfast.stores.base import (
     Capabilities,
@@ -289,12 +289,13 @@ class _LocalFile:
         self._is_discarded = False
         watch_forks(self)
 
-    def before_fork(self) -> None:
+    def before_fork(self, fork: Fork) -> bool:
         """Write out what is buffered: a child would write its copy of it again, when it drops the file or ends."""
         with contextlib.suppress(OSError, ValueError):  # the bytes stay, and the next call fails; or it is closed
             self._file.flush()
+        return True
 
-    def after_fork(self, *, is_child: bool) -> None:
+    def after_fork(self, *, is_ready: bool) -> None:
         """Do nothing."""
 
     def write(self, data: bytes | memoryview, /) -> int:

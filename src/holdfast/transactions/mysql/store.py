@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import chain
 from typing import TypeVar
 
@@ -72,12 +72,8 @@ class MysqlTransactionStore:
     @contextmanager
     def snapshot(self) -> Iterator[MysqlSnapshot]:
         """Read in one transaction under REPEATABLE READ."""
-        link = self._repeat(lambda: self._begin(MysqlSnapshot.begin))
-        try:
-            with mysql_errors(self._options.where):
-                yield MysqlSnapshot(link)
-        finally:
-            self._pool.give(link)
+        with self._begun(MysqlSnapshot.begin) as link, mysql_errors(self._options.where):
+            yield MysqlSnapshot(link)
 
     # --- commits ------------------------------------------------------------------------------------------------------
     def commit(self, commit: Commit) -> Outcome:
@@ -156,26 +152,30 @@ class MysqlTransactionStore:
     @contextmanager
     def locked(self) -> Iterator[LockedMysql]:
         """Begin a transaction that locks what it reads. It is rolled back unless `apply` was called."""
-        link = self._repeat(lambda: self._begin(self._begin_locking))
-        try:
+        with self._begun(self._begin_locking) as link:
             yield LockedMysql(link, self._versions, self._end, self._options.where)
-        finally:
-            self._pool.give(link)
 
     def _begin_locking(self, link: Link) -> None:
         link.limit_waits(None)
         link.run(begin_statements(link.session))
 
-    def _begin(self, begin: Callable[[Link], object]) -> Link:
-        link = self._pool.take()
-        try:
-            begin(link)
-        except BaseException:
-            self._pool.give(link)
-            raise
-        return link
-
     # --- repetition ---------------------------------------------------------------------------------------------------
+    @contextmanager
+    def _begun(self, begin: Callable[[Link], object]) -> Iterator[Link]:
+        """Lend a connection with an open transaction, which is rolled back at the end."""
+        with ExitStack() as loan:
+
+            def attempt() -> Link:
+                with ExitStack() as tried:
+                    link = tried.enter_context(self._pool.lease())
+                    begin(link)
+                    loan.enter_context(tried.pop_all())
+                return link
+
+            link = self._repeat(attempt)
+            yield link
+            link.reset()
+
     def _call(self, work: Callable[[Link], T]) -> T:
         """Do work on a connection, as often as it takes: see `_repeat`."""
 

@@ -18,8 +18,10 @@ from holdfast.errors import (
     UnavailableError,
     UnsupportedError,
 )
+from holdfast.runtime import Clock, SystemClock
 from holdfast.transactions.schema_version import require_schema
 from holdfast.transactions.sql_files import load_schema
+from holdfast.transactions.sqlite.connections import Connections
 from holdfast.transactions.sqlite.files import file_error
 
 __all__ = ["connect", "prepare_file", "sqlite_errors"]
@@ -52,11 +54,12 @@ def connect(path: str, *, synchronous: str = "full", timeout_s: float = 60.0) ->
     return connection
 
 
-def prepare_file(path: str, *, create: bool) -> None:
+def prepare_file(path: str, *, create: bool, clock: Clock | None = None) -> None:
     """Check the schema of a file, and bring it to the present version.
 
     Args:
         create: whether to create the file if it does not exist, and the tables if it is empty.
+        clock: for the wait while another thread forks.
 
     Raises:
         NotFoundError: there is no such file or it has no tables, and `create` is False.
@@ -71,12 +74,13 @@ def prepare_file(path: str, *, create: bool) -> None:
         raise
     except (OSError, ValueError) as error:  # ValueError: the path contains a NUL character
         raise file_error(error, "the database file cannot be opened: check its path and its rights", path) from error
+    connections = Connections(path, lambda: connect(path), clock or SystemClock())  # no fork while it is open
     with sqlite_errors(path):
-        connection = connect(path)
         try:
-            _migrate(connection, path, create=create)
+            with connections.writer() as connection:
+                _migrate(connection, path, create=create)
         finally:
-            connection.close()
+            connections.close()
 
 
 def _require_file(file: Path, *, create: bool) -> None:

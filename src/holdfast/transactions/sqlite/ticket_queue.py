@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 
 from holdfast.errors import UnavailableError
 from holdfast.runtime import Clock
-from holdfast.runtime.forks import watch_forks
+from holdfast.runtime.forks import Fork, watch_forks
 from holdfast.transactions.seats import Seat, Seats
 from holdfast.transactions.sqlite.files import file_error
 
@@ -70,17 +70,24 @@ class TicketQueue:
         deadline_s = clock.elapsed_s() + timeout_s
         seat = Seat()
         try:
-            if not self._seats.take(seat, clock, timeout_s):
-                raise UnavailableError(
-                    "another thread writes to the database for too long: repeat later", waited_s=timeout_s
-                )
             try:
+                if not self._seats.take(seat, clock, timeout_s):
+                    raise UnavailableError(
+                        "another thread writes to the database for too long: repeat later", waited_s=timeout_s
+                    )
                 self._queue_up(clock, deadline_s)
                 yield
             finally:
-                self._unlock()
-        finally:
-            self._seats.leave(seat)
+                self._give_up(seat)
+        except BaseException:
+            self._give_up(seat)  # the first call may have been interrupted
+            raise
+
+    def _give_up(self, seat: Seat) -> None:
+        """Leave, after the locks of this process are given up. May be called again."""
+        if seat in self._seats.seated():  # else another thread has the locks
+            self._unlock()
+        self._seats.leave(seat)
 
     def _queue_up(self, clock: Clock, deadline_s: float) -> None:
         """Wait for the turn of this process. If the file fails, on a full disk for example, go on without a queue."""
@@ -168,15 +175,15 @@ class _Queues:
         self._lock = threading.Lock()
         self._queues: dict[tuple[int, int], TicketQueue] = {}
 
-    def before_fork(self) -> None:
+    def before_fork(self, fork: Fork) -> bool:
         """Do nothing."""
+        return True
 
-    def after_fork(self, *, is_child: bool) -> None:
+    def after_fork(self, *, is_ready: bool) -> None:
         """Start anew in a child."""
-        if is_child:
-            for queue in self._queues.values():
-                queue.abandon()
-            self._reset()
+        for queue in self._queues.values():
+            queue.abandon()
+        self._reset()
 
     def of(self, path: str) -> TicketQueue:
         with self._lock:

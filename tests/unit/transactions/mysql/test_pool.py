@@ -67,8 +67,9 @@ def test_connections_are_used_again_the_last_one_first(pool: Pool[Link], links: 
 
 def test_nobody_waits_for_ever(pool: Pool[Link]) -> None:
     with pool.lease(1), pool.lease(1):
-        with pytest.raises(UnavailableError, match="all connections to the database are busy: allow more, or repeat"):
-            pool.take(0.05)
+        busy = pytest.raises(UnavailableError, match="all connections to the database are busy: allow more, or repeat")
+        with busy, pool.lease(0.05):
+            pass
     with pool.lease(0.05):
         pass
 
@@ -101,8 +102,8 @@ def test_an_error_rolls_back_and_a_broken_connection_is_dropped(pool: Pool[Link]
 def test_a_connection_that_cannot_be_opened_leaves_its_place_free(options: MysqlOptions, clock: MovableClock) -> None:
     pool = Pool(lambda: connect(dataclasses.replace(options, password="wrong"), 1), 1, clock)
     for _ in range(3):
-        with pytest.raises(pymysql.OperationalError):
-            pool.take(0.05)
+        with pytest.raises(pymysql.OperationalError), pool.lease(0.05):
+            pass
     pool.close()
 
 
@@ -119,15 +120,13 @@ def test_a_closed_pool_closes_what_is_given_back(pool: Pool[Link], links: list[L
     with pool.lease(1):
         with pool.lease(1):
             pass
-        with ThreadPoolExecutor(1) as threads:
-            taken = pool.take(1)
-            waiting = threads.submit(pool.take, PATIENCE_S)
+        with ThreadPoolExecutor(1) as threads, pool.lease(1):
+            waiting = threads.submit(pool.lease(PATIENCE_S).__enter__)
             pool.close()
             with pytest.raises(UnavailableError, match="the store is closed: open it again"):
                 waiting.result()
-            pool.give(taken)
-        with pytest.raises(UnavailableError, match="the store is closed"):
-            pool.take(1)
+        with pytest.raises(UnavailableError, match="the store is closed"), pool.lease(1):
+            pass
         pool.close()
     assert [one.is_open for one in links] == [False, False]
 

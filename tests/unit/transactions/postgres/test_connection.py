@@ -161,9 +161,8 @@ def test_a_server_that_says_nothing_is_not_waited_for_without_end(
     monkeypatch.setattr(connection_module, "_SILENCE_S", 0.3)
     with _opened(address) as store:
         store.commit(Commit(puts={b"a": b"1"}))
-        session = store._pool.take()
-        process = session.connection.info.backend_pid
-        store._pool.give(session)
+        with store._pool.lease() as session:
+            process = session.connection.info.backend_pid
         os.kill(process, signal.SIGSTOP)
         try:
             assert store.get_many([b"a"])[b"a"].value == b"1", "another connection is used"

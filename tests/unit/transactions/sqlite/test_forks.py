@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.errors import UnavailableError
 from holdfast.runtime import Environment, SystemClock
-from holdfast.runtime.forks import watch_forks
+from holdfast.runtime.forks import Fork, watch_forks
 from holdfast.transactions.base import Commit, Committed, Database
 from holdfast.transactions.registry import open_database
+from holdfast.transactions.sqlite import connection as connection_module
 from holdfast.transactions.sqlite import connections
 from holdfast.transactions.sqlite.connection import prepare_file
 from holdfast.transactions.sqlite.store import SqliteTransactionStore
@@ -25,6 +29,12 @@ def path(tmp_path: Path) -> str:
     path = str(tmp_path / "records.db")
     prepare_file(path, create=True)
     return path
+
+
+def _descriptors(name: str) -> list[str]:
+    """Return the files of this name that the process has opened."""
+    links = Path("/proc/self/fd").iterdir()
+    return [str(link.resolve()) for link in links if name in str(link.resolve())]
 
 
 def _count(store: Database, key: bytes, times: int) -> None:
@@ -63,12 +73,8 @@ def test_no_connection_is_open_during_a_fork(path: str) -> None:
     _count(store, b"n", 1)
     store.get_many([b"n"])
 
-    def descriptors() -> list[str]:
-        links = Path("/proc/self/fd").iterdir()
-        return [str(link.resolve()) for link in links if "records.db" in str(link.resolve())]
-
-    assert descriptors() != []
-    assert Child(descriptors).result() == []
+    assert _descriptors("records.db") != []
+    assert Child(lambda: _descriptors("records.db")).result() == []
     store.close()
 
 
@@ -113,11 +119,11 @@ def test_a_fork_does_not_wait_for_a_thread_that_uses_the_store_for_the_first_tim
         return queue
 
     class Waiter:
-        def before_fork(self) -> None:
+        def before_fork(self, fork: Fork) -> bool:
             is_forking.set()
-            assert is_made.wait(PATIENCE_S)
+            return is_made.wait(PATIENCE_S)
 
-        def after_fork(self, *, is_child: bool) -> None:
+        def after_fork(self, *, is_ready: bool) -> None:
             pass
 
     store = open_database(f"sqlite://{path}")  # it hears of forks before the other one
@@ -136,6 +142,77 @@ def test_a_fork_does_not_wait_for_a_thread_that_uses_the_store_for_the_first_tim
     store.close()
 
 
+def test_a_fork_waits_for_a_thread_that_opens_the_database(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection, too, must not be open in the child: the child would hold no lock, and believe that it does."""
+    is_open, is_forking = threading.Event(), threading.Event()
+    migrate = connection_module._migrate
+
+    def slow(*arguments: Any, **options: Any) -> None:
+        is_open.set()
+        assert is_forking.wait(PATIENCE_S)
+        migrate(*arguments, **options)
+
+    class Watcher:
+        def before_fork(self, fork: Fork) -> bool:
+            is_forking.set()
+            return True
+
+        def after_fork(self, *, is_ready: bool) -> None:
+            pass
+
+    watcher = Watcher()
+    watch_forks(watcher)
+    with monkeypatch.context() as patched, ThreadPoolExecutor(1) as threads:
+        patched.setattr(connection_module, "_migrate", slow)
+        opened = threads.submit(open_database, f"sqlite://{path}")
+        assert is_open.wait(PATIENCE_S)
+
+        def use() -> list[str]:
+            store = open_database(f"sqlite://{path}")
+            _count(store, b"child", 1)
+            return _descriptors("records.db")
+
+        monkeypatch.setattr(connection_module, "_migrate", migrate)
+        child = Child(lambda: (_descriptors("records.db"), use()))
+        inherited, own = child.result()
+        store = opened.result(PATIENCE_S)
+    assert inherited == []
+    assert own != []
+    _count(store, b"parent", 1)
+    assert len(store.get_many([b"parent", b"child"])) == 2
+    store.close()
+
+
+def test_no_fork_while_a_connection_is_being_closed(path: str) -> None:
+    """To close the last connection takes a lock, and moves the log into the file."""
+    is_closing, is_forking = threading.Event(), threading.Event()
+
+    class Slow(sqlite3.Connection):
+        def close(self) -> None:
+            is_closing.set()
+            assert is_forking.wait(PATIENCE_S)
+            super().close()
+
+    class Watcher:
+        def before_fork(self, fork: Fork) -> bool:
+            is_forking.set()
+            return True
+
+        def after_fork(self, *, is_ready: bool) -> None:
+            pass
+
+    watcher = Watcher()
+    watch_forks(watcher)
+    lent = connections.Connections(path, lambda: sqlite3.connect(path, factory=Slow, check_same_thread=False), SystemClock())
+    with lent.reader():
+        pass
+    thread = threading.Thread(target=lent.close, daemon=True)
+    thread.start()
+    assert is_closing.wait(PATIENCE_S)
+    assert Child(lambda: _descriptors("records.db")).result() == []
+    thread.join(PATIENCE_S)
+
+
 def test_a_child_of_a_process_in_mid_walk_is_told_to_start_anew(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The connection of the walk cannot be closed, so the child cannot use the file."""
     store = SqliteTransactionStore(path, Environment())
@@ -148,8 +225,16 @@ def test_a_child_of_a_process_in_mid_walk_is_told_to_start_anew(path: str, monke
             return error.message
         return "no error"
 
+    def use_another() -> str:
+        try:
+            open_database(f"sqlite://{path}")
+        except UnavailableError as error:
+            return error.message
+        return "no error"
+
     with store.snapshot() as reader:
         assert "forked while its parent used the database" in Child(use).result()
+        assert "forked while its parent used the database" in Child(use_another).result(), "what SQLite notes is shared"
         assert reader.get_many([b"n"])[b"n"].number == 1
     assert Child(use).result() == "no error"
 

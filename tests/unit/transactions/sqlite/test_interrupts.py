@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import random
 import signal
 import threading
@@ -16,6 +18,7 @@ import pytest
 
 from holdfast.errors import OutcomeUnknownError
 from holdfast.runtime import Environment
+from holdfast.runtime import forks as forks_module
 from holdfast.transactions import seats as seats_module
 from holdfast.transactions.base import Commit, Committed, Database
 from holdfast.transactions.group_commit import GroupCommit
@@ -25,7 +28,7 @@ from holdfast.transactions.sqlite import ticket_queue as queue_module
 from holdfast.transactions.sqlite.connection import prepare_file
 from holdfast.transactions.sqlite.store import SqliteTransactionStore
 from tests.children import Child
-from tests.interrupts import InterruptError, interrupted_at
+from tests.interrupts import InterruptError, disturbed_at, interrupted_at
 from tests.patience import PATIENCE_S
 
 
@@ -60,6 +63,67 @@ def test_an_interrupt_at_any_line_leaves_nothing_locked(store: SqliteTransaction
             assert store._connections.queue()._seats.seated() == []
     assert line > 150
     assert store.get_many([b"m"])[b"m"].number == line
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_at_any_line_around_a_fork_leaves_nothing_locked(store: SqliteTransactionStore) -> None:
+    """Python reports the interrupt of a hook, and goes on with the fork."""
+    child = 0
+
+    def fork() -> None:
+        nonlocal child
+        store.get_many([b"n"])  # a connection that is closed before the fork
+        child = os.fork()
+        if not child:
+            os._exit(0)
+
+    line, is_within = 0, True
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(int).result()
+        while is_within:
+            line += 1
+            child = 0
+            is_within = interrupted_at(line, fork, forks_module, seats_module, connections_module)
+            if child:
+                os.waitpid(child, 0)
+            assert threads.submit(store.commit, Commit(adds={b"m": 1})).result(PATIENCE_S)
+            assert isinstance(store.commit(Commit(adds={b"m": 1})), Committed)
+    assert line > 60
+    assert store.get_many([b"m"])[b"m"].number == 2 * line
+
+
+def test_a_forgotten_walk_that_is_collected_at_any_line_stops_nobody(store: SqliteTransactionStore) -> None:
+    """A collection of garbage may begin at any line, and ends a walk that nobody can reach anymore."""
+
+    class Cycle:
+        def __init__(self) -> None:
+            self.own = self
+            self.walk = store.snapshot()
+            self.walk.__enter__().scan(b"a", b"z", 5)
+
+    modules = (seats_module, connections_module)
+    collected: list[int] = []
+
+    def work() -> int:
+        line, is_within = 0, True
+        while is_within:
+            line += 1
+            Cycle()
+            is_within = disturbed_at(line, lambda: collected.append(gc.collect()), lambda: _use(store), *modules)
+        gc.collect()
+        return line
+
+    gc.disable()
+    try:
+        thread = threading.Thread(target=lambda: collected.append(work()), daemon=True)
+        thread.start()
+        thread.join(PATIENCE_S)
+    finally:
+        gc.enable()
+    assert not thread.is_alive(), "it waits for itself"
+    assert len(collected) == collected[-1] > 100
+    assert min(collected) > 0
+    assert store._connections._loans.seated() == []
 
 
 @pytest.mark.slow
