@@ -18,10 +18,11 @@ from holdfast.errors import HoldfastError, OutcomeUnknownError
 from holdfast.runtime import Clock
 from holdfast.runtime.forks import Fork, watch_forks
 
-__all__ = ["Combiner"]
+__all__ = ["Combiner", "copy_of"]
 
 Q = TypeVar("Q")
 A = TypeVar("A")
+E = TypeVar("E", bound=Exception)
 
 _LONGEST_GATHERING_S = 0.005
 
@@ -166,7 +167,7 @@ class Combiner(Generic[Q, A]):
                 one.answer = answer
         except Exception as error:  # noqa: BLE001  # it is raised to each caller
             for one in batch:
-                one.error = error if one is own else _copy_of(error)
+                one.error = error if one is own else copy_of(error)
         if self._clock is not None:
             self._last_size, self._last_s = len(batch), self._clock.elapsed_s() - begun_s
         for one in batch:
@@ -209,7 +210,7 @@ def _wake(entry: _Entry[Q, A]) -> None:
         pass
 
 
-def _copy_of(error: Exception) -> Exception:
+def copy_of(error: E) -> E:
     """Return an error for another thread: two threads must not write their tracebacks into one object."""
     if not isinstance(error, HoldfastError):
         return error

@@ -23,7 +23,7 @@ from holdfast.transactions.base import (
     independent,
     keys_of,
 )
-from holdfast.transactions.combining import Combiner
+from holdfast.transactions.combining import Combiner, copy_of
 from holdfast.transactions.seats import Seat, Seats
 
 __all__ = ["GroupCommit"]
@@ -37,6 +37,9 @@ _MOST_BYTES = 32 * 1024 * 1024
 _MOST_READS = 64
 _PATIENCE_S = 1.0
 """How long a group waits for a lock that somebody outside of this process holds: no commit should hold one so long."""
+
+_HURRY_S = 0.1
+"""The same while the group looks for the members that have to wait."""
 
 _ALONE = 2
 """How many commits that others hold up go on at the same time. The rest of the connections serve the others."""
@@ -60,7 +63,7 @@ class GroupCommit:
         self._inner = inner
         self._hasty = inner if isinstance(inner, HastyStore) else None
         self._clock = clock or SystemClock()
-        self._commits: Combiner[Commit, Outcome | None] = Combiner(
+        self._commits: Combiner[Commit, Outcome | HoldfastError | None] = Combiner(
             self._commit, limit=_MOST_COMMITS, take=_group_size, leaders=committers, clock=self._clock
         )
         self._reads: Combiner[Collection[bytes], dict[bytes, Record] | None] = Combiner(
@@ -92,11 +95,13 @@ class GroupCommit:
         held = self._held
         if not held or held.isdisjoint(keys_of(commit)):
             outcome = self._commits.submit(commit)
+            if isinstance(outcome, HoldfastError):
+                raise outcome
             if outcome is not None:
                 return outcome
         return self._commit_alone(commit)
 
-    def _commit(self, commits: Sequence[Commit]) -> Sequence[Outcome | None]:
+    def _commit(self, commits: Sequence[Commit]) -> Sequence[Outcome | HoldfastError | None]:
         """Commit a group; None for those who have to go on alone."""
         try:
             if self._hasty is None:
@@ -108,18 +113,32 @@ class GroupCommit:
                 raise
             return [None] * len(commits)  # a mistake of one caller does not reach the others
 
-    def _commit_free(self, store: HastyStore, commits: Sequence[Commit]) -> Sequence[Outcome | None]:
-        """Commit those members of a group whose locks nobody else holds."""
+    def _commit_free(self, store: HastyStore, commits: Sequence[Commit]) -> Sequence[Outcome | HoldfastError | None]:
+        """Commit those members of a group whose locks nobody else holds.
+
+        The store knows who holds a record, but not who is about to insert one: that is found by halves.
+        """
         keys = [keys_of(commit) for commit in commits]
         held: set[bytes] = set()
         with suppress(HoldfastError):  # then nobody knows who is held up
             held = store.held_keys(set().union(*keys))
-        outcomes: list[Outcome | None] = [None] * len(commits)
-        free = [number for number, one in enumerate(keys) if held and held.isdisjoint(one)]
-        if free:
-            found = store.try_commit_group([commits[number] for number in free], _PATIENCE_S)
-            for number, outcome in zip(free, found or (), strict=found is not None):
-                outcomes[number] = outcome
+        outcomes: list[Outcome | HoldfastError | None] = [None] * len(commits)
+        every = range(len(commits))
+        parts = [every] if held else _halves(every)
+        while parts:
+            part = [number for number in parts.pop() if held.isdisjoint(keys[number])]
+            found: Sequence[Outcome | HoldfastError] | None
+            try:
+                found = store.try_commit_group([commits[number] for number in part], _HURRY_S) if part else []
+            except HoldfastError as error:  # the other parts have their own outcomes
+                found = [copy_of(error) for _ in part]
+            if found is not None:
+                for number, outcome in zip(part, found, strict=True):
+                    outcomes[number] = outcome
+            elif len(part) > 1:
+                parts += _halves(part)
+            else:
+                held |= _absent(store, keys[part[0]])
         self._held = frozenset(held)
         return outcomes
 
@@ -150,6 +169,18 @@ class GroupCommit:
 
     def close(self) -> None:
         self._inner.close()
+
+
+def _halves(part: Sequence[int]) -> list[Sequence[int]]:
+    middle = len(part) // 2
+    return [part[middle:], part[:middle]]
+
+
+def _absent(store: HastyStore, keys: Collection[bytes]) -> set[bytes]:
+    """Return the keys that have no record; none if the store cannot tell."""
+    with suppress(HoldfastError):
+        return set(keys) - store.get_many(keys).keys()
+    return set()
 
 
 def _group_size(commits: Sequence[Commit]) -> int:

@@ -15,6 +15,9 @@ from holdfast.transactions import group_commit as group_module
 from holdfast.transactions.base import Commit, Committed, Conflict, Outcome, Record
 from holdfast.transactions.group_commit import GroupCommit
 from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.mysql.connection import literal
+from holdfast.transactions.mysql.store import MysqlTransactionStore
+from holdfast.transactions.postgres.store import PostgresTransactionStore
 from holdfast.transactions.registry import open_database
 from tests.database_servers import NewUrl
 from tests.databases import needs_mariadb, needs_postgres
@@ -138,6 +141,53 @@ def test_locks_of_others_hold_up_only_those_who_need_them(store: GroupCommit) ->
     assert store.get_many([b"held"])[b"held"].number == 6
     assert isinstance(store.commit(Commit(adds={b"held": 1})), Committed)
     assert store._held == frozenset()
+
+
+def test_a_record_that_others_are_about_to_insert_holds_up_only_those_who_need_it(store: GroupCommit) -> None:
+    """It does not exist yet, so nobody can ask who holds it."""
+    inner = store._hasty
+    assert inner is not None
+    stranger = threading.Event()
+    is_inserted = threading.Event()
+
+    def insert() -> None:
+        with _uncommitted(store, b"new"):
+            is_inserted.set()
+            assert stranger.wait(PATIENCE_S)
+
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(insert)
+        assert is_inserted.wait(PATIENCE_S)
+        group = [Commit(puts={b"%d" % number: b""}) for number in range(11)]
+        group[3:3] = [Commit(inserts={b"new": b"mine"}), Commit(puts={b"new": b"", b"2": b"late"})]
+        outcomes = store._commit(group)
+        assert [number for number, one in enumerate(outcomes) if one is None] == [3, 4]
+        assert all(isinstance(one, Committed) for number, one in enumerate(outcomes) if number not in (3, 4))
+        assert store._held == {b"new"}
+        assert len(store.get_many([b"%d" % number for number in range(11)])) == 11
+        stranger.set()
+        waiting.result(PATIENCE_S)
+    assert isinstance(store.commit(group[3]), Committed)
+    assert store._held == frozenset()
+
+
+@contextmanager
+def _uncommitted(store: GroupCommit, key: bytes) -> Iterator[None]:
+    """Insert a record, and roll back after the block."""
+    inner = store._inner
+    insert = "INSERT INTO records (key, version, value, number) VALUES (%s, 1, '', 0)"
+    if isinstance(inner, PostgresTransactionStore):
+        with inner._pool.lease() as session:
+            session.connection.execute("BEGIN")
+            session.connection.execute(insert, (key,))
+            yield
+            session.connection.execute("ROLLBACK")
+    else:
+        assert isinstance(inner, MysqlTransactionStore)
+        with inner._pool.lease() as link:
+            link.run(["START TRANSACTION", f"INSERT INTO holdfast_records VALUES ({literal(key)}, 1, '', 0)"])
+            yield
+            link.run(["ROLLBACK"])
 
 
 def test_who_is_held_up_still_conflicts_or_not(store: GroupCommit) -> None:

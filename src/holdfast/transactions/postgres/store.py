@@ -225,11 +225,12 @@ class PostgresTransactionStore:
         last = {"session": VersionSource.session_of(base), "version": base + len(group.commits) - 1}
         while clock.elapsed_s() < deadline_s and not self._pool.is_closed:
             try:
-                row = self._on_connection(lambda connection: connection.execute(_SQL["settle"], last).fetchone())
+                # A new connection: a locked transaction keeps its place in the pool, and others may have all the rest.
+                with statement_errors(self._address), connect(self._address) as connection:
+                    row = connection.execute(_SQL["settle"], last).fetchone()
             except HoldfastError as error:
                 # Whatever the server says now, such as "wrong password" or "read-only", is no answer about the commit.
                 cause = error
-                self._pool.clear()
                 clock.sleep(0.1 + 0.4 * self._environment.chance.fraction())
                 continue
             assert row is not None, "an upsert returns a row"

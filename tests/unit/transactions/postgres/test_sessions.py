@@ -41,9 +41,9 @@ def proxy(postgres_server: PostgresServer) -> Iterator[LossyTcpProxy]:
 
 @pytest.fixture
 def lossy(proxy: LossyTcpProxy, address: PostgresAddress) -> Iterator[PostgresTransactionStore]:
-    """Open a store whose connections go through the proxy."""
+    """Open a store whose connections go through the proxy, one at a time."""
     info = re.sub(r":\d+/", f":{proxy.port}/", address.info) + "?sslmode=disable"
-    store = PostgresTransactionStore(dataclasses.replace(address, info=info), Environment(), connections=4)
+    store = PostgresTransactionStore(dataclasses.replace(address, info=info), Environment(), connections=1)
     assert isinstance(store.commit(Commit(puts={b"first": b""})), Committed)
     yield store
     store.close()

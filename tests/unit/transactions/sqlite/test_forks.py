@@ -203,7 +203,9 @@ def test_no_fork_while_a_connection_is_being_closed(path: str) -> None:
 
     watcher = Watcher()
     watch_forks(watcher)
-    lent = connections.Connections(path, lambda: sqlite3.connect(path, factory=Slow, check_same_thread=False), SystemClock())
+    lent = connections.Connections(
+        path, lambda: sqlite3.connect(path, factory=Slow, check_same_thread=False), SystemClock()
+    )
     with lent.reader():
         pass
     thread = threading.Thread(target=lent.close, daemon=True)
