@@ -479,12 +479,16 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         namespace, inner = self.namespace(path)
         if not namespace.status(inner).is_directory:
             raise ParentNotDirectoryError("the path is a file, not a directory: use rm_file", path=path)
-        _refuse_root(inner, path)
+        if inner == "/":  # HDFS, and so the namespace, would silently do nothing
+            raise InvalidRequestError("the root of a namespace cannot be removed: use rm to empty it", path=path)
         namespace.delete(inner)
 
     # --- removing and moving ------------------------------------------------------------------------------------------
     def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
         """Delete files, or directories with everything below them: each in one step, however large.
+
+        The root of a namespace stays: each of its entries is deleted in a step of its own. If that fails, or the
+        process dies, some of them are left: repeat the call.
 
         Args:
             path: a path, a pattern, or a list of them. A path that exists is never taken for a pattern.
@@ -492,7 +496,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         Raises:
             FileNotFoundError: nothing is at the path.
             IsADirectoryError: the path is a directory, and `recursive` is not set. Nothing was deleted.
-            InvalidRequestError: the path is the root of a namespace. Nothing was deleted.
+            InvalidRequestError: a path names no namespace. Nothing was deleted.
         """
         if maxdepth is not None:
             raise FeatureUnsupportedError("a tree is deleted as a whole: leave maxdepth out", maxdepth=maxdepth)
@@ -500,10 +504,9 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         for one in paths:
             if self.info(one)["type"] == "directory" and not recursive:
                 raise PathIsDirectoryError("the path is a directory: delete it with recursive=True", path=one)
-            _refuse_root(self.namespace(one)[1], one)
-        for one in paths:
-            namespace, inner = self.namespace(one)
-            namespace.delete(inner, recursive=recursive)
+        for namespace, inner in [self.namespace(one) for one in paths]:
+            for target in (entry.path for entry in namespace.list("/")) if inner == "/" else (inner,):
+                namespace.delete(target, recursive=recursive)
 
     def rm_file(self, path: str) -> None:
         """Delete a file.
@@ -543,12 +546,6 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
                 )
             if source != target:
                 namespace.rename(source, target, overwrite=True, into=move.into)
-
-
-def _refuse_root(inner: str, path: str) -> None:
-    """Refuse to delete the root of a namespace: HDFS, and so the namespace, would silently do nothing."""
-    if inner == "/":
-        raise InvalidRequestError("the root of a namespace cannot be deleted: delete its entries", path=path)
 
 
 def _write_mode(mode: str) -> str:

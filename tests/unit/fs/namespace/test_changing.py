@@ -79,11 +79,31 @@ def test_removing_trees(fs: NamespaceFileSystem, root: str) -> None:
     assert _found(fs, root) == ["a", "dirt/", "dirt/e"], "not what merely starts like it"
     fs.rm([f"{root}/a", f"holdfast://{root}/dirt/"], recursive=True)
     assert fs.ls(root) == []
-    for remove in (lambda: fs.rm(root, recursive=True), lambda: fs.rmdir(root)):
-        with pytest.raises(InvalidRequestError, match="the root"):
-            remove()
     with pytest.raises(NotImplementedError):
         fs.rm(root, recursive=True, maxdepth=1)
+
+
+def test_removing_the_root_of_a_namespace_empties_it(fs: NamespaceFileSystem, namespace: Namespace, root: str) -> None:
+    for number in range(2):
+        namespace.mkdirs(f"/x{number}/y")
+    for path in (root, [f"holdfast://{root}/", f"{root}/dir"], f"{root}/**"):
+        fs.rm(path, recursive=True)
+        assert fs.ls(root) == [] and fs.isdir(root)
+        fs.touch(f"{root}/dir/new")
+    with pytest.raises(IsADirectoryError):
+        fs.rm(root)
+    with pytest.raises(InvalidRequestError, match="the root of a namespace"):
+        fs.rmdir(root)
+    assert _found(fs, root) == ["dir/", "dir/new"], "nothing was deleted"
+
+
+def test_a_mapper_over_a_whole_namespace_is_cleared(fs: NamespaceFileSystem, root: str) -> None:
+    mapper = fs.get_mapper(f"holdfast://{root}")
+    assert len(mapper) == 4
+    mapper.clear()
+    assert fs.ls(root) == [] and list(mapper) == []
+    mapper["a/0.0"] = b"1"
+    assert list(mapper) == ["a/0.0"]
 
 
 def test_removing_what_a_pattern_matches(fs: NamespaceFileSystem, root: str) -> None:

@@ -71,7 +71,7 @@ def test_the_database_comes_from_the_catalog_or_the_environment(
     assert NamespaceFileSystem(user="me", skip_instance_cache=True).ls("n") == [], "the environment goes first"
 
 
-def test_a_refused_root_saves_what_is_in_another_namespace(
+def test_a_path_without_a_namespace_saves_what_else_is_in_the_list(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_NAMESPACES", str(tmp_path / "namespaces.json"))
@@ -80,9 +80,12 @@ def test_a_refused_root_saves_what_is_in_another_namespace(
     init_namespace(Configuration(name="a", data="memory://a", superuser="me"), "memory://refused-root", register=False)
     fs = NamespaceFileSystem(user="me", skip_instance_cache=True)
     fs.touch("a/file")
-    with pytest.raises(InvalidRequestError, match="the root"):
-        fs.rm(["a/file", "n"], recursive=True)
-    assert fs.exists("a/file"), "nothing was deleted"
+    fs.touch("n/file")
+    with pytest.raises(InvalidRequestError, match="write holdfast://name/path"):
+        fs.rm(["a/file", "n", ""], recursive=True)
+    assert fs.exists("a/file") and fs.exists("n/file"), "nothing was deleted"
+    fs.rm(["a/file", "n"], recursive=True)
+    assert fs.find("") == []
 
 
 def test_the_name_must_be_that_of_the_database(fs: NamespaceFileSystem) -> None:
