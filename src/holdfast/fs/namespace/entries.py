@@ -6,6 +6,7 @@ To fsspec, a path is ``name/directory/file``, and the name of the namespace is t
 
 from __future__ import annotations
 
+import stat
 from typing import Any
 
 from holdfast.namespace import FileStatus, split_url
@@ -24,13 +25,13 @@ def split(path: str) -> tuple[str, str]:
 
 
 def entry_of(name: str, status: FileStatus) -> dict[str, Any]:
-    """Describe a file or a directory; times are seconds since the epoch."""
+    """Describe a file or a directory; times are seconds since the epoch, and the mode is that of `os.stat`."""
     return {
         "name": name if status.path == "/" else name + status.path,
         "size": status.size,
         "type": "directory" if status.is_directory else "file",
         "mtime": status.mtime_ms / 1000,
-        "mode": status.mode,
+        "mode": (stat.S_IFDIR if status.is_directory else stat.S_IFREG) | status.mode,
         "owner": status.owner,
         "group": status.group,
         "ino": status.id,

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from glob import has_magic
@@ -150,6 +151,8 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
     def info(self, path: str, **_options: Any) -> dict[str, Any]:
         """Describe the file or directory at `path`: its ``type``, ``size``, ``mtime``, ``mode``, ``owner`` and others.
 
+        The mode is that of `os.stat`, with the bits of the type: `stat.S_IMODE` returns the permissions alone.
+
         Raises:
             FileNotFoundError: nothing is at `path`.
         """
@@ -283,9 +286,12 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         return int(self.ukey(path), 16)
 
     def set_permission(self, path: str, mode: int) -> None:
-        """Change the mode, such as ``0o640``; only the owner and the superuser may."""
+        """Change the mode, such as ``0o640``; only the owner and the superuser may.
+
+        Like `os.chmod`, this ignores the type of a file: the ``mode`` that `info` returns can be given back.
+        """
         namespace, inner = self.namespace(path)
-        namespace.set_permission(inner, mode)
+        namespace.set_permission(inner, stat.S_IMODE(mode))
 
     def set_owner(self, path: str, owner: str | None = None, group: str | None = None) -> None:
         """Change the owner (only the superuser may) or the group (to one of the owner's)."""

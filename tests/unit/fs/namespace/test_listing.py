@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from datetime import datetime, timezone
 
 import pytest
@@ -64,13 +65,14 @@ def test_info(fs: NamespaceFileSystem, namespace: Namespace, root: str) -> None:
         "size": 6,
         "type": "file",
         "mtime": status.mtime_ms / 1000,
-        "mode": 0o640,
+        "mode": stat.S_IFREG | 0o640,
         "owner": "root",
         "group": "supergroup",
         "ino": status.id,
         "is_open": False,
         "ETag": status.etag,
     }
+    assert stat.filemode(fs.info(f"{root}/dir")["mode"]) == "drwxr-xr-x" and stat.S_ISDIR(fs.info(root)["mode"])
     assert found in fs.ls(f"{root}/dir") and fs.size(f"{root}/dir/b") == 6
     assert fs.modified(f"{root}/dir/b") == datetime.fromtimestamp(status.mtime_ms / 1000, tz=timezone.utc)
     with pytest.raises(FileNotFoundError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import io
+import stat
 import zipfile
 from collections.abc import Callable
 from typing import Any
@@ -263,11 +264,16 @@ def test_touch(fs: NamespaceFileSystem, root: str) -> None:
 
 def test_attributes(fs: NamespaceFileSystem, root: str) -> None:
     fs.pipe_file(f"{root}/a", SMALL, permission=0o600)
-    assert fs.info(f"{root}/a")["mode"] == 0o600
+    assert fs.info(f"{root}/a")["mode"] == stat.S_IFREG | 0o600
     fs.set_permission(f"{root}/a", 0o640)
     fs.set_owner(f"{root}/a", owner="eve", group="staff")
     found = fs.info(f"{root}/a")
-    assert (found["mode"], found["owner"], found["group"]) == (0o640, "eve", "staff")
+    assert (found["mode"], found["owner"], found["group"]) == (stat.S_IFREG | 0o640, "eve", "staff")
+    fs.pipe_file(f"{root}/b", SMALL, permission=found["mode"])
+    fs.set_permission(f"{root}/a", found["mode"])
+    assert [fs.info(f"{root}/{name}")["mode"] for name in "ab"] == [found["mode"]] * 2, "what `info` returns is taken"
+    with pytest.raises(InvalidRequestError, match="at most the bits 1777"):
+        fs.set_permission(f"{root}/a", 0o4640)
     namespace, path = fs.namespace(f"holdfast://{root}/a")
     namespace.set_xattr(path, "user.origin", b"here")
     assert namespace.xattrs(path) == {"user.origin": b"here"}
