@@ -6,16 +6,19 @@ commit.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from holdfast.errors import HoldfastError
 from holdfast.namespace import Namespace, open_namespace
 from holdfast.stores.provider import StoreOptions
 
 __all__ = ["Address", "SharedNamespace", "shared_namespace"]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +52,17 @@ class SharedNamespace:
     def __init__(self, namespace: Namespace, close: bool = True) -> None:
         self.namespace = namespace
         if close:
-            weakref.finalize(self, _close_in, os.getpid(), namespace.close)
+            weakref.finalize(self, _close_in, os.getpid(), namespace)
 
 
-def _close_in(pid: int, close: Callable[[], None]) -> None:
-    if os.getpid() == pid:  # a child of a fork must not close what its parent uses
-        close()
+def _close_in(pid: int, namespace: Namespace) -> None:
+    if os.getpid() != pid:  # a child of a fork must not close what its parent uses
+        return
+    try:
+        namespace.close()
+    except HoldfastError as error:  # nobody can catch it here, and Python would print where it comes from
+        name = namespace.configuration.name
+        _log.warning("the last modification times of some directories of %s may not be saved: %s", name, error)
 
 
 _open: weakref.WeakValueDictionary[Address, SharedNamespace] = weakref.WeakValueDictionary()

@@ -242,6 +242,29 @@ def test_the_end_of_the_process_writes_what_is_in_memory(fs: NamespaceFileSystem
     assert fs.info("n/dir")["mtime"] > 1000, "the time at which a file was added"
 
 
+_EXIT_WITHOUT_THE_DATABASE = """
+import gc, os, sys
+from holdfast.fs import NamespaceFileSystem
+fs = NamespaceFileSystem(database=sys.argv[1], user="me")
+fs.mkdir("n/dir")
+fs.namespace("n")[0].flush()
+fs.touch("n/dir/a")
+os.rename(sys.argv[2], sys.argv[2] + ".moved")
+if sys.argv[3] == "dropped":
+    NamespaceFileSystem.clear_instance_cache()
+    del fs
+    gc.collect()
+"""
+
+
+@pytest.mark.parametrize("end", ["exit", "dropped"])
+def test_a_database_that_is_gone_at_the_end_is_told_in_one_line(database: str, tmp_path: Path, end: str) -> None:
+    command = [sys.executable, "-c", _EXIT_WITHOUT_THE_DATABASE, database, str(tmp_path / "ns.db"), end]
+    ended = subprocess.run(command, check=True, timeout=PATIENCE_S, capture_output=True, text=True)
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("the last modification times of some directories of n may not be saved: the database file")
+
+
 # --- pickling and showing ---------------------------------------------------------------------------------------------
 def test_a_pickled_filesystem_keeps_its_options(fs: NamespaceFileSystem) -> None:
     fs.pipe_file("n/a", b"1")
