@@ -39,6 +39,7 @@ from holdfast.namespace.errors import (
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.inode import FILE_MODE
+from holdfast.namespace.paths import NsPath
 from holdfast.runtime import Environment
 
 __all__ = ["NamespaceFileSystem"]
@@ -139,6 +140,15 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
             held = self._held.setdefault(name, shared_namespace(self._options.address(name)))
         return name, held.namespace, inner
 
+    def _locate_existing(self, path: str) -> tuple[str, Namespace, str]:
+        """Locate what a call reads. Nothing can be at an impossible path: fsspec's users expect that it is missing."""
+        name, namespace, inner = self._locate(path)
+        try:
+            NsPath.parse(inner)
+        except InvalidPathError as error:
+            raise PathNotFoundError(error.message, **error.variables) from error
+        return name, namespace, inner
+
     def _names(self) -> list[str]:
         """Return the names of the namespaces that this filesystem can find without being told a name."""
         if self._is_bound:
@@ -158,7 +168,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         """
         if not self._strip_protocol(path):
             return directory_entry("")
-        name, namespace, inner = self._locate(path)
+        name, namespace, inner = self._locate_existing(path)
         return entry_of(name, namespace.status(inner))
 
     def exists(self, path: str, **_options: Any) -> bool:
@@ -178,7 +188,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
     def _type_of(self, path: str) -> str | None:
         try:
             return str(self.info(path)["type"])
-        except (PathNotFoundError, InvalidPathError):
+        except PathNotFoundError:
             return None
 
     def ls(self, path: str, detail: bool = True, **_options: Any) -> list[Any]:
@@ -192,7 +202,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         if not self._strip_protocol(path):
             entries = [directory_entry(name) for name in self._names()]
         else:
-            name, namespace, inner = self._locate(path)
+            name, namespace, inner = self._locate_existing(path)
             entries = [entry_of(name, status) for status in namespace.list(inner)]
         return entries if detail else [entry["name"] for entry in entries]
 
@@ -221,7 +231,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
             if top["type"] == "file":
                 return {root: top}
             return {(entry := entry_of(name, status))["name"]: entry for status in namespace.walk(inner)}
-        except (PathNotFoundError, ParentNotDirectoryError, InvalidPathError):
+        except (PathNotFoundError, ParentNotDirectoryError):
             return {}
 
     def du(
@@ -274,9 +284,8 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
 
     def ukey(self, path: str) -> str:
         """Return a text that changes whenever the content of a file does, and survives a rename."""
-        _, namespace, inner = self._locate(path)
         try:
-            identity = repr([(one.blob, one.length) for one in namespace.open(inner).inode.extents])
+            identity = repr([(one.blob, one.length) for one in self._reader(path).inode.extents])
         except PathIsDirectoryError:
             identity = repr(self.info(path))
         return hashlib.sha256(identity.encode()).hexdigest()
@@ -310,7 +319,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         return read_slice(self._reader(path), start, end)
 
     def _reader(self, path: str) -> FileReader:
-        namespace, inner = self.namespace(path)
+        _, namespace, inner = self._locate_existing(path)
         return namespace.open(inner)
 
     def cat_ranges(
@@ -369,7 +378,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
     ) -> ReadingNamespaceFile | WritingNamespaceFile:
         name, namespace, inner = self._locate(path)
         if mode == "rb":
-            reader = namespace.open(inner)
+            reader = self._reader(path)
             details = entry_of(name, reader.status(inner))
             caching = {**options, "block_size": block_size or "default", "cache_options": cache_options}
             return ReadingNamespaceFile(self, path, reader, details, **caching)

@@ -6,6 +6,7 @@ import stat
 from datetime import datetime, timezone
 
 import pytest
+from pyarrow.fs import FileType, FSSpecHandler
 
 from holdfast.errors import InvalidRequestError
 from holdfast.fs import NamespaceFileSystem
@@ -182,8 +183,23 @@ def test_slashes_that_follow_each_other_count_as_one(fs: NamespaceFileSystem, ro
 
 @pytest.mark.parametrize("name", ["a:b", ".", "..", "x" * 256, "a\0b"])
 def test_names_that_hdfs_refuses_too(fs: NamespaceFileSystem, root: str, name: str) -> None:
-    with pytest.raises(InvalidPathError):
-        fs.pipe_file(f"{root}/odd/{name}/a", b"1")
+    path = f"{root}/odd/{name}/a"
+    with pytest.raises(InvalidPathError) as refused:
+        fs.pipe_file(path, b"1")
+    for read in (fs.info, fs.ls, fs.cat_file, fs.open, fs.ukey, fs.rm, fs.size):
+        with pytest.raises(FileNotFoundError) as missing:
+            read(path)
+        assert str(missing.value) == str(refused.value), "nothing can be there, and the error says why"
+    assert not fs.exists(path) and fs.find(path) == []
+    (found,) = FSSpecHandler(fs).get_file_info([path])
+    assert found.type == FileType.NotFound
+    mapper = fs.get_mapper(root)
+    for key in (f"odd/{name}", f"odd/{name}/a"):
+        assert key not in mapper and mapper.get(key) is None and mapper.getitems([key], on_error="omit") == {}
+        with pytest.raises(KeyError):
+            mapper[key]
+        with pytest.raises(InvalidPathError):
+            mapper[key] = b"1"
 
 
 def test_listings_are_never_cached(fs: NamespaceFileSystem, namespace: Namespace, root: str) -> None:
