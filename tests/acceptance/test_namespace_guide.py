@@ -24,10 +24,12 @@ def test_the_examples_run_as_they_stand(place: str, tmp_path: Path, monkeypatch:
     assert known_namespaces() == {"lake": database}
     fs = NamespaceFileSystem(user="ada")
     assert fs.find("lake") == [
+        "lake/both.zip",
         "lake/home/eve/a",
         *(f"lake/model/{name}" for name in ("sales/part-0.parquet", "settings.json", "weights")),
         "lake/notes/today.txt",
         "lake/one.parquet",
         "lake/sales.csv",
+        "lake/wide.csv",
     ]
     NamespaceFileSystem.clear_instance_cache()
