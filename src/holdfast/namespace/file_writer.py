@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +11,7 @@ from types import TracebackType
 from holdfast.errors import ConflictError, FencedError, HoldfastError, InvalidRequestError, OutcomeUnknownError
 from holdfast.namespace.blobs import BlobStore, BlobWriter
 from holdfast.namespace.errors import FeatureUnsupportedError, LeaseLostError
+from holdfast.namespace.expiry import Expiry
 from holdfast.namespace.inode import Extent, Inode
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 
@@ -32,8 +32,8 @@ class FileWriter:
         template: the operation that publishes the file, without content.
         inline_bytes: content up to this size goes into the database.
         run: runs an operation that publishes content.
-        elapsed_s: a monotonic clock, in seconds.
-        most_age_s: how old a blob may be when the file is published; a lease protects it for longer.
+        expiry: returns how long a blob that is stored from now on may wait for its publication; a lease protects it for
+            longer.
         renew: called from time to time while bytes come in; for a writer with a lease, it renews the lease.
         size: how long the file is already, bytes.
     """
@@ -45,8 +45,7 @@ class FileWriter:
         *,
         inline_bytes: int,
         run: Callable[[Publish | WriteUnderLease], Inode],
-        elapsed_s: Callable[[], float],
-        most_age_s: float,
+        expiry: Callable[[], Expiry],
         renew: Callable[[], None] = lambda: None,
         size: int = 0,
     ) -> None:
@@ -54,14 +53,13 @@ class FileWriter:
         self._template = template
         self._inline_bytes = inline_bytes
         self._run = run
-        self._elapsed_s = elapsed_s
-        self._most_age_s = most_age_s
+        self._expiry = expiry
         self._renew = renew
         self._size = size
         self._small = bytearray()
         self._blob: BlobWriter | None = None
-        self._blob_at_s = 0.0  # the blob's date in the store is not before
-        self._oldest_s = math.inf  # nor that of the blobs before it
+        self._blob_expiry: Expiry | None = None  # the blob's date in the store is not before its beginning
+        self._first_expiry: Expiry | None = None  # that of the oldest blob that is durable
         self._extents: tuple[Extent, ...] = ()  # durable, and not known to be published
         self._data: dict[str, bytes] = {}  # the small ones of them
         self._may_be_published = False  # so blobs stay, even if an error promises that nothing happened
@@ -110,7 +108,7 @@ class FileWriter:
             self._is_broken = True  # unless the blob takes all bytes: else nobody knows which ones it has
             blob = self._open_blob()
             if not blob.has_date:
-                self._blob_at_s = self._elapsed_s()
+                self._blob_expiry = self._expiry()
             blob.write(view)
             self._is_broken = False
         self.written_bytes += len(view)
@@ -211,13 +209,8 @@ class FileWriter:
         proof = self._proof if closes else ""
         return replace(self._template, extents=self._extents, data=self._data, closes=closes, proof=proof)
 
-    def _is_late(self, share: float = 1.0) -> bool:
-        """Check whether a sweep may take a blob for garbage that a dead writer has left; or will, soon.
-
-        Args:
-            share: how much of the time counts.
-        """
-        return self._elapsed_s() - self._oldest_s > share * self._most_age_s
+    def _is_late(self) -> bool:
+        return self._first_expiry is not None and self._first_expiry.is_over()
 
     def end(self) -> None:
         """Note that somebody else has published the file."""
@@ -245,7 +238,7 @@ class FileWriter:
     def _open_blob(self) -> BlobWriter:
         """Return the blob for large content, and move what was small so far into it."""
         if self._blob is None:
-            self._blob_at_s = self._elapsed_s()
+            self._blob_expiry = self._expiry()
             self._blob = self._blobs.open_write(self._template.file_id)
             self._blob.write(bytes(self._small))
             self._small.clear()
@@ -255,8 +248,8 @@ class FileWriter:
         """Make what was written durable, as one more extent; the next transaction publishes it."""
         if self._blob is not None:
             if self._blob.gets_date_when_closed:
-                self._blob_at_s = self._elapsed_s()
-            self._oldest_s = min(self._oldest_s, self._blob_at_s)
+                self._blob_expiry = self._expiry()
+            self._first_expiry = self._first_expiry or self._blob_expiry
             extent = self._blob.close()
             self._blob = None
         elif self._small:
@@ -274,7 +267,8 @@ class FileWriter:
                 self._blob.discard()
         with suppress(HoldfastError):
             # What is old may belong to a file by now, to which a repair has given it; else a sweep deletes it.
-            if not self._may_be_published and not self._is_late(0.5):
+            is_old = self._first_expiry is not None and self._first_expiry.is_near()
+            if not self._may_be_published and not is_old:
                 self._blobs.delete_many([extent.blob for extent in self._extents if not extent.inline])
         if isinstance(self._template, WriteUnderLease):
             with suppress(HoldfastError):  # after a minute the lease ends by itself

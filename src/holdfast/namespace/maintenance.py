@@ -16,7 +16,7 @@ from holdfast.namespace.changes import Changes
 from holdfast.namespace.keys import MAINTENANCE, ROOT_KEY
 from holdfast.namespace.terms import is_running
 from holdfast.namespace.view import Entry, View
-from holdfast.runtime import Environment
+from holdfast.runtime import Environment, Moment
 from holdfast.transactions.base import ABSENT, Commit, Committed, Database
 
 __all__ = ["MaintenanceLock"]
@@ -33,7 +33,7 @@ class MaintenanceLock:
         self._clock = environment.clock
         self._token = token
         self._version = version
-        self._written_s = self._clock.elapsed_s()
+        self._written = Moment.of(self._clock)
 
     @staticmethod
     @contextmanager
@@ -73,11 +73,12 @@ class MaintenanceLock:
             FencedError: the lock is lost; nothing happened.
         """
         view.entries[MAINTENANCE] = Entry(self._version, None)
-        changes.values[MAINTENANCE] = _encode(self._token, self._clock.now_s())
+        now = Moment.of(self._clock)
+        changes.values[MAINTENANCE] = _encode(self._token, now.now_s)
         outcome = self._database.commit(changes.to_commit(view))
         if isinstance(outcome, Committed):
             self._version = outcome.version
-            self._written_s = self._clock.elapsed_s()
+            self._written = now
             return True
         record = self._database.get_many([MAINTENANCE]).get(MAINTENANCE)
         if record is None or record.version != self._version:
@@ -112,7 +113,7 @@ class MaintenanceLock:
         Raises:
             FencedError: the lock is lost.
         """
-        if self._clock.elapsed_s() - self._written_s > _TERM_S / 4:
+        if self._written.age_s(self._clock) > _TERM_S / 4:
             self.commit(Changes(None), View((), {}))
 
     def _release(self) -> None:

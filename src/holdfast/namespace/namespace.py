@@ -34,6 +34,7 @@ from holdfast.namespace.errors import (
     UncheckedTreeError,
     UncountedTreeError,
 )
+from holdfast.namespace.expiry import Expiry
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.fsck import Progress, RepairReport, Report, Subject, check, repair, silent
@@ -57,7 +58,7 @@ from holdfast.namespace.status import ContentSummary, FileStatus, QuotaUsage, st
 from holdfast.namespace.sweep import Swept, sweep
 from holdfast.namespace.trees import ReadQuota, TreeCounter
 from holdfast.namespace.view import Hints
-from holdfast.runtime import Environment
+from holdfast.runtime import Environment, Moment
 from holdfast.transactions.base import Database
 
 __all__ = ["Namespace"]
@@ -235,16 +236,10 @@ class Namespace:
             self._operations.check(template, self.caller)
         return self._new_writer(template, self._publish)
 
-    @property
-    def _most_age_s(self) -> float:
-        """How old a blob may be when its file is published without a lease."""
-        return max(self.configuration.safety_age_s, CLOSING_S)
-
-    def expiry(self) -> Callable[[], bool]:
-        """Return a function that tells whether blobs that are stored from now on are too old to be published: N3."""
-        elapsed_s = self._environment.clock.elapsed_s
-        end_s = elapsed_s() + self._most_age_s
-        return lambda: elapsed_s() > end_s
+    def expiry(self) -> Expiry:
+        """Return how long blobs that are stored from now on may wait for their publication without a lease: N3."""
+        clock = self._environment.clock
+        return Expiry(clock, Moment.of(clock), max(self.configuration.safety_age_s, CLOSING_S))
 
     def _new_writer(
         self,
@@ -258,8 +253,7 @@ class Namespace:
             template,
             inline_bytes=self.configuration.inline_bytes,
             run=run,
-            elapsed_s=self._environment.clock.elapsed_s,
-            most_age_s=self._most_age_s,
+            expiry=self.expiry,
             renew=renew,
             size=size,
         )

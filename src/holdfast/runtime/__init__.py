@@ -6,7 +6,7 @@ world.
 
 from holdfast.runtime.background_executor import BackgroundExecutor, InlineExecutor, ThreadExecutor
 from holdfast.runtime.chance import SeededRandom
-from holdfast.runtime.clock import Clock, SystemClock
+from holdfast.runtime.clock import Clock, Moment, SystemClock
 from holdfast.runtime.environment import Environment
 from holdfast.runtime.ids import Ids, SystemIds
 from holdfast.runtime.runner import Runner, SerialRunner, ThreadRunner
@@ -17,6 +17,7 @@ __all__ = [
     "Environment",
     "Ids",
     "InlineExecutor",
+    "Moment",
     "Runner",
     "SeededRandom",
     "SerialRunner",

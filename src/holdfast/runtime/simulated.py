@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["CountingIds", "SimulatedClock", "StillClock"]
+__all__ = ["CountingIds", "SimulatedClock", "StillClock", "SuspendedClock"]
 
 
 @dataclass
@@ -56,6 +56,25 @@ class StillClock:
 
     def sleep(self, duration_s: float) -> None:
         self.waits.append(duration_s)
+
+
+@dataclass
+class SuspendedClock(StillClock):
+    """A still clock of a machine that can be suspended: its monotonic clock does not run meanwhile.
+
+    Attributes:
+        suspended_s: for how long, seconds.
+    """
+
+    suspended_s: float = 0.0
+
+    def elapsed_s(self) -> float:
+        return self.at_s - self.suspended_s
+
+    def suspend(self, duration_s: float) -> None:
+        """Let time pass that only the wall clock shows; a negative time is that of somebody who sets it back."""
+        self.at_s += duration_s
+        self.suspended_s += duration_s
 
 
 @dataclass

@@ -9,11 +9,12 @@ import pytest
 from holdfast.errors import UnavailableError
 from holdfast.namespace import blobs as blobs_module
 from holdfast.namespace.blobs import BlobStore
+from holdfast.namespace.expiry import Expiry
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.inode import Extent, Inode, Kind
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 from holdfast.namespace.paths import NsPath
-from holdfast.runtime import SystemIds
+from holdfast.runtime import Moment, SystemIds
 from holdfast.runtime.simulated import StillClock
 from holdfast.stores.base import MultipartLimits, iter_uploads, multipart
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty
@@ -33,7 +34,8 @@ def _unused(operation: Publish | WriteUnderLease) -> Inode:
 def _writer(store: object, run: Callable[[Publish | WriteUnderLease], Inode] = _unused) -> FileWriter:
     blobs = BlobStore(store, "", SystemIds())  # type: ignore[arg-type]  # a wrapper of a store
     template = Publish(path=NsPath.parse("/f"), file_id=7)
-    return FileWriter(blobs, template, inline_bytes=0, run=run, elapsed_s=StillClock().elapsed_s, most_age_s=60)
+    clock = StillClock()
+    return FileWriter(blobs, template, inline_bytes=0, run=run, expiry=lambda: Expiry(clock, Moment.of(clock), 60))
 
 
 @pytest.fixture

@@ -6,13 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
+from holdfast.errors import ConflictError
 from holdfast.namespace import Namespace
 from holdfast.namespace.blobs import BlobWriter
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.fsck.listing import CLOSING_S
 from holdfast.namespace.inode import Extent
+from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.runtime.simulated import SuspendedClock
 from holdfast.stores.base import MultipartLimits, Put, iter_objects
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.transactions.base import Commit
@@ -175,3 +178,65 @@ def test_an_object_that_waits_for_longer_than_the_safety_age(
     with pytest.raises(LeaseLostError, match="have waited for longer than the safety age"):
         write(store)
     assert not store.namespace.exists("/report")
+
+
+# --- machines that were suspended -------------------------------------------------------------------------------------
+def _suspend(world: World, clock: SuspendedClock, duration_s: float) -> None:
+    """Suspend the machine of the clients; the one that sweeps goes on."""
+    clock.suspend(duration_s)
+    _collect_everything(world)
+
+
+@pytest.mark.parametrize("publish", [
+    lambda namespace, file: namespace.publish_many([file]),
+    lambda namespace, file: file.close(),
+], ids=["publish_many", "close"])  # fmt: skip
+def test_a_file_that_waits_while_its_machine_is_suspended(
+    publish: Callable[[Namespace, FileWriter], object],
+) -> None:
+    """The monotonic clock of the machine did not run meanwhile."""
+    clock = SuspendedClock(1_800_000_000.0)
+    world = World(safety_age_s=3600, clock=clock)
+    namespace = world.client()
+    file = _prepared(namespace)
+    _suspend(world, clock, 3601)
+    with pytest.raises(LeaseLostError, match="have waited for longer than the safety age"):
+        publish(namespace, file)
+    assert not namespace.exists("/report") and namespace.check().is_healthy
+
+
+@pytest.mark.parametrize("write", [
+    lambda store, upload: store.put("report", _LARGE),
+    lambda store, upload: store.apply([Put("report", _LARGE)]),
+    lambda store, upload: store.upload_part("report", upload, 1, _LARGE),
+], ids=["put", "apply", "part"])  # fmt: skip
+def test_an_object_that_waits_while_its_machine_is_suspended(
+    write: Callable[[NamespaceStore, str], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SuspendedClock(1_800_000_000.0)
+    world = World(safety_age_s=3600, clock=clock)
+    store = NamespaceStore(world.client())
+    upload = store.create_upload("report")
+    shipped = BlobWriter.close
+
+    def close_and_suspend(writer: BlobWriter) -> Extent:
+        found = shipped(writer)
+        _suspend(world, clock, 3601)
+        return found
+
+    monkeypatch.setattr(BlobWriter, "close", close_and_suspend)
+    with pytest.raises(LeaseLostError, match="have waited for longer than the safety age"):
+        write(store, upload)
+    store.abort_upload("report", upload)
+    assert not store.namespace.exists("/report") and store.namespace.check().is_healthy
+
+
+def test_a_sweep_renews_its_lock_when_its_machine_goes_on() -> None:
+    clock = SuspendedClock(1_800_000_000.0)
+    world = World(clock=clock)
+    with MaintenanceLock.hold(world.database, world.environment, "sweep") as lock:
+        for _ in range(2):
+            clock.suspend(500)
+            lock.renew_if_due()
+        with pytest.raises(ConflictError):
+            world.client().sweep()

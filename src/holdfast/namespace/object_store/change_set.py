@@ -6,11 +6,12 @@ what the transaction writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from holdfast.errors import InvalidRequestError
+from holdfast.namespace.expiry import Expiry
 from holdfast.namespace.inode import Extent
 from holdfast.namespace.keys import upload_key
 from holdfast.namespace.object_store.batch import (
@@ -87,10 +88,10 @@ class ChangeSet:
     emptied: set[NsPath] = field(init=False, default_factory=set)
     _stored: list[Extent] = field(init=False, default_factory=list)
     _large: dict[int, tuple[int, Extent]] = field(init=False, default_factory=dict)  # files and blobs by position
-    _is_late: Callable[[], bool] = field(init=False)  # whether these blobs are too old to be published
+    _expiry: Expiry = field(init=False)  # how long these blobs may wait
 
     def __post_init__(self) -> None:
-        self._is_late = self.contents.namespace.expiry()
+        self._expiry = self.contents.namespace.expiry()
         self.empty = [path_of(one.key.rstrip("/")) for one in self.changes if isinstance(one, RequireEmpty)]
 
     def apply(self) -> None:
@@ -135,7 +136,8 @@ class ChangeSet:
                 if position in self._large:
                     file_id, extent = self._large[position]
                     path = path_of(one.key)
-                    file = replace(template, path=path, file_id=file_id, extents=(extent,), is_late=self._is_late)
+                    is_late = self._expiry.is_over
+                    file = replace(template, path=path, file_id=file_id, extents=(extent,), is_late=is_late)
                 else:
                     file_id = self.contents.namespace.new_id()
                     extents, data = self.contents.store(file_id, bytes(one.data))

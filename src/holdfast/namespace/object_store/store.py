@@ -113,9 +113,9 @@ class NamespaceStore:
             path = path_of(key.rstrip("/"))  # a marker of a directory: make the directory
             self.namespace.run(MakeDirectory(path, stays=True))
             return ObjectInfo(key, 0)
-        path, file_id, is_late = path_of(key), self.namespace.new_id(), self.namespace.expiry()
+        path, file_id, expiry = path_of(key), self.namespace.new_id(), self.namespace.expiry()
         extents, small = self._contents.store(file_id, bytes(data))
-        template = replace(self._contents.template(), xattrs=encode_metadata(metadata), is_late=is_late)
+        template = replace(self._contents.template(), xattrs=encode_metadata(metadata), is_late=expiry.is_over)
         file = replace(template, path=path, file_id=file_id, extents=extents, data=small)
         with self._contents.unless_refused(extents):
             return _info(path, self.namespace.run(created(file, mode)))
@@ -169,12 +169,12 @@ class NamespaceStore:
         return token
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
-        path, upload, is_late = path_of(key), self._upload(key, upload_id), self.namespace.expiry()
+        path, upload, expiry = path_of(key), self._upload(key, upload_id), self.namespace.expiry()
         extents, small = self._contents.store(upload.file_id, bytes(data))
         part = extents[0] if extents else Extent(f"empty-{self.namespace.new_token()}", 0, inline=True)
         with self._contents.unless_refused(extents):
             self.namespace.run(
-                AddPart(path=path, token=upload_id, number=number, part=part, data=small, is_late=is_late)
+                AddPart(path=path, token=upload_id, number=number, part=part, data=small, is_late=expiry.is_over)
             )
         return Part(number, part.blob, len(data))
 
