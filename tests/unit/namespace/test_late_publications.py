@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.errors import ConflictError
+from holdfast.errors import ConflictError, NotFoundError, PreconditionError
 from holdfast.namespace import Namespace
 from holdfast.namespace.blobs import BlobWriter
 from holdfast.namespace.errors import LeaseLostError
@@ -15,8 +15,9 @@ from holdfast.namespace.fsck.listing import CLOSING_S
 from holdfast.namespace.inode import Extent
 from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.namespace.object_store.uploads import Upload
 from holdfast.runtime.simulated import SuspendedClock
-from holdfast.stores.base import MultipartLimits, Put, iter_objects
+from holdfast.stores.base import Create, MultipartLimits, Put, iter_objects
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.transactions.base import Commit
 from tests.namespace_world import HookedDatabase, World
@@ -240,3 +241,35 @@ def test_a_sweep_renews_its_lock_when_its_machine_goes_on() -> None:
             lock.renew_if_due()
         with pytest.raises(ConflictError):
             world.client().sweep()
+
+
+# --- what is refused and old ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("write", [
+    lambda store, upload: store.put("report", _LARGE, Create()),
+    lambda store, upload: store.apply([Put("report", _LARGE, Create())]),
+    lambda store, upload: store.upload_part("aborted", upload, 1, _LARGE),
+], ids=["put", "apply", "part"])  # fmt: skip
+def test_a_refused_object_whose_bytes_a_repair_has_given_to_a_file(
+    write: Callable[[NamespaceStore, str], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its writer must not delete them any more."""
+    world = World(safety_age_s=3600)
+    store = NamespaceStore(world.client())
+    store.put("report", b"1")
+    upload = store.create_upload("aborted")
+    store.abort_upload("aborted", upload)
+    monkeypatch.setattr(NamespaceStore, "_upload", lambda store, key, token: Upload("/aborted", 77, 0))
+    shipped = BlobWriter.close
+
+    def close_and_wait(writer: BlobWriter) -> Extent:
+        found = shipped(writer)
+        world.clock.at_s += 3601
+        assert [finding.kind.name for finding in world.client().repair().repaired] == ["unowned-blob"]
+        return found
+
+    monkeypatch.setattr(BlobWriter, "close", close_and_wait)
+    with pytest.raises((PreconditionError, NotFoundError)):
+        write(store, upload)
+    assert world.client().check().is_healthy
+    (entry,) = [one for one in world.client().walk("/lost+found") if not one.is_directory]
+    assert world.client().open(entry.path).read() == _LARGE

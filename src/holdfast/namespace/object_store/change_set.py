@@ -96,7 +96,7 @@ class ChangeSet:
 
     def apply(self) -> None:
         """Make all changes, or none. For the errors, see `TransactionalStore.apply`."""
-        with self.contents.unless_refused(self._stored):
+        with self.contents.unless_refused(self._stored, self._expiry):
             self._store_large()
             paths = [path_of(one.key.rstrip("/")) for one in (self.changes[0], self.changes[-1])]
             self.contents.namespace.run_in_parts(self._parts, paths)

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from holdfast.errors import ConflictError, FencedError, HoldfastError, InvalidRequestError
-from holdfast.namespace.errors import LeaseLostError
+from holdfast.namespace.expiry import Expiry
 from holdfast.namespace.inode import Extent
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.operations.files import Publish
@@ -54,13 +54,13 @@ class Contents:
             raise
 
     @contextmanager
-    def unless_refused(self, extents: Collection[Extent]) -> Iterator[None]:
+    def unless_refused(self, extents: Collection[Extent], expiry: Expiry) -> Iterator[None]:
         """Delete blobs if the block is refused, because no file refers to them then. They stay if that is unknown."""
         try:
             yield
-        except LeaseLostError:
-            raise  # what is old may belong to a file by now, to which a repair has given it; else a sweep deletes it
         except (InvalidRequestError, ConflictError, FencedError):
-            with suppress(HoldfastError):  # what is left is garbage
-                self.namespace.blobs.delete_many([one.blob for one in extents if not one.inline])
+            # What is old may belong to a file by now, to which a repair has given it; else a sweep deletes it.
+            if not expiry.is_near():
+                with suppress(HoldfastError):  # what is left is garbage
+                    self.namespace.blobs.delete_many([one.blob for one in extents if not one.inline])
             raise

@@ -117,7 +117,7 @@ class NamespaceStore:
         extents, small = self._contents.store(file_id, bytes(data))
         template = replace(self._contents.template(), xattrs=encode_metadata(metadata), is_late=expiry.is_over)
         file = replace(template, path=path, file_id=file_id, extents=extents, data=small)
-        with self._contents.unless_refused(extents):
+        with self._contents.unless_refused(extents, expiry):
             return _info(path, self.namespace.run(created(file, mode)))
 
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
@@ -172,7 +172,7 @@ class NamespaceStore:
         path, upload, expiry = path_of(key), self._upload(key, upload_id), self.namespace.expiry()
         extents, small = self._contents.store(upload.file_id, bytes(data))
         part = extents[0] if extents else Extent(f"empty-{self.namespace.new_token()}", 0, inline=True)
-        with self._contents.unless_refused(extents):
+        with self._contents.unless_refused(extents, expiry):
             self.namespace.run(
                 AddPart(path=path, token=upload_id, number=number, part=part, data=small, is_late=expiry.is_over)
             )
