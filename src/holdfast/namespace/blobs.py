@@ -68,6 +68,18 @@ class BlobStore:
         if self.claim is not None:
             self.claim.check(self.store, self.root)
 
+    def store_time_s(self) -> float:
+        """Return the time of the clock that dates the objects, seconds since the epoch; it may differ from ours.
+
+        Writes and deletes an empty object beside the blobs. Returns 0 if the store does not date its objects.
+        """
+        key = f"{self.root}clock-{self.ids.token()}"
+        self.store.put(key, b"")
+        try:
+            return self.store.head(key).modified_at_s
+        finally:
+            self.store.delete(key)
+
     def key(self, blob: str) -> str:
         """Return the key of a blob in the store."""
         return f"{self.root}{BLOBS}{blob}"

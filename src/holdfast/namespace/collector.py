@@ -39,6 +39,8 @@ _PAGE = 500
 _MOST_EXTENTS = 5000
 """The most extents of deleted files in one step; each is a record to write."""
 
+_MOST_SKEW_MS = int(MOST_SKEW_S * 1000)
+
 _MOST_RECLAIMING = 200
 """The most steps for which an operation waits that needs what deleted trees use."""
 
@@ -117,7 +119,7 @@ class Collector:
     def _steps(self, done: Collected, damage: _Damage) -> Iterator[None]:
         yield from self._collect_trees(done, damage)
         yield from self._recover_leases(done, damage)
-        yield from self._delete_garbage(done, damage)
+        yield from self._collect_garbage(done, damage)
 
     def _records(self, kind: bytes) -> Iterator[tuple[bytes, Record]]:
         start, end = kind_range(kind)
@@ -204,12 +206,28 @@ class Collector:
                     yield
 
     # --- blobs --------------------------------------------------------------------------------------------------------
-    def _delete_garbage(self, done: Collected, damage: _Damage) -> Iterator[None]:
-        """Delete blobs that have been garbage for the safety age: first the blobs, then their notes."""
-        now_ms = self._now_ms()
-        yield from self._date_again(now_ms, damage)
-        start, _ = kind_range(b"g")
-        end = garbage_key(max(now_ms - self.safety_age_s * 1000, 0), "")
+    def _collect_garbage(self, done: Collected, damage: _Damage) -> Iterator[None]:
+        """Delete blobs that have been garbage for the safety age, if our clock and that of the object store agree.
+
+        With a clock that is ahead, we would take what readers still need; with one that is behind, we would take right
+        dates for those of the future. If the store has no clock, ours decides, and no date is changed.
+        """
+        start, end = kind_range(b"g")
+        age_ms, now_ms = self.safety_age_s * 1000, self._now_ms()
+        due = start, garbage_key(max(now_ms - age_ms, 0), "")
+        far = garbage_key(now_ms + _MOST_SKEW_MS, ""), end
+        if not any(self.store.scan(*span, 1).records for span in (due, far)):
+            return
+        self.blobs.hold()
+        store_ms = int(self.blobs.store_time_s() * 1000)
+        if store_ms:
+            yield from self._date_again(max(now_ms, store_ms), damage)
+            now_ms = min(now_ms, store_ms)
+        yield from self._delete_garbage(max(now_ms - age_ms, 0), done, damage)
+
+    def _delete_garbage(self, until_ms: int, done: Collected, damage: _Damage) -> Iterator[None]:
+        """Delete what has been garbage since before a time: first the blobs, then their notes."""
+        start, end = kind_range(b"g")[0], garbage_key(until_ms, "")
         while True:
             page = self.store.scan(start, end, _PAGE)
             changes: Changes[None] = Changes(None)
@@ -226,7 +244,7 @@ class Collector:
 
     def _date_again(self, now_ms: int, damage: _Damage) -> Iterator[None]:
         """Give notes from the future the present time: a client whose clock was wrong has written them."""
-        start, end = garbage_key(now_ms + int(MOST_SKEW_S * 1000), ""), kind_range(b"g")[1]
+        start, end = garbage_key(now_ms + _MOST_SKEW_MS, ""), kind_range(b"g")[1]
         while True:
             page = self.store.scan(start, end, _PAGE)
             blobs = _blobs_of(page, damage)

@@ -33,7 +33,7 @@ from holdfast.namespace.fsck.checkers.blobs import unowned
 from holdfast.namespace.fsck.checkers.quotas import STRAY_USAGE
 from holdfast.namespace.fsck.checkers.times import STRAY_PLACES, STRAY_TIMES
 from holdfast.namespace.fsck.damage import damaged_at_s
-from holdfast.namespace.fsck.listing import CLOSING_S, list_blobs, store_time_s
+from holdfast.namespace.fsck.listing import CLOSING_S, list_blobs
 from holdfast.namespace.fsck.progress import Progress, silent
 from holdfast.namespace.fsck.survey import take_facts
 from holdfast.namespace.keys import garbage_key
@@ -83,7 +83,7 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
             progress(stage, done, total)
 
         age_s = max(subject.safety_age_s, closing_s)
-        store_now_s = store_time_s(subject.blobs)
+        store_now_s = subject.blobs.store_time_s()
         lock.announce()
         objects = list_blobs(
             subject.blobs, store_now_s, age_s, report, with_young=False, after_s=damaged_at_s(subject.database)
@@ -97,7 +97,8 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
                 "records cannot be read, so it is unknown which blobs are in use: run holdfast namespace fsck --repair",
                 records=facts.damaged.total,
             )
-        since_ms = max(now_ms - subject.safety_age_s * 1000 - 1, 0)  # their safety age is over
+        # Their safety age is over, by both clocks that the collector asks.
+        since_ms = max(min(now_ms, int(store_now_s * 1000)) - subject.safety_age_s * 1000 - 1, 0)
         blobs = blob_bytes = 0
         for rows in _batched(unowned(facts), _PAGE):
             lock.commit(Changes(None, values={garbage_key(since_ms, row.name): b"" for row in rows}), View((), {}))

@@ -335,7 +335,7 @@ def collect_without_validation(shipped: Callable[..., Commit], self: Changes[Any
 def collect_without_age(
     shipped: Callable[..., Iterator[None]], self: Collector, done: Collected, damage: Any
 ) -> Iterator[None]:
-    """In place of `Collector._delete_garbage`: delete blobs as soon as no file refers to them."""
+    """In place of `Collector._collect_garbage`: delete blobs as soon as no file refers to them."""
     return shipped(replace(self, safety_age_s=-1), done, damage)
 
 

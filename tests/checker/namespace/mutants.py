@@ -215,7 +215,7 @@ MUTANTS = (
     _Mutant(
         name="no-safety-age",
         slip="A blob is deleted as soon as no file refers to it, although a reader may have opened the file.",
-        swap=swap(Collector._delete_garbage, mistakes.collect_without_age),
+        swap=swap(Collector._collect_garbage, mistakes.collect_without_age),
         scenes=("overwrite-and-read",),
         breaks=BROKEN_CODE,
     ),

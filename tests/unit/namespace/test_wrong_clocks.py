@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
@@ -16,11 +17,16 @@ from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.namespace.terms import MOST_SKEW_S
 from holdfast.namespace.trees import TreeCounter
 from holdfast.runtime import Environment, SerialRunner
-from holdfast.runtime.simulated import StillClock
+from holdfast.runtime.simulated import CountingIds, StillClock
+from holdfast.stores.base import ObjectStore
+from holdfast.stores.interceptors.intercepted import InterceptedStore
+from holdfast.stores.interceptors.recording import Recorder
+from holdfast.stores.memory.store import MemoryStore
 from holdfast.transactions.base import Commit
 from tests.namespace_world import HookedDatabase, World
 
 _YEAR_S = 365 * 86_400.0
+_START_S = 1_800_000_000.0
 _LARGE = b"0123456789"
 
 
@@ -137,6 +143,63 @@ def test_garbage_from_the_future_has_its_safety_age_from_now_on() -> None:
     world.clock.at_s += 3601
     assert namespace.collect().blobs == 1
     assert world.records(b"g") == {} and namespace.check().totals == {}
+
+
+@pytest.mark.parametrize("by_s", [-_YEAR_S, -2 * MOST_SKEW_S, 2 * MOST_SKEW_S, _YEAR_S])
+def test_a_collector_whose_clock_is_wrong_leaves_garbage_its_safety_age(by_s: float) -> None:
+    """It neither deletes it too early, nor gives it another date."""
+    world = World(safety_age_s=3600)
+    namespace = world.client()
+    namespace.write_file("/f", _LARGE)
+    reader = namespace.open("/f")
+    namespace.delete("/f")
+    wrong = _ahead(world, by_s)
+    for at_s in (1, 3599):
+        world.clock.at_s = _START_S + at_s
+        assert wrong.collect().blobs == 0
+        assert namespace.collect().blobs == 0
+        assert reader.read() == _LARGE
+    world.clock.at_s += 2
+    assert namespace.collect().blobs == 1
+
+
+@pytest.mark.parametrize("by_s", [-_YEAR_S, _YEAR_S])
+def test_a_store_whose_clock_is_wrong_leaves_garbage_its_safety_age(by_s: float) -> None:
+    ids = CountingIds()
+    clock = StillClock(_START_S + by_s)
+    world = World(safety_age_s=3600, ids=ids, store=MemoryStore(clock=clock, ids=ids))
+    namespace = world.client()
+    namespace.write_file("/f", _LARGE)
+    namespace.delete("/f")
+    assert namespace.collect().blobs == 0
+    world.clock.at_s += 3599
+    assert namespace.collect().blobs == 0
+    world.clock.at_s += 2
+    clock.at_s += 3601
+    assert namespace.collect().blobs == (1 if by_s > 0 else 0), "a store in the past keeps it, and says nothing wrong"
+
+
+def test_a_store_without_a_clock_changes_no_date() -> None:
+    ids = CountingIds()
+    world = World(safety_age_s=3600, ids=ids, store=MemoryStore(clock=StillClock(0.0), ids=ids))
+    namespace = world.client()
+    namespace.write_file("/f", _LARGE)
+    namespace.delete("/f")
+    before = world.records(b"g").keys()
+    assert _ahead(world, -_YEAR_S).collect().blobs == 0
+    assert world.records(b"g").keys() == before
+    world.clock.at_s += 3601
+    assert namespace.collect().blobs == 1
+
+
+def test_a_collection_without_garbage_asks_the_object_store_nothing() -> None:
+    recorded = Recorder()
+    world = World(store=cast("ObjectStore", InterceptedStore(MemoryStore(), recorded)))
+    namespace = world.client()
+    namespace.mkdirs("/d/e")
+    namespace.delete("/d", recursive=True)
+    assert namespace.collect().trees == 2
+    assert recorded.calls == []
 
 
 @pytest.mark.parametrize("at_s", [-5.0, 0.0, 1000.0])

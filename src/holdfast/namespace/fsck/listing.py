@@ -7,26 +7,13 @@ from holdfast.namespace.fsck.blob_table import YOUNG, BlobTable
 from holdfast.namespace.fsck.progress import Progress
 from holdfast.stores.base import iter_objects
 
-__all__ = ["CLOSING_S", "list_blobs", "store_time_s"]
+__all__ = ["CLOSING_S", "list_blobs"]
 
 CLOSING_S = 600
 """How old an unowned blob must be in any case before anything is done with it: so long may a writer need from its last
 byte to the transaction that publishes the file."""
 
 _PAGE = 1000
-
-
-def store_time_s(blobs: BlobStore) -> float:
-    """Return the time of the store's clock, seconds since the epoch: it dates the objects, and may differ from ours.
-
-    Writes and deletes an empty object beside the blobs. Returns 0 if the store does not date its objects.
-    """
-    key = f"{blobs.root}clock-{blobs.ids.token()}"
-    blobs.store.put(key, b"")
-    try:
-        return blobs.store.head(key).modified_at_s
-    finally:
-        blobs.store.delete(key)
 
 
 def list_blobs(

@@ -18,7 +18,7 @@ from holdfast.namespace.fsck.check import Subject, check
 from holdfast.namespace.fsck.checkers.blobs import UNOWNED
 from holdfast.namespace.fsck.damage import forget_damage
 from holdfast.namespace.fsck.findings import Finding
-from holdfast.namespace.fsck.listing import CLOSING_S, store_time_s
+from holdfast.namespace.fsck.listing import CLOSING_S
 from holdfast.namespace.fsck.progress import Progress, silent
 from holdfast.namespace.fsck.repairs.registry import REPAIRS
 from holdfast.namespace.fsck.repairs.workbench import Workbench
@@ -88,7 +88,7 @@ def repair(subject: Subject, configuration: Configuration, progress: Progress = 
         work = _Work()
         shelf: NsPath | None = None
         while True:
-            store_now_s = store_time_s(subject.blobs)
+            store_now_s = subject.blobs.store_time_s()
             lock.announce()
             found = check(subject, renewing, store_now_s=store_now_s)
             bench = Workbench.set_up(subject, configuration, lock, shelf, store_now_s)
