@@ -107,7 +107,7 @@ class FileWriter:
         else:
             self._is_broken = True  # unless the blob takes all bytes: else nobody knows which ones it has
             blob = self._open_blob()
-            if not blob.has_date:
+            if not blob.has_date and view:  # no bytes, no new date
                 self._blob_expiry = self._expiry()
             blob.write(view)
             self._is_broken = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.object_store.uploads import Upload
 from holdfast.runtime.simulated import SuspendedClock
 from holdfast.stores.base import Create, MultipartLimits, Put, iter_objects
+from holdfast.stores.local.store import LocalStore
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.transactions.base import Commit
 from tests.namespace_world import HookedDatabase, World
@@ -139,6 +141,18 @@ def test_an_object_that_is_written_in_parts_is_as_old_as_its_first_request(monke
     world.clock.at_s += 3601
     file.write(_LARGE)
     with pytest.raises(LeaseLostError):
+        file.close()
+    file.discard()
+
+
+def test_no_bytes_do_not_make_a_file_younger(tmp_path: Path) -> None:
+    """The date of a file in a directory is that of its last bytes."""
+    world = World(safety_age_s=3600, store=LocalStore(str(tmp_path)))
+    file = world.client().create("/slow")
+    file.write(_LARGE)
+    world.clock.at_s += 3601
+    file.write(b"")
+    with pytest.raises(LeaseLostError, match="have waited for longer than the safety age"):
         file.close()
     file.discard()
 
