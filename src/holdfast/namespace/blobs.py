@@ -7,11 +7,13 @@ has a lease. Names are never used twice.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.namespace.data_claim import DataClaim
+from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.inode import Extent
 from holdfast.runtime import Ids
 from holdfast.stores.base import ObjectStore, Part, multipart, rename
@@ -152,7 +154,11 @@ class BlobWriter:
         return self._upload_id is None and self._file is None
 
     def write(self, data: bytes | memoryview) -> None:
-        """Append bytes."""
+        """Append bytes.
+
+        Raises:
+            LeaseLostError: a sweep has given up what was written before. Write the file again.
+        """
         self.length += len(data)
         if self._file is not None:
             self._file.write(data)
@@ -172,12 +178,18 @@ class BlobWriter:
         store = multipart(self._blobs.store)
         if self._upload_id is None:
             self._upload_id = store.create_upload(self._key)
-        self._parts.append(store.upload_part(self._key, self._upload_id, len(self._parts) + 1, data))
+        with self._unless_swept():
+            self._parts.append(store.upload_part(self._key, self._upload_id, len(self._parts) + 1, data))
 
     def close(self) -> Extent:
-        """Make the blob durable; return the extent that covers it. May be called again after an error."""
+        """Make the blob durable; return the extent that covers it. May be called again after an error.
+
+        Raises:
+            LeaseLostError: a sweep has given up what was written. Write the file again.
+        """
         if self._file is not None:
-            self._file.close()
+            with self._unless_swept():
+                self._file.close()
         elif self._upload_id is None:
             # The name is new, so no condition is needed; a retry writes the same bytes.
             self._blobs.store.put(self._key, bytes(self._buffer))
@@ -185,7 +197,8 @@ class BlobWriter:
             if self._buffer:
                 self._upload(bytes(self._buffer))
                 self._buffer.clear()
-            self._complete(self._upload_id)
+            with self._unless_swept():
+                self._complete(self._upload_id)
         return Extent(self.name, self.length)
 
     def _complete(self, upload_id: str) -> None:
@@ -196,6 +209,18 @@ class BlobWriter:
             # An earlier call may have completed it, and its reply was lost.
             if store.head(self._key).size_bytes != self.length:
                 raise
+
+    @contextmanager
+    def _unless_swept(self) -> Iterator[None]:
+        """Say why an unfinished blob may be gone (`unfinished_blobs`)."""
+        try:
+            yield
+        except NotFoundError as error:
+            raise LeaseLostError(
+                "the bytes that were written so far are gone: a sweep gives up what waits for longer than the safety "
+                "age; write the file again, under a lease if that takes so long",
+                blob=self.name,
+            ) from error
 
     def discard(self) -> None:
         """Give up an unfinished blob."""

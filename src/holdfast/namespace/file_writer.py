@@ -97,6 +97,8 @@ class FileWriter:
 
         Raises:
             InvalidRequestError: the file is closed or prepared, or bytes of an earlier call are lost.
+            LeaseLostError: somebody has recovered the lease; or, without a lease, earlier bytes have waited for longer
+                than the safety age, and were deleted. Write the file again.
             HoldfastError: the object store failed. The file cannot be completed: `discard` it, and write it again.
         """
         self._check_open()
@@ -142,7 +144,8 @@ class FileWriter:
 
         Raises:
             InvalidRequestError: bytes of an earlier call are lost.
-            LeaseLostError: somebody has recovered the lease; nothing happened. Write the file again.
+            LeaseLostError: somebody has recovered the lease; or, without a lease, bytes have waited for longer than the
+                safety age. Nothing happened. Write the file again.
             OutcomeUnknownError: it is unknown whether the file was published. Repeat, or look at the file.
         """
         if not self._is_open:

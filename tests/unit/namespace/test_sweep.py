@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from holdfast.errors import ConflictError, CorruptDataError, FencedError, HoldfastError
+from holdfast.errors import ConflictError, CorruptDataError, FencedError
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
+from holdfast.namespace.errors import LeaseLostError
+from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.fsck import survey
 from holdfast.namespace.fsck.listing import CLOSING_S
 from holdfast.namespace.keys import DAMAGED, MAINTENANCE, inode_key, times_key, usage_key
@@ -16,6 +20,7 @@ from holdfast.namespace.lease import HARD_LIMIT_MS
 from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
+from holdfast.stores.local.store import LocalStore
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.transactions.base import Commit
 from tests.namespace_world import HookedDatabase, World
@@ -332,5 +337,62 @@ def test_hidden_files_of_dead_writers_are_given_up(tmp_path: Path) -> None:
         os.utime(hidden, (old_s, old_s))
         assert namespace.sweep().uploads == 1
         assert not hidden.exists() and not hidden.parent.exists()
-        with pytest.raises(HoldfastError):
+        with pytest.raises(LeaseLostError, match="write the file again"):
             writer.close()
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> World:
+    """A namespace whose blobs are in a directory; its clock shows the time of the machine, until the test sets it."""
+    clock = StillClock(time.time())
+    return World(clock=clock, store=LocalStore(str(tmp_path), clock=clock))
+
+
+def _age(directory: Path, by_s: float) -> None:
+    """Make the hidden files in a directory older."""
+    for path in directory.rglob(".holdfast-file-*"):
+        at_s = path.stat().st_mtime - by_s
+        os.utime(path, (at_s, at_s))
+
+
+def test_a_writer_that_writes_little_is_alive(slow: World, tmp_path: Path) -> None:
+    """What it writes is buffered, and gives the hidden file no date by itself."""
+    with slow.client().create("/slow") as writer:
+        writer.write(_LARGE)
+        for _ in range(3):
+            _age(tmp_path, 2000.0)
+            slow.clock.at_s += 2000
+            writer.write(_LARGE)
+            _age(tmp_path, 2000.0)
+            assert slow.client().sweep().uploads == 0
+    assert slow.client().open("/slow").read() == 4 * _LARGE
+
+
+@pytest.mark.parametrize(
+    "end", [lambda writer: writer.close(), lambda writer: writer.prepare()], ids=["close", "prepare"]
+)
+def test_a_writer_whose_hidden_file_was_swept_is_told_so(
+    slow: World, tmp_path: Path, end: Callable[[FileWriter], object]
+) -> None:
+    writer = slow.client().create("/slow")
+    writer.write(_LARGE)
+    _age(tmp_path, 3700.0)
+    assert slow.client().sweep().uploads == 1
+    slow.clock.at_s += 3700
+    writer.write(_LARGE)
+    with pytest.raises(LeaseLostError, match="write the file again"):
+        end(writer)
+    writer.discard()
+    assert not slow.client().exists("/slow") and slow.client().check().is_healthy
+
+
+def test_a_writer_whose_upload_was_swept_is_told_so() -> None:
+    world = World()
+    writer = world.client().create("/slow")
+    writer.write(_LARGE * 1024 * 1024)
+    world.clock.at_s += 3601
+    assert world.client().sweep().uploads == 1
+    with pytest.raises(LeaseLostError, match="write the file again"):
+        writer.write(_LARGE * 1024 * 1024)
+    writer.discard()
+    assert not world.client().exists("/slow") and world.client().check().is_healthy

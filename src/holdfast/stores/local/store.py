@@ -25,6 +25,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.runtime.clock import Clock, Moment, SystemClock
 from holdfast.runtime.forks import Fork, watch_forks
 from holdfast.runtime.ids import Ids, SystemIds
 from holdfast.stores.base import (
@@ -54,6 +55,7 @@ _WHOLE = "whole"
 _LIMITS = MultipartLimits(min_part_size_bytes=1, max_parts=100_000)
 _WRITE_BUFFER_BYTES = 1024 * 1024
 _WRITEBACK_BYTES = 16 * 1024 * 1024
+_DATED_EVERY_S = 60.0
 _CAN_ADVISE = hasattr(os, "posix_fadvise")  # Linux; elsewhere the sync at the end writes everything
 
 
@@ -71,12 +73,16 @@ class LocalStore:
         durable: False lets the operating system decide when data reaches the disk: safe if processes die, but not if
             the power fails.
         ids: supplies the names of hidden files and the ids of uploads.
+        clock: tells when a file that is being written needs a new date.
     """
 
-    def __init__(self, root: str, *, keep: str = "", durable: bool = True, ids: Ids | None = None) -> None:
+    def __init__(
+        self, root: str, *, keep: str = "", durable: bool = True, ids: Ids | None = None, clock: Clock | None = None
+    ) -> None:
         self._tree = LocalTree(os.path.abspath(root), keep.strip("/"), durable)
         self._listings = Listings(self._tree.root)
         self._ids = ids or SystemIds()
+        self._clock = clock or SystemClock()
 
     def __repr__(self) -> str:
         return f"LocalStore({self._tree.root!r})"
@@ -100,7 +106,7 @@ class LocalStore:
     def put(
         self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
     ) -> ObjectInfo:
-        file = _LocalFile(self._tree, key, self._ids, mode)
+        file = self._open(key, mode)
         try:
             file.write(data)
             file.close()
@@ -139,7 +145,7 @@ class LocalStore:
             self.delete(key)
 
     def copy(self, source: ObjectInfo, target: str) -> None:
-        file = _LocalFile(self._tree, target, self._ids, Overwrite())
+        file = self._open(target, Overwrite())
         try:
             with _reading(source.key), open(self._tree.path(source.key), "rb") as content:
                 file.append(content.fileno())
@@ -153,7 +159,10 @@ class LocalStore:
 
     # --- rename -------------------------------------------------------------------------------------------------------
     def open_write(self, key: str) -> _LocalFile:
-        return _LocalFile(self._tree, key, self._ids, Create())
+        return self._open(key, Create())
+
+    def _open(self, key: str, mode: PutMode) -> _LocalFile:
+        return _LocalFile(self._tree, key, self._ids, mode, self._clock)
 
     def rename(self, source: str, target: str) -> None:
         with os_errors(target):
@@ -274,18 +283,24 @@ class LocalStore:
 
 
 class _LocalFile:
-    """A `WritableFile` in a hidden file, which is renamed to its key when it is closed."""
+    """A `WritableFile` in a hidden file, which is renamed to its key when it is closed.
 
-    def __init__(self, tree: LocalTree, key: str, ids: Ids, mode: PutMode) -> None:
+    The date of the hidden file is that of the last write, to within a minute: so others can tell that its writer is
+    alive, however little it writes.
+    """
+
+    def __init__(self, tree: LocalTree, key: str, ids: Ids, mode: PutMode, clock: Clock) -> None:
         self._tree = tree
         self._key = key
         self._mode = mode
+        self._clock = clock
         self._written = self._handed_over = 0
         with os_errors(key):
             tree.refuse_directory(key)
             descriptor, self._hidden = tree.open_hidden(key, f"file-{ids.token()}")
         self._file = open(descriptor, "wb", buffering=_WRITE_BUFFER_BYTES)  # noqa: SIM115  # close and discard close it
         self.published: os.stat_result = os.fstat(descriptor)
+        self._dated = Moment.of(clock)
         self._is_discarded = False
         watch_forks(self)
 
@@ -304,6 +319,7 @@ class _LocalFile:
         with os_errors(self._key):
             written = self._file.write(data)
             self._start_writeback(written)
+            self._show_life()
         return written
 
     def _start_writeback(self, written: int) -> None:
@@ -314,6 +330,12 @@ class _LocalFile:
             length = self._written - self._handed_over
             os.posix_fadvise(self._file.fileno(), self._handed_over, length, os.POSIX_FADV_DONTNEED)
             self._handed_over = self._written
+
+    def _show_life(self) -> None:
+        """Write out what is buffered, once a minute, so that the file gets a new date."""
+        if self._dated.age_s(self._clock) > _DATED_EVERY_S:
+            self._file.flush()
+            self._dated = Moment.of(self._clock)
 
     def append(self, source: int) -> None:
         """Append the content of an open file."""

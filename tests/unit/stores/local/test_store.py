@@ -24,6 +24,7 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.runtime.runner import ThreadRunner
+from holdfast.runtime.simulated import StillClock
 from holdfast.stores.base import Create, Part, Update, iter_objects, iter_uploads
 from holdfast.stores.local import tree
 from holdfast.stores.local.store import LocalStore
@@ -124,6 +125,23 @@ def test_what_is_not_finished_is_hidden_and_pending(store: LocalStore, tmp_path:
     store.abort_upload("t/b", upload_id)
     assert list(iter_uploads(store, "")) == []
     assert hidden_names(tmp_path) == []
+
+
+@pytest.mark.parametrize(("waited_s", "has_new_date"), [(59.0, False), (61.0, True)])
+def test_what_is_written_slowly_has_the_date_of_its_last_write(
+    tmp_path: Path, waited_s: float, has_new_date: bool
+) -> None:
+    """To within a minute, although it waits in a buffer: so others see that the writer is alive."""
+    clock = StillClock()
+    file = LocalStore(str(tmp_path), clock=clock).open_write("slow")
+    file.write(b"1")
+    (hidden,) = tmp_path.rglob(".holdfast-file-*")
+    os.utime(hidden, (1, 1))
+    clock.at_s += waited_s
+    file.write(b"2")
+    assert (hidden.stat().st_mtime > 1) is has_new_date
+    file.close()
+    assert (tmp_path / "slow").read_bytes() == b"12"
 
 
 def test_names_that_are_not_utf8_are_left_out(store: LocalStore, tmp_path: Path) -> None:
