@@ -4,7 +4,7 @@
 - `change_set`: many changes as one transaction; `batch`: the operation for each of them
 - `contents`: the bytes of objects, stored before the transaction
 - `uploads`: the records of pending uploads; `parts`: add parts to them, and abort them
-- `files`: files that are streamed, and directories that are moved
+- `files`: files that are streamed; `moves`: files and directories that are renamed
 - `directories`: the directories that objects need, and that go with the last object
 - `rights`: what the caller may write, asked in advance
 - `pages`: listings by prefix, each page from one snapshot

@@ -15,19 +15,19 @@ from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import ParentNotDirectoryError, PathIsDirectoryError
 from holdfast.namespace.inode import Extent, Inode
 from holdfast.namespace.keys import children_range
-from holdfast.namespace.object_store.directories import mark_directories
+from holdfast.namespace.object_store.directories import mark_directories, require_no_files
 from holdfast.namespace.object_store.uploads import Upload, encode_metadata
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import PathGroup, check_chain, discard_blobs
 from holdfast.namespace.operations.delete import Delete
 from holdfast.namespace.operations.files import FileGroup, Publish
 from holdfast.namespace.paths import NsPath
-from holdfast.namespace.permissions import READ
+from holdfast.namespace.permissions import EXECUTE, READ
 from holdfast.namespace.status import etag_of
 from holdfast.namespace.view import Chain, View
 from holdfast.transactions.base import RangeCount
 
-__all__ = ["CreateObject", "RemoveObject", "RequireEmptyDirectory", "RequireObject"]
+__all__ = ["CreateObject", "RemoveObject", "RequireEmptyDirectory", "RequireNoObjects", "RequireObject"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +219,37 @@ class RequireEmptyDirectory(PathGroup):
             if view.has_children:
                 raise PreconditionError("the directory is not empty: list it, then decide", key=f"{_key(self.path)}/")
             changes.ranges.append(RangeCount(chain.target_key, *span, 0))
+        return changes
+
+
+@dataclass(frozen=True, slots=True)
+class RequireNoObjects(PathGroup):
+    """Change nothing; refuse if a directory contains anything but certain directories.
+
+    Group: the inodes on the paths, shared; the directories, exclusively; the absence of anything else in them.
+
+    Attributes:
+        paths: of the directory, and of all below it.
+    """
+
+    paths: Sequence[NsPath]
+
+    def execute(self, view: View, context: Context) -> Changes[None]:
+        """See `Operation`.
+
+        Raises:
+            PreconditionError: there is a file.
+            PermissionDeniedError: see the message.
+        """
+        changes = Changes(None)
+        for chain in view.chains:
+            target = chain.target
+            if _is_below_file(chain, context) or (target is not None and not target.is_directory):
+                key = _key(self.paths[0])
+                raise PreconditionError("the directory is not empty: list it, then decide", key=f"{key}/")
+            if target is not None:
+                context.caller.check(chain, len(chain.path.names), READ | EXECUTE)
+        require_no_files(changes, view.chains)
         return changes
 
 

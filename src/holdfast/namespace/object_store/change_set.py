@@ -18,9 +18,12 @@ from holdfast.namespace.object_store.batch import (
     CreateObject,
     RemoveObject,
     RequireEmptyDirectory,
+    RequireNoObjects,
     RequireObject,
 )
 from holdfast.namespace.object_store.contents import Contents
+from holdfast.namespace.object_store.directories import directories_below
+from holdfast.namespace.operation import Operation
 from holdfast.namespace.operations.files import Publish
 from holdfast.namespace.operations.together import MOST_INLINE_BYTES, Together, in_parts
 from holdfast.namespace.paths import NsPath
@@ -78,7 +81,7 @@ class ChangeSet:
     """Changes that take effect together; they were checked by `check_changes`.
 
     Attributes:
-        empty: the directories that must be empty.
+        empty: the directories that must have no files.
         emptied: once the changes are made, the directories that have lost a file.
     """
 
@@ -116,10 +119,16 @@ class ChangeSet:
             self._stored.append(extent)
             self._large[position] = file_id, extent
 
-    def _parts(self) -> Iterator[Together]:
+    def _parts(self) -> Iterator[Operation[None]]:
         """Yield the parts of the step. The first operation of a part may ask whether a directory is empty."""
         self.emptied.clear()  # this may be another try
-        conditions = [RequireEmptyDirectory(path) for path in self.empty]
+        conditions = []
+        for path in self.empty:
+            below = directories_below(self.contents.namespace, path)
+            if below:
+                yield RequireNoObjects([path, *below])
+            else:  # either there is nothing, or a file
+                conditions.append(RequireEmptyDirectory(path))
         yield from (Together([one]) for one in conditions[:-1])
         yield from in_parts(chain(conditions[-1:], self._operations()))
 

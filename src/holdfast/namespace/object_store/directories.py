@@ -8,14 +8,16 @@ It is removed only as long as nothing but that is known about it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from holdfast.namespace.changes import Changes
-from holdfast.namespace.errors import ParentNotDirectoryError, PathExistsError
+from holdfast.namespace.errors import ParentNotDirectoryError, PathExistsError, PathNotFoundError
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.keys import children_range
+from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import PathGroup, check_chain
 from holdfast.namespace.operations.delete import Delete
@@ -23,8 +25,17 @@ from holdfast.namespace.operations.mkdirs import Mkdirs
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import WRITE
 from holdfast.namespace.view import Chain, View
+from holdfast.transactions.base import RangeCount
 
-__all__ = ["MARK", "MakeDirectory", "RemoveEmptyDirectory", "mark_directories"]
+__all__ = [
+    "MARK",
+    "MakeDirectory",
+    "RemoveEmptyDirectory",
+    "directories_below",
+    "mark_directories",
+    "may_go",
+    "require_no_files",
+]
 
 R = TypeVar("R")
 
@@ -43,9 +54,47 @@ def _rights(inode: Inode) -> bytes:
     return f"{inode.mode:o} {inode.owner} {inode.group}".encode()
 
 
-def _is_as_made(inode: Inode) -> bool:
-    """Check whether a directory was made for an object, and nobody has changed it since."""
-    return not inode.has_quota and inode.xattrs == {MARK: _rights(inode)}
+def may_go(inode: Inode, *, is_in_the_way: bool) -> bool:
+    """Check whether a directory that contains no files may be removed.
+
+    Args:
+        is_in_the_way: see `RemoveEmptyDirectory`. Otherwise it must have been made for an object, and nobody may have
+            changed it since.
+    """
+    if not inode.is_directory or inode.has_quota:
+        return False
+    return inode.xattrs == {MARK: _rights(inode)} or (is_in_the_way and inode.xattrs.keys() <= {MARK})
+
+
+def directories_below(namespace: Namespace, path: NsPath) -> list[NsPath] | None:
+    """Return everything below a path if nothing of it is a file, as it is at one moment; else None.
+
+    Raises:
+        PermissionDeniedError: the caller may not list one of the directories.
+    """
+    below: list[NsPath] = []
+    try:
+        for entry in namespace.walk(str(path)):
+            if not entry.is_directory:
+                return None
+            below.append(NsPath.parse(entry.path))
+    except (PathNotFoundError, ParentNotDirectoryError):
+        return []
+    return below
+
+
+def require_no_files(changes: Changes[R], chains: Sequence[Chain]) -> None:
+    """Require that directories contain nothing but those of them that are in another one.
+
+    Args:
+        chains: of the directories. Those that are gone do not count, so their parents are seen to have changed.
+    """
+    there = [chain for chain in chains if chain.target is not None and chain.target.is_directory]
+    inside = Counter(chain.keys[-2] for chain in there if chain.path.names)
+    for chain in there:
+        assert chain.target is not None
+        span = children_range(chain.target.id)
+        changes.ranges.append(RangeCount(chain.target_key, *span, inside[chain.target_key]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +171,9 @@ class RemoveEmptyDirectory(PathGroup):
     def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
         """Return the entries of a directory that may go."""
         target = chains[0].target
-        return children_range(target.id) if target is not None and self._may_go(target) else None
-
-    def _may_go(self, inode: Inode) -> bool:
-        if not inode.is_directory:
-            return False
-        return _is_as_made(inode) or (self.is_in_the_way and not inode.has_quota and inode.xattrs.keys() <= {MARK})
+        if target is None or not may_go(target, is_in_the_way=self.is_in_the_way):
+            return None
+        return children_range(target.id)
 
     def execute(self, view: View, context: Context) -> Changes[bool]:
         """See `Operation`.
@@ -139,6 +185,6 @@ class RemoveEmptyDirectory(PathGroup):
         if chain.target is None:
             check_chain(chain, context)
             return Changes(True)
-        if not self._may_go(chain.target) or view.has_children:
+        if not may_go(chain.target, is_in_the_way=self.is_in_the_way) or view.has_children:
             return Changes(False)
         return Delete(path=self.path).execute(view, context)

@@ -1,28 +1,26 @@
-"""Write and move the files of the object store: what a `RenameStore` does."""
+"""Write the files of the object store from start to end: `RenameStore.open_write`."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from holdfast.errors import NotFoundError, PreconditionError
+from holdfast.errors import PreconditionError
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import PathExistsError, PathNotFoundError
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.inode import Inode
-from holdfast.namespace.keys import deleted_key, place_key, upload_key
+from holdfast.namespace.keys import deleted_key, place_key
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.directories import mark_directories
-from holdfast.namespace.object_store.uploads import Upload
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.files import FileGroup, Publish
-from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.status import etag_of
 from holdfast.namespace.view import Chain, View
 from holdfast.stores.base import ObjectInfo
 
-__all__ = ["MoveDirectory", "PublishStreamed", "StreamedFile"]
+__all__ = ["PublishStreamed", "StreamedFile"]
 
 
 class StreamedFile:
@@ -106,56 +104,4 @@ class PublishStreamed(FileGroup):
             )
         changes = self.file.execute(view, context)
         mark_directories(changes)
-        return changes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoveDirectory:
-    """Rename a directory, and the pending uploads below it with it.
-
-    Group: that of `Rename`, and the uploads, exclusively.
-
-    Attributes:
-        uploads: the tokens of the pending uploads below the source.
-    """
-
-    rename: Rename
-    uploads: Sequence[str]
-
-    @property
-    def paths(self) -> tuple[NsPath, ...]:
-        """Source and target."""
-        return self.rename.paths
-
-    def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        """Return the records of the uploads."""
-        return [*self.rename.also(chains), *map(upload_key, self.uploads)]
-
-    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
-        """Return no range: nothing is replaced."""
-        return None
-
-    def execute(self, view: View, context: Context) -> Changes[Inode | None]:
-        """See `Rename`.
-
-        Raises:
-            NotFoundError: the source is not a directory, and has no uploads.
-            PathExistsError: the target exists.
-        """
-        source, target = view.chains[0].target, view.chains[1].target
-        changes: Changes[Inode | None] = Changes(None)
-        if (source is not None and not source.is_directory) or (source is None and not self.uploads):
-            raise NotFoundError("no such directory: check the key", key=str(self.rename.source)[1:])
-        if target is not None:
-            raise PathExistsError("the target exists: choose another one", path=str(self.rename.target))
-        if source is not None:
-            changes = self.rename.execute(view, context)
-        for token in self.uploads:
-            key = upload_key(token)
-            value = view.value(key)
-            if value is not None:
-                upload = Upload.decode(key, value)
-                inner = upload.path.removeprefix(f"{self.rename.source}/")
-                if inner != upload.path:  # else somebody else has moved it elsewhere meanwhile
-                    changes.values[key] = replace(upload, path=f"{self.rename.target}/{inner}").encode()
         return changes

@@ -8,7 +8,7 @@ those that somebody made, and those to which somebody has given a quota, other p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -18,7 +18,6 @@ from holdfast.namespace.errors import (
     ParentNotDirectoryError,
     PathExistsError,
     PathIsDirectoryError,
-    PathNotFoundError,
     UncountedTreeError,
 )
 from holdfast.namespace.file_reader import FileReader
@@ -27,8 +26,9 @@ from holdfast.namespace.keys import kind_range, upload_key
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.change_set import ChangeSet, completed, created, path_of
 from holdfast.namespace.object_store.contents import Contents
-from holdfast.namespace.object_store.directories import MakeDirectory, RemoveEmptyDirectory
-from holdfast.namespace.object_store.files import MoveDirectory, StreamedFile
+from holdfast.namespace.object_store.directories import MakeDirectory, RemoveEmptyDirectory, directories_below
+from holdfast.namespace.object_store.files import StreamedFile
+from holdfast.namespace.object_store.moves import MoveDirectory, MoveFile
 from holdfast.namespace.object_store.pages import list_files
 from holdfast.namespace.object_store.parts import AbortUpload, AddPart
 from holdfast.namespace.object_store.rights import CheckTargets, MaySee
@@ -52,10 +52,8 @@ from holdfast.stores.base import (
     UploadPage,
     check_changes,
     check_delete,
-    check_key,
     check_move,
     check_parts,
-    iter_uploads,
     replaced,
 )
 from holdfast.transactions.base import Commit, Committed
@@ -63,7 +61,7 @@ from holdfast.transactions.base import Commit, Committed
 __all__ = ["NamespaceStore"]
 
 _LIMITS = MultipartLimits(min_part_size_bytes=1, max_parts=10_000)
-_PARENT_ATTEMPTS = 12
+_UPLOADS = 1000
 _PATHS = 1000
 """How many paths are looked up at once."""
 
@@ -199,7 +197,7 @@ class NamespaceStore:
         start, end = kind_range(b"p")
         if marker is not None:
             start = upload_key(marker[1]) + b"\0"
-        page = self.namespace.database.scan(start, end, 1000)
+        page = self.namespace.database.scan(start, end, _UPLOADS)
         found = [(key[1:].decode(), Upload.decode(key, record.value)) for key, record in page.records]
         wanted = [(token, upload) for token, upload in found if upload.path[1:].startswith(prefix)]
         seen = [True] * len(wanted)
@@ -221,34 +219,9 @@ class NamespaceStore:
         return StreamedFile(key, self.namespace, self.namespace.create(str(path), check=False), directories)
 
     def rename(self, source: str, target: str) -> None:
-        check_key(source)
-        check_key(target)
-        old, new = path_of(source), path_of(target)
-        self._open(old)  # refuses a directory
-        if source == target:
-            return
-
-        def move() -> None:
-            try:
-                self.namespace.rename(str(old), str(new), overwrite=True)
-            except PathNotFoundError as error:
-                if not self.namespace.exists(str(old)):
-                    raise NotFoundError("no such object: check the key", key=source) from error
-                raise
-
-        self._with_parent(new, move)
+        old = path_of(source)
+        self.namespace.run(MoveFile(rename=Rename(source=old, target=path_of(target), overwrite=True, may_stay=True)))
         self._prune({old.parent})
-
-    def _with_parent(self, path: NsPath, act: Callable[[], None]) -> None:
-        """Make the directory of a path, and act; again if somebody else finds it empty, and removes it, in between."""
-        for left in reversed(range(_PARENT_ATTEMPTS)):
-            self.namespace.run(MakeDirectory(path.parent))
-            try:
-                act()
-                return
-            except PathNotFoundError:
-                if not left:
-                    raise
 
     def check_targets(self, targets: Sequence[str]) -> None:
         paths = [path_of(target) for target in targets]
@@ -258,29 +231,45 @@ class NamespaceStore:
     def rename_dir(self, source: str, target: str) -> None:
         check_move(source, target)
         old, new = path_of(source), path_of(target)
-        found = self.namespace.find(str(new))
-        if found is not None and found.is_directory:
-            self._remove_empty_directories(new)
-            if self._may_go(new):
-                self._remove(RemoveEmptyDirectory(new, is_in_the_way=True))
-        uploads = [one.upload_id for one in iter_uploads(self, f"{source}/")]
-        if next(iter_uploads(self, f"{target}/"), None) is not None:
-            raise PreconditionError("uploads are pending below the target: choose another one", key=target)
-        if not uploads and not self.namespace.exists(str(old)):
-            raise NotFoundError("no such directory: check the key", key=source)
-        operation = MoveDirectory(rename=Rename(source=old, target=new), uploads=uploads)
+        rename = Rename(source=old, target=new)
         try:
-            self._with_parent(new, lambda: self._move(operation))
+            try:
+                self._move(rename)
+            except UncountedTreeError:  # it moves into another quota: count it while nobody can change it
+                with self.namespace.frozen(old) as usage:
+                    self._move(replace(rename, usage=usage))
         except PathExistsError as error:
-            raise PreconditionError("the target exists: choose another one", key=target) from error
+            raise PreconditionError("the target exists: inspect it, then decide", key=target) from error
         self._prune({old.parent})
 
-    def _move(self, operation: MoveDirectory) -> None:
-        try:
-            self.namespace.run(operation)
-        except UncountedTreeError:  # it moves into another quota: count it while nobody can change it
-            with self.namespace.frozen(operation.rename.source) as usage:
-                self.namespace.run(replace(operation, rename=replace(operation.rename, usage=usage)))
+    def _move(self, rename: Rename) -> None:
+        """Move a directory; each try looks again at what is below source and target."""
+
+        def parts() -> list[MoveDirectory]:
+            below = directories_below(self.namespace, rename.target)
+            moved, in_the_way = self._uploads_below(rename.source), self._uploads_below(rename.target)
+            return [
+                MoveDirectory(
+                    rename=rename, uploads=moved, below=below or (), is_taken=below is None or bool(in_the_way)
+                )
+            ]
+
+        self.namespace.run_in_parts(parts, rename.paths)
+
+    def _uploads_below(self, directory: NsPath) -> list[str]:
+        """Return the tokens of the pending uploads below a directory, also of those that the caller may not see."""
+        found: list[str] = []
+        start, end = kind_range(b"p")
+        more = True
+        while more:
+            page = self.namespace.database.scan(start, end, _UPLOADS)
+            for key, record in page.records:
+                if Upload.decode(key, record.value).path.startswith(f"{directory}/"):
+                    found.append(key[1:].decode())
+            more = page.more
+            if more:
+                start = page.records[-1][0] + b"\0"
+        return found
 
     # --- transactions -------------------------------------------------------------------------------------------------
     def apply(self, changes: Sequence[Change]) -> None:
@@ -288,23 +277,8 @@ class NamespaceStore:
         if not changes:
             return
         whole = ChangeSet(self._contents, changes)
-        for path in whole.empty:
-            self._remove_empty_directories(path)
         whole.apply()
         self._prune(whole.emptied)
-
-    def _remove_empty_directories(self, path: NsPath) -> None:
-        """Remove what is below a directory if it has no files, so that it has entries only if it has objects."""
-        below: list[str] = []
-        try:
-            for entry in self.namespace.walk(str(path)):
-                if not entry.is_directory:
-                    return
-                below.append(entry.path)
-        except (PathNotFoundError, ParentNotDirectoryError):
-            return
-        for directory in reversed(below):
-            self._remove(RemoveEmptyDirectory(NsPath.parse(directory), is_in_the_way=True))
 
     def _prune(self, directories: Collection[NsPath]) -> None:
         """Remove directories that have become empty, from the bottom up, each of them once.

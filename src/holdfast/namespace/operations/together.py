@@ -21,7 +21,7 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Chain, Entry, Follower, View
 from holdfast.transactions.base import ABSENT
 
-__all__ = ["MOST_FILES", "MOST_INLINE_BYTES", "Together", "check_files", "in_parts"]
+__all__ = ["MOST_FILES", "MOST_INLINE_BYTES", "Together", "check_files", "in_parts", "merge"]
 
 MOST_FILES = 10_000
 MOST_INLINE_BYTES = 4 * 1024 * 1024
@@ -73,14 +73,14 @@ class Together:
         for one, chain in zip(self.operations, view.chains, strict=True):
             seen.chains = (chain if made(chain.keys[-1]) is None else follower.follow(chain.path),)
             part = one.execute(seen, context)
-            _merge(changes, part)
+            merge(changes, part)
             if len(part.inserts) > 1:
                 follower.forget()  # directories were made
         changes.bounds = grown_only(changes.bounds, changes.adds)
         return changes
 
 
-def _merge(changes: Changes[None], part: Changes[Any]) -> None:
+def merge(changes: Changes[None], part: Changes[Any]) -> None:
     """Add the changes of one operation. Paths differ, so only counters occur twice."""
     changes.inserts.update(part.inserts)
     changes.puts.update(part.puts)

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.errors import NotFoundError
 from holdfast.namespace.errors import LeaseLostError
-from holdfast.namespace.object_store.files import MoveDirectory
+from holdfast.namespace.object_store.moves import MoveDirectory
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.paths import NsPath
