@@ -22,6 +22,7 @@ from holdfast.namespace.operations.base import PathGroup, check_chain, make_pare
 from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.operations.together import merge
 from holdfast.namespace.paths import NsPath
+from holdfast.namespace.permissions import EXECUTE, WRITE
 from holdfast.namespace.view import Chain, Entry, View, follow
 from holdfast.transactions.base import ABSENT
 
@@ -135,13 +136,15 @@ class MoveDirectory:
         return changes
 
     def _without_source(self, view: View, context: Context) -> Changes[None]:
-        """Check what moves uploads alone."""
-        _, target, *below = view.chains
+        """Check what moves uploads alone: they belong to the deepest directories that exist, before and after."""
+        source, target, *below = view.chains
         check_chain(target, context)
         changes: Changes[None] = Changes(None)
         if target.target is not None:
             self._check_target(view, context)
             require_no_files(changes, [target, *below])
+        for chain in (source, target):
+            context.caller.check(chain, len(chain.inodes) - 1, WRITE | EXECUTE)
         return changes
 
     def _check_target(self, view: View, context: Context) -> None:

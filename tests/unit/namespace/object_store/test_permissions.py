@@ -105,6 +105,38 @@ def test_an_upload_belongs_to_its_directory() -> None:
     assert len(list(iter_uploads(root, ""))) == 3
 
 
+def test_uploads_move_with_the_rights_of_files() -> None:
+    world = World()
+    root = NamespaceStore(world.client())
+    for name, mode in (("hidden", 0o700), ("shut", 0o755), ("open", 0o777)):
+        root.namespace.mkdirs(f"/{name}")
+        root.namespace.set_permission(f"/{name}", mode)
+    keys = ["hidden/d/a", "shut/d/a", "open/d/a"]
+    uploads = {root.create_upload(key): key for key in keys}
+    store = NamespaceStore(world.client("alice"))
+    moves = [("hidden/d", "open/e"), ("shut/d", "open/e"), ("shut/d", "shut/e"), ("open/d", "shut/e")]
+    for source, target in [*moves, ("open/d", "hidden/e"), ("open/d", "shut/new/e")]:
+        with pytest.raises(AccessDeniedError):
+            store.rename_dir(source, target)
+        assert {one.upload_id: one.key for one in iter_uploads(root, "")} == uploads
+    store.rename_dir("open/d", "open/new/e")
+    assert {one.key for one in iter_uploads(root, "")} == {"hidden/d/a", "shut/d/a", "open/new/e/a"}
+
+
+def test_a_directory_takes_the_uploads_with_it_that_its_owner_may_not_see() -> None:
+    world = World()
+    root = NamespaceStore(world.client())
+    root.namespace.mkdirs("/home/d/hidden")
+    root.namespace.set_permission("/home/d/hidden", 0o700)
+    root.namespace.set_owner("/home", "alice")
+    root.namespace.set_owner("/home/d", "alice")
+    root.create_upload("home/d/hidden/a")
+    store = NamespaceStore(world.client("alice"))
+    assert list(iter_uploads(store, "")) == []
+    store.rename_dir("home/d", "home/e")
+    assert [one.key for one in iter_uploads(root, "")] == ["home/e/hidden/a"]
+
+
 def test_an_upload_below_a_file_can_be_aborted() -> None:
     world = World()
     root = NamespaceStore(world.client())
