@@ -67,15 +67,22 @@ class CreateObject(FileGroup):
         Raises:
             PreconditionError: a condition does not hold; its variable ``key`` names the key.
             NotFoundError: the upload does not exist; ``key`` names its key.
-            InvalidRequestError: a part is missing, or the path is or is below something that forbids the file.
+            InvalidRequestError: a part is missing.
+            ParentNotDirectoryError, PathIsDirectoryError: a file is above the path, or a directory has it, even if the
+                same step removes it.
             PermissionDeniedError: see the message.
         """
         (chain,) = view.chains
         target = chain.target
-        check_chain(chain, context)
         key = _key(self.path)
+        if _is_below_file(chain, context):
+            raise ParentNotDirectoryError(
+                "a file is above this key: delete it in an earlier call, or choose another key", key=key
+            )
         if target is not None and target.is_directory:
-            raise PathIsDirectoryError("a directory has this key: choose another one", key=key)
+            raise PathIsDirectoryError(
+                "a directory has this key: remove what is in it in an earlier call, or choose another key", key=key
+            )
         if self.must_be_absent and target is not None:
             raise PreconditionError("the object exists already: read it, then decide", key=key)
         if self.etag and (target is None or etag_of(target) != self.etag):

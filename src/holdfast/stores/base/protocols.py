@@ -176,8 +176,9 @@ class TransactionalStore(MultipartStore, Protocol):
             PreconditionError: a condition does not hold; the variable ``key`` of the error names its key. Nothing
                 happened. After a lost reply, the reason may be that an earlier call of the caller took effect.
             NotFoundError: an upload does not exist; ``key`` names its key. Nothing happened. The same holds.
-            InvalidRequestError: a change is not possible: a key is invalid or occurs twice, a part is missing, or a
-                file would stand in place of a directory. Nothing happened.
+            InvalidRequestError: a change is not possible; ``key`` names its key. The key is invalid or occurs twice, or
+                a part is missing; or, in a store that renames, a file would stand below a file or in place of a
+                directory, even one that the same call deletes: delete it in an earlier call. Nothing happened.
             StorageFullError: the store has no space left. Nothing happened.
         """
         ...

@@ -47,6 +47,8 @@ def checks_for(capabilities: Capabilities) -> list[Check[Subject]]:
             "check_object_beside_directory",
             "check_directory_markers",
         }  # in such stores a key is either a file or a directory
+    else:
+        left_out.add("check_apply_file_and_directory")
     if capabilities.rename_dir:
         left_out.add("check_rename_dir_unsupported")
     if limits is None:

@@ -34,6 +34,7 @@ from holdfast.stores.conformance.subject import Subject
 __all__ = [
     "check_apply",
     "check_apply_delete",
+    "check_apply_file_and_directory",
     "check_apply_impossible",
     "check_apply_in_one_step",
     "check_apply_many",
@@ -142,6 +143,21 @@ def check_apply_impossible(subject: Subject) -> None:
     _refused_alone(subject, InvalidRequestError, Put("", b""))
     transactional(subject.store).apply([Complete(subject.key("upload"), upload_id, tuple(parts))])
     equal(subject.listed(), ["upload", "victim"], "listing after the upload was completed")
+
+
+def check_apply_file_and_directory(subject: Subject) -> None:
+    """Check that no call puts a file below a file, or in place of a directory, even if it deletes what is there."""
+    subject.write("victim", "file", "dir/sub/only")
+    for gone, made in (("file", "file/a"), ("file", "file/a/b"), ("dir/sub/only", "dir"), ("dir/sub/only", "dir/sub")):
+        put = Put(subject.key(made), b"1")
+        _refused_alone(subject, InvalidRequestError, put)
+        _refused_alone(subject, InvalidRequestError, Delete(subject.key(gone)), put)
+        _refused_alone(subject, InvalidRequestError, put, Delete(subject.key(gone)))
+    for clash in (("new", "new/a"), ("new/a", "new")):
+        _refused_alone(subject, InvalidRequestError, *(Put(subject.key(name), b"1") for name in clash))
+    transactional(subject.store).apply([Delete(subject.key("file")), Delete(subject.key("dir/sub/only"))])
+    transactional(subject.store).apply([Put(subject.key("file/a"), b"1"), Put(subject.key("dir"), b"1")])
+    equal(subject.listed(), ["dir", "file/a", "victim"], "listing after two calls")
 
 
 def check_apply_twice(subject: Subject) -> None:

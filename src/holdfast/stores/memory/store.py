@@ -370,6 +370,8 @@ class MemoryStore:
         check_changes(changes)
         with self._lock:
             gone, ended, made = self._outcome(changes)
+            for each in made:
+                self._refuse_clash(each.info.key)  # also with what goes
             before = self._objects, self._keys
             self._objects = {key: found for key, found in self._objects.items() if key not in gone}
             self._objects.update((each.info.key, each) for each in made)
