@@ -26,7 +26,7 @@ from holdfast.namespace.object_store.directories import directories_below
 from holdfast.namespace.operation import Operation
 from holdfast.namespace.operations.files import Publish
 from holdfast.namespace.operations.together import MOST_INLINE_BYTES, Together, in_parts
-from holdfast.namespace.paths import NsPath
+from holdfast.namespace.paths import MAX_PATH_CHARACTERS, NsPath
 from holdfast.stores.base import (
     Change,
     Complete,
@@ -40,7 +40,10 @@ from holdfast.stores.base import (
     check_key,
 )
 
-__all__ = ["ChangeSet", "completed", "created", "path_of"]
+__all__ = ["MOST_KEY_BYTES", "ChangeSet", "completed", "created", "path_of"]
+
+MOST_KEY_BYTES = 4 * MAX_PATH_CHARACTERS
+"""So many bytes has the longest path: the limits of paths are those of keys, in every call."""
 
 
 def path_of(key: str) -> NsPath:
@@ -49,7 +52,7 @@ def path_of(key: str) -> NsPath:
     Raises:
         InvalidRequestError: the key cannot be a path.
     """
-    check_key(key, max_bytes=8000)
+    check_key(key, MOST_KEY_BYTES)
     if key.endswith("/"):
         raise InvalidRequestError("the key of a file must not end in a slash: remove it", key=key)
     return NsPath.parse(f"/{key}")

@@ -77,7 +77,7 @@ def directories_below(namespace: Namespace, path: NsPath) -> list[NsPath] | None
         for entry in namespace.walk(str(path)):
             if not entry.is_directory:
                 return None
-            below.append(NsPath.parse(entry.path))
+            below.append(NsPath(tuple(entry.path[1:].encode().split(b"/"))))  # deeper than a caller may name it
     except (PathNotFoundError, ParentNotDirectoryError):
         return []
     return below

@@ -95,6 +95,7 @@ class MoveDirectory:
 
         Raises:
             NotFoundError: the source is not a directory, and has no uploads.
+            PathTooLongError: nobody could name the new path of an upload.
             PathExistsError: the target is a file, is above the source, or contains files or pending uploads; or
                 somebody gave a quota or attributes to it, or to a directory below it.
         """
@@ -111,7 +112,8 @@ class MoveDirectory:
                 upload = Upload.decode(key, value)
                 inner = upload.path.removeprefix(f"{self.rename.source}/")
                 if inner != upload.path:  # else somebody else has moved it elsewhere meanwhile
-                    changes.values[key] = replace(upload, path=f"{self.rename.target}/{inner}").encode()
+                    path = NsPath.parse(f"{self.rename.target}/{inner}")  # may be too long
+                    changes.values[key] = replace(upload, path=str(path)).encode()
         return changes
 
     def _with_source(self, view: View, context: Context) -> Changes[None]:

@@ -24,7 +24,7 @@ from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.inode import Extent, Inode
 from holdfast.namespace.keys import kind_range, upload_key
 from holdfast.namespace.namespace import Namespace
-from holdfast.namespace.object_store.change_set import ChangeSet, completed, created, path_of
+from holdfast.namespace.object_store.change_set import MOST_KEY_BYTES, ChangeSet, completed, created, path_of
 from holdfast.namespace.object_store.contents import Contents
 from holdfast.namespace.object_store.directories import MakeDirectory, RemoveEmptyDirectory, directories_below
 from holdfast.namespace.object_store.files import StreamedFile
@@ -148,11 +148,10 @@ class NamespaceStore:
 
     def delete_many(self, keys: Sequence[str]) -> None:
         check_delete(keys)
-        markers = {key for key in keys if key.endswith("/")}
+        markers = {key: path_of(key.rstrip("/")) for key in keys if key.endswith("/")}
         if len(markers) < len(keys):
             self.apply([Delete(key) for key in dict.fromkeys(keys) if key not in markers])
-        for marker in markers:
-            path = path_of(marker.rstrip("/"))
+        for path in markers.values():
             if self._may_go(path) and self._remove(RemoveEmptyDirectory(path, is_in_the_way=True)):
                 self._prune({path.parent})
 
@@ -229,7 +228,7 @@ class NamespaceStore:
             self.namespace.run(CheckTargets(paths[start : start + _PATHS], by_rename=True))
 
     def rename_dir(self, source: str, target: str) -> None:
-        check_move(source, target)
+        check_move(source, target, MOST_KEY_BYTES)
         old, new = path_of(source), path_of(target)
         rename = Rename(source=old, target=new)
         try:
@@ -273,7 +272,7 @@ class NamespaceStore:
 
     # --- transactions -------------------------------------------------------------------------------------------------
     def apply(self, changes: Sequence[Change]) -> None:
-        check_changes(changes)
+        check_changes(changes, MOST_KEY_BYTES)
         if not changes:
             return
         whole = ChangeSet(self._contents, changes)

@@ -30,6 +30,7 @@ from holdfast.stores.base.changes import (
     sent_bytes,
 )
 from holdfast.stores.base.functions import (
+    MAX_KEY_BYTES,
     MAX_KEYS_PER_DELETE,
     batched_keys,
     check_changes,
@@ -72,6 +73,7 @@ from holdfast.stores.base.values import (
 
 __all__ = [
     "MAX_KEYS_PER_DELETE",
+    "MAX_KEY_BYTES",
     "Capabilities",
     "Change",
     "Complete",

@@ -11,6 +11,7 @@ from holdfast.stores.base.values import ObjectInfo, Part, UploadInfo
 
 __all__ = [
     "MAX_KEYS_PER_DELETE",
+    "MAX_KEY_BYTES",
     "batched_keys",
     "check_changes",
     "check_delete",
@@ -27,6 +28,9 @@ __all__ = [
     "transactional",
 ]
 
+
+MAX_KEY_BYTES = 1024
+"""The longest key of S3, in UTF-8: what every store must accept."""
 
 MAX_KEYS_PER_DELETE = 1000
 """The limit of S3's DeleteObjects."""
@@ -158,8 +162,11 @@ def _upload_pages(store: MultipartStore, prefix: str) -> Iterator[UploadInfo]:
         shown = {(upload.key, upload.upload_id) for upload in page.uploads if upload.key == marker[0]}
 
 
-def check_key(key: str, max_bytes: int = 1024) -> None:
+def check_key(key: str, max_bytes: int = MAX_KEY_BYTES) -> None:
     """Reject a key that some store would reject or change: empty, with a leading slash, not UTF-8, too long.
+
+    Args:
+        max_bytes: the limit of the store, if it accepts longer keys than S3: the same one in all of its calls.
 
     Raises:
         InvalidRequestError: the key is rejected; the message says why.
@@ -176,14 +183,17 @@ def check_key(key: str, max_bytes: int = 1024) -> None:
         raise InvalidRequestError(f"a key is limited to {max_bytes} bytes: shorten it", key=key, bytes=size_bytes)
 
 
-def check_move(source: str, target: str) -> None:
+def check_move(source: str, target: str, max_bytes: int = MAX_KEY_BYTES) -> None:
     """Reject a source or a target that no store's `RenameStore.rename_dir` could accept.
+
+    Args:
+        max_bytes: see `check_key`.
 
     Raises:
         InvalidRequestError: the move is rejected; the message says why.
     """
     for key in (source, target):
-        check_key(key)
+        check_key(key, max_bytes)
         if key.endswith("/"):
             raise InvalidRequestError("the key of a directory must not end in a slash: remove it", key=key)
     if f"{target}/".startswith(f"{source}/"):
@@ -212,8 +222,11 @@ def check_parts(key: str, parts: Sequence[Part]) -> None:
         raise InvalidRequestError("parts must be numbered from 1 without gaps: list all of them in order", key=key)
 
 
-def check_changes(changes: Iterable[Change]) -> None:
+def check_changes(changes: Iterable[Change], max_bytes: int = MAX_KEY_BYTES) -> None:
     """Reject changes that no store could make in one `TransactionalStore.apply`.
+
+    Args:
+        max_bytes: see `check_key`.
 
     Raises:
         InvalidRequestError: a key is invalid, or two changes have the same one, or parts are missing.
@@ -227,7 +240,7 @@ def check_changes(changes: Iterable[Change]) -> None:
             case Require():
                 pass
             case _:
-                check_key(change.key)
+                check_key(change.key, max_bytes)
                 if isinstance(change, Complete):
                     check_parts(change.key, change.parts)
                 if change.key in seen:

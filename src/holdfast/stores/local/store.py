@@ -45,7 +45,7 @@ from holdfast.stores.base import (
     replaced,
 )
 from holdfast.stores.local.links import append
-from holdfast.stores.local.tree import LocalTree, etag_of, is_same_file, os_errors
+from holdfast.stores.local.tree import MAX_KEY_BYTES, LocalTree, etag_of, is_same_file, os_errors
 from holdfast.stores.local.walk import Listings, walk_pending
 
 __all__ = ["LocalStore"]
@@ -176,7 +176,7 @@ class LocalStore:
                 self._tree.refuse_back(target)
 
     def rename_dir(self, source: str, target: str) -> None:
-        check_move(source, target)
+        check_move(source, target, MAX_KEY_BYTES)
         with os_errors(target):
             self._tree.move_directory(source, target)
             self._tree.prune(os.path.dirname(self._tree.directory_path(source)))

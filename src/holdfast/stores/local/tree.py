@@ -31,13 +31,23 @@ from holdfast.runtime import SystemClock
 from holdfast.stores.base import Create, PutMode, Update, check_key
 from holdfast.stores.local.links import append, open_source, passes_back
 
-__all__ = ["HIDDEN_PREFIX", "LocalTree", "etag_of", "hidden_name", "is_same_file", "os_errors", "parse_hidden"]
+__all__ = [
+    "HIDDEN_PREFIX",
+    "MAX_KEY_BYTES",
+    "LocalTree",
+    "etag_of",
+    "hidden_name",
+    "is_same_file",
+    "os_errors",
+    "parse_hidden",
+]
 
 HIDDEN_PREFIX = ".holdfast-"
 _HIDDEN = re.compile(r"\.holdfast-((?:file|upload)-[0-9a-z]+)\.(.+)", re.DOTALL)
 _MAX_NAME_BYTES = 255
 _MAX_LAST_NAME_BYTES = _MAX_NAME_BYTES - len(".holdfast-upload-0123456789ab.")
-_MAX_KEY_BYTES = 3500  # with the root it stays below PATH_MAX, 4096
+MAX_KEY_BYTES = 3500
+"""With the root it stays below PATH_MAX, 4096."""
 _MAX_ON_DISK = 10_000
 _LOCK_S = 60.0
 _RACE_RETRIES = 100  # other processes may prune a new directory repeatedly before it is used
@@ -138,7 +148,7 @@ class LocalTree:
         Raises:
             InvalidRequestError: see `path`.
         """
-        check_key(key, _MAX_KEY_BYTES)
+        check_key(key, MAX_KEY_BYTES)
         for name in key.split("/"):
             if name in ("", ".", ".."):
                 raise InvalidRequestError(

@@ -35,6 +35,13 @@ def test_an_empty_directory_is_nothing(store: LocalStore, tmp_path: Path) -> Non
     assert [info.key for info in iter_objects(store, "")] == ["empty/b"]
 
 
+def test_a_directory_with_a_key_that_only_s3_refuses_moves(store: LocalStore) -> None:
+    deep = "/".join(["x" * 200] * 6)
+    store.put(f"{deep}/a", b"1")
+    store.rename_dir(deep, deep.replace("x", "y"))
+    assert store.get(f"{deep.replace('x', 'y')}/a") == b"1"
+
+
 def test_a_directory_with_the_longest_name_moves(store: LocalStore) -> None:
     longest = ["x" * 255, "y" * 255]
     store.put(f"{longest[0]}/a", b"1")
