@@ -73,6 +73,15 @@ def test_clients_need_no_more_than_the_url(server: MotoServer, database: str) ->
     assert "exists already" in _init(database), "who repeats it needs no endpoint either"
 
 
+def test_the_same_place_without_options_forgets_them(server: MotoServer, database: str) -> None:
+    _init(database, "--endpoint-url", server.endpoint_url, "--region", "eu-test-1")
+    data = f"s3://bucket/{Path(database).parent.name}"
+    result = run("namespace", "set", "ns", "--data", data, "--endpoint-url", server.endpoint_url)
+    assert result.exit_code == 0, result.output
+    with open_namespace("holdfast://ns") as namespace:
+        assert namespace.configuration.data_options == {"endpoint": server.endpoint_url}
+
+
 def test_what_a_client_says_itself_goes_before(server: MotoServer, database: str) -> None:
     _init(database, "--endpoint-url", server.endpoint_url)
     nobody = S3Options(endpoint_url="http://127.0.0.1:1", max_attempts=1, connect_timeout_s=0.5)
