@@ -12,7 +12,7 @@ from holdfast.errors import ConflictError, FencedError, HoldfastError, InvalidRe
 from holdfast.namespace.blobs import BlobStore, BlobWriter
 from holdfast.namespace.errors import FeatureUnsupportedError, LeaseLostError
 from holdfast.namespace.expiry import Expiry
-from holdfast.namespace.inode import Extent, Inode
+from holdfast.namespace.inode import Extent, Inode, check_times
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 
 __all__ = ["FileWriter"]
@@ -115,6 +115,18 @@ class FileWriter:
             self._is_broken = False
         self.written_bytes += len(view)
         return len(view)
+
+    def set_mtime(self, mtime_ms: int) -> None:
+        """Let the file be published with this modification time, milliseconds since the epoch, whatever its mode is.
+
+        Raises:
+            FeatureUnsupportedError: the file was created with a lease: set its time when it is closed.
+            InvalidRequestError: the time is out of range.
+        """
+        if not isinstance(self._template, Publish):
+            raise FeatureUnsupportedError("a file under a lease exists already: set its time later", path=self.path)
+        check_times(mtime_ms)
+        self._template = replace(self._template, mtime_ms=mtime_ms)
 
     def sync(self) -> None:
         """Publish what was written so far. Each call makes an extent, so do not call it for every line.

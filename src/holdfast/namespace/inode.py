@@ -23,6 +23,7 @@ __all__ = [
     "Kind",
     "check_block_size",
     "check_replication",
+    "check_times",
     "decode_inode",
     "encode_inode",
     "is_number",
@@ -33,6 +34,9 @@ FILE_MODE = 0o644
 
 FREEZE_MS = 10 * 60_000
 """How long a directory may be frozen: who needs longer to count the tree does not get the count."""
+
+_MOST_MS = 2**53
+"""The latest time: what every JSON parser reads exactly."""
 
 _MAX_REPLICATION = 512
 """HDFS's ``dfs.replication.max``."""
@@ -134,6 +138,18 @@ def check_replication(replication: int) -> None:
     """
     if not is_number(replication, 1, _MAX_REPLICATION):
         raise InvalidRequestError(f"a replication is from 1 to {_MAX_REPLICATION}: change it", replication=replication)
+
+
+def check_times(mtime_ms: int | None, atime_ms: int | None = None) -> None:
+    """Check times that a caller gives; None for no time.
+
+    Raises:
+        InvalidRequestError: one of them is out of range.
+    """
+    if any(time is not None and not is_number(time, 0, _MOST_MS) for time in (mtime_ms, atime_ms)):
+        raise InvalidRequestError(
+            "a time is from 1970 on, in whole milliseconds: change it", mtime_ms=mtime_ms, atime_ms=atime_ms
+        )
 
 
 def check_block_size(block_size: int) -> None:

@@ -10,6 +10,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.namespace import Configuration, Namespace
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import create_namespace
+from holdfast.namespace.errors import FeatureUnsupportedError
 from holdfast.runtime import Environment
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.transactions.memory.store import MemoryTransactionStore
@@ -37,6 +38,13 @@ def test_times_that_cannot_be_read_back(namespace: Namespace, time_ms: int) -> N
         with pytest.raises(InvalidRequestError, match="a time is from 1970 on"):
             namespace.set_times("/f", **given)
     assert namespace.status("/f").size == 1
+    with namespace.create("/g") as file, pytest.raises(InvalidRequestError, match="a time is from 1970 on"):
+        file.set_mtime(time_ms)
+
+
+def test_a_file_under_a_lease_has_its_time_already(namespace: Namespace) -> None:
+    with namespace.create_with_lease("/g") as file, pytest.raises(FeatureUnsupportedError, match="set its time later"):
+        file.set_mtime(0)
 
 
 @pytest.mark.parametrize(("name", "sentence"), [("\udcff", "valid Unicode"), ("", "is empty")])

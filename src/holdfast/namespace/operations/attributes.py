@@ -10,7 +10,7 @@ from holdfast.namespace.accounting import charge
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import PermissionDeniedError
-from holdfast.namespace.inode import Inode, check_replication, is_number
+from holdfast.namespace.inode import Inode, check_replication, check_times, is_number
 from holdfast.namespace.keys import times_key
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import PathGroup, check_chain, existing
@@ -19,9 +19,6 @@ from holdfast.namespace.permissions import STICKY, WRITE, check_name
 from holdfast.namespace.view import Chain, View
 
 __all__ = ["Look", "RemoveXattr", "SetAttributes", "SetReplication", "SetXattr"]
-
-_MOST_MS = 2**53
-"""The latest time: what every JSON parser reads exactly."""
 
 _XATTR_NAMESPACES = ("user.", "trusted.", "system.", "security.", "raw.")
 _MAX_XATTRS = 32
@@ -136,12 +133,7 @@ class SetAttributes(_OnePath):
         for what, name in (("an owner", self.owner), ("a group", self.group)):
             if name is not None:
                 check_name(name, what)
-        if any(time is not None and not is_number(time, 0, _MOST_MS) for time in (self.mtime_ms, self.atime_ms)):
-            raise InvalidRequestError(
-                "a time is from 1970 on, in whole milliseconds: change it",
-                mtime_ms=self.mtime_ms,
-                atime_ms=self.atime_ms,
-            )
+        check_times(self.mtime_ms, self.atime_ms)
 
 
 def _checked_mode(mode: int) -> int:

@@ -89,6 +89,7 @@ class Publish(FileGroup):
         parents: whether to make missing parents.
         writer: if not empty, the file is created for this writer, who gets a lease and completes it later.
         xattrs: extended attributes of the new file.
+        mtime_ms: the modification time of the new file; None for the present.
         is_repeated: whether an earlier call may have published the file: then it is only looked for, because meanwhile
             it may have been renamed or deleted, and its blobs must not belong to two files.
         is_late: tells whether a blob is so old by now that a sweep, which sees no file that refers to it, may take it
@@ -107,6 +108,7 @@ class Publish(FileGroup):
     block_size: int = 128 * 1024 * 1024
     writer: str = ""
     xattrs: Mapping[str, bytes] = field(default_factory=dict)
+    mtime_ms: int | None = None
     is_repeated: bool = False
     is_late: Callable[[], bool] = field(default=lambda: False, compare=False)
 
@@ -152,7 +154,7 @@ class Publish(FileGroup):
             mode=self.mode & 0o777,
             owner=context.caller.user,
             group=deepest.group,  # directories that have to be made in between have it too
-            mtime_ms=context.now_ms,
+            mtime_ms=context.now_ms if self.mtime_ms is None else self.mtime_ms,
             atime_ms=context.now_ms,
             replication=self.replication,
             block_size=self.block_size,

@@ -130,6 +130,33 @@ def test_permissions_and_times_are_kept_on_request(ns: Namespace, here: Path) ->
     assert (oct(status.st_mode), status.st_mtime) == ("0o100640", 1_000_000_000)
 
 
+@pytest.mark.parametrize("size", [1, 1000], ids=["small", "blob"])
+def test_what_nobody_may_write_keeps_its_permissions_and_times(
+    ns: Namespace, here: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    (here / "src/sub").mkdir(parents=True)
+    modes = {"src/read-only": 0o444, "src/sub/secret": 0o400}
+    for name, mode in modes.items():
+        (here / name).write_bytes(b"x" * size)
+        (here / name).chmod(mode)
+        os.utime(here / name, (1_000_000_000, 1_000_000_000))
+    for directory in ("src/sub", "src"):
+        (here / directory).chmod(0o555)
+    ns.mkdirs("/ann")
+    ns.set_owner("/ann", "ann")
+    monkeypatch.setenv("LOGNAME", "ann")
+    result = run_fs("put", "-p", "src", ":/ann/put")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert run_fs("cp", "-p", ":/ann/put", ":/ann/cp").exit_code == 0
+    for name, mode in modes.items():
+        copy = name.replace("src", "/ann/cp")
+        found = ns.status(copy)
+        assert (found.owner, found.mode, found.mtime_ms, found.size) == ("ann", mode, 1_000_000_000_000, size)
+    assert run_fs("get", "-p", ":/ann/cp", "back").exit_code == 0
+    assert stat.S_IMODE((here / "back/read-only").stat().st_mode) == 0o444
+    assert [stat.S_IMODE((here / one).stat().st_mode) & 0o700 for one in ("back", "back/sub")] == [0o700] * 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [

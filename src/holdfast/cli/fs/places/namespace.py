@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from holdfast.cli.fs.descent import descend
 from holdfast.cli.fs.places.base import Entry, Failed, Sink, read_pieces
 from holdfast.namespace import FileStatus, Namespace
-from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.inode import FILE_MODE
 from holdfast.namespace.paths import NsPath
 
@@ -67,36 +66,13 @@ class NamespacePlace:
         """See `Place`."""
         mode = FILE_MODE if not preserve or source.mode is None else source.mode & 0o777
         writer = self._namespace.create(path, overwrite=overwrite, mode=mode, parents=False)
-        if not preserve or source.mtime_ms is None:
-            return writer
-        return _TimedSink(writer, self._namespace, path, max(source.mtime_ms, 0))
+        if preserve and source.mtime_ms is not None:
+            writer.set_mtime(max(source.mtime_ms, 0))
+        return writer
 
     def make_directory(self, path: str) -> None:
         """See `Place`."""
         self._namespace.mkdirs(path)
-
-
-class _TimedSink:
-    """A file that gets its time when it is published."""
-
-    def __init__(self, writer: FileWriter, namespace: Namespace, path: str, mtime_ms: int) -> None:
-        self._writer = writer
-        self._namespace = namespace
-        self._path = path
-        self._mtime_ms = mtime_ms
-
-    def write(self, data: bytes, /) -> None:
-        """Append bytes."""
-        self._writer.write(data)
-
-    def close(self) -> None:
-        """Publish the file; see `Sink`."""
-        self._writer.close()
-        self._namespace.set_times(self._path, mtime_ms=self._mtime_ms)
-
-    def discard(self) -> None:
-        """Give the file up; see `Sink`."""
-        self._writer.discard()
 
 
 def _entry(status: FileStatus, relative: str) -> Entry:
