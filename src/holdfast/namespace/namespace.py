@@ -224,6 +224,7 @@ class Namespace:
         reserved: of two writers without `overwrite`, the one that closes first wins.
 
         Args:
+            parents: whether closing the file makes missing parents, also those that were deleted since it was opened.
             check: whether to look first, and to raise the errors below at once. Closing the file raises them in any
                 case.
 

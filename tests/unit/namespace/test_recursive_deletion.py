@@ -1,4 +1,7 @@
-"""A recursive deletion asks for all permissions in the tree, in one snapshot; the superuser's is one step."""
+"""A recursive deletion asks for all permissions in the tree, in one snapshot; the superuser's is one step.
+
+Files below that are being written go with the tree if they have a lease.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from holdfast.namespace import Namespace
-from holdfast.namespace.errors import PermissionDeniedError, UncheckedTreeError
+from holdfast.namespace.errors import LeaseLostError, PathNotFoundError, PermissionDeniedError, UncheckedTreeError
 from holdfast.transactions.base import Record, ScanPage, SnapshotReader
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from tests.namespace_world import World
@@ -133,3 +136,41 @@ def test_a_path_that_changes_after_every_check_is_given_up() -> None:
     with pytest.raises(UncheckedTreeError):
         alice.delete("/t/a", recursive=True)
     assert alice.exists("/t/a/f") and alice.exists("/t/b/f")
+
+
+# --- writers below ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("collects", [False, True])
+def test_a_file_under_a_lease_goes_with_its_directory(collects: bool) -> None:
+    world = World()
+    namespace = world.client()
+    file = namespace.create_with_lease("/d/f")
+    file.write(b"larger than small")
+    world.client().delete("/d", recursive=True)
+    if collects:
+        world.client().collect()
+    with pytest.raises(LeaseLostError):
+        file.close()
+    file.discard()
+    assert not namespace.exists("/d")
+
+
+@pytest.mark.parametrize("parents", [False, True])
+@pytest.mark.parametrize("collects", [False, True])
+def test_a_file_without_a_lease_is_created_when_it_is_closed(collects: bool, parents: bool) -> None:
+    """With its parents, if that is wanted."""
+    world = World()
+    namespace = world.client()
+    namespace.mkdirs("/d")
+    file = namespace.create("/d/f", parents=parents)
+    file.write(b"larger than small")
+    world.client().delete("/d", recursive=True)
+    if collects:
+        world.client().collect()
+    if parents:
+        file.close()
+        assert namespace.open("/d/f").read() == b"larger than small"
+        return
+    with pytest.raises(PathNotFoundError, match="create it first"):
+        file.close()
+    file.discard()
+    assert not namespace.exists("/d")
