@@ -31,7 +31,7 @@ from holdfast.namespace.operations.base import discard_file
 from holdfast.namespace.terms import MOST_SKEW_S
 from holdfast.namespace.view import Entry, View
 from holdfast.runtime import Clock
-from holdfast.transactions.base import Committed, RangeCount, Record, ScanPage, TransactionStore
+from holdfast.transactions.base import Commit, Committed, RangeCount, Record, ScanPage, TransactionStore
 
 __all__ = ["AfterStep", "Collected", "Collector", "end_silent_lease"]
 
@@ -146,6 +146,9 @@ class Collector:
             for key, record in self._records(b"r"):
                 with damage.noted():
                     tree = DeletedTree.decode(key, record.value)
+                    if tree.is_collected:
+                        self._forget_trace(key, record, tree)
+                        continue
                     more = not quotas or not quotas.isdisjoint(tree.charged)
                     while more:
                         more = self._collect_page(key, record, tree, done)
@@ -177,7 +180,12 @@ class Collector:
                 files += 1
                 space += child.space
         if not page.records:
-            changes.deletes |= {key, *records_of(directory.id, directory.quota_id)}
+            trace = tree.collected(now_ms)
+            if trace is None:
+                changes.deletes.add(key)
+            else:
+                changes.values[key] = trace.encode()
+            changes.deletes |= set(records_of(directory.id, directory.quota_id))
             changes.ranges.append(RangeCount(key, start, end, 0))
         for number in tree.charged:
             changes.adds[usage_key(number, b"n")] = -(files + (0 if page.records else 1))
@@ -188,6 +196,11 @@ class Collector:
         done.files += files
         done.trees += not page.records
         return bool(page.records)
+
+    def _forget_trace(self, key: bytes, record: Record, tree: DeletedTree) -> None:
+        """Delete the record of a collected tree, if no writer can need it anymore."""
+        if tree.collected(self._now_ms()) is None:
+            self.store.commit(Commit(reads={key: record.version}, deletes=[key]))
 
     def _existing(self, adds: dict[bytes, int]) -> dict[bytes, int]:
         """Leave out the counters of quotas that do not exist anymore."""

@@ -18,6 +18,7 @@ __all__ = [
     "DIRECTORY_MODE",
     "FILE_MODE",
     "FREEZE_MS",
+    "MADE_FOR_OBJECTS",
     "Extent",
     "Inode",
     "Kind",
@@ -37,6 +38,9 @@ FREEZE_MS = 10 * 60_000
 
 _MOST_MS = 2**53
 """The latest time: what every JSON parser reads exactly."""
+
+MADE_FOR_OBJECTS = "trusted.holdfast.made-for-objects"
+"""The extended attribute of a directory that an object store made because an object needed it."""
 
 _MAX_REPLICATION = 512
 """HDFS's ``dfs.replication.max``."""
@@ -118,6 +122,11 @@ class Inode:
     def is_frozen(self, now_ms: int) -> bool:
         """Whether somebody counts the tree below the directory: a mark whose end is over freezes nothing."""
         return bool(self.moving) and is_running(self.moving_until_ms / 1000, now_ms / 1000, FREEZE_MS / 1000)
+
+    @property
+    def is_made_for_objects(self) -> bool:
+        """Whether it is a directory that an object store made because an object needed it."""
+        return MADE_FOR_OBJECTS in self.xattrs
 
     @property
     def has_quota(self) -> bool:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
+from holdfast.errors import CorruptDataError
 from holdfast.namespace import Namespace
+from holdfast.namespace.deleted_tree import DeletedTree
 from holdfast.namespace.keys import garbage_key, kind_range
 from holdfast.runtime import Clock
-from holdfast.transactions.base import TransactionStore
+from holdfast.transactions.base import Record, TransactionStore
 
 __all__ = ["Count", "Pending", "count_garbage", "count_pending"]
 
@@ -51,7 +55,7 @@ def count_pending(namespace: Namespace, clock: Clock) -> Pending:
     end = garbage_key(max(int((clock.now_s() - namespace.configuration.safety_age_s) * 1000), 0), "")
     return Pending(
         leases=_count(store, *kind_range(b"l")),
-        trees=_count(store, *kind_range(b"r")),
+        trees=_count(store, *kind_range(b"r"), counts=_waits),
         garbage=count_garbage(namespace),
         due=_count(store, start, end),
     )
@@ -62,11 +66,24 @@ def count_garbage(namespace: Namespace) -> Count:
     return _count(namespace.database, *kind_range(b"g"))
 
 
-def _count(store: TransactionStore, start: bytes, end: bytes) -> Count:
+def _waits(key: bytes, record: Record) -> bool:
+    """Check whether a deleted tree is still to be collected; one that cannot be read is, by a repair."""
+    with suppress(CorruptDataError):
+        return not DeletedTree.decode(key, record.value).is_collected
+    return True
+
+
+def _count(
+    store: TransactionStore,
+    start: bytes,
+    end: bytes,
+    *,
+    counts: Callable[[bytes, Record], bool] = lambda key, record: True,
+) -> Count:
     number = 0
     while True:
         page = store.scan(start, end, _PAGE)
-        number += len(page.records)
+        number += sum(counts(key, record) for key, record in page.records)
         if not page.more or number >= _MOST:
             return Count(number, page.more)
         start = page.records[-1][0] + b"\0"

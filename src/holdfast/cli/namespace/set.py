@@ -18,7 +18,8 @@ Examples:
   holdfast namespace set prod --endpoint-url https://s3.example.org
 
 Options of the object store, such as --endpoint-url and --region, are kept for all clients, as by init; to forget them,
-repeat --data with the URL that it has. Programs that run already go on with the old configuration: start them again, also holdfast namespace gc --every."""
+repeat --data with the URL that it has. Programs that run already go on with the old configuration: start them again,
+also holdfast namespace gc --every."""
 
 
 @click.command("set", epilog=_EPILOG)

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import ParentNotDirectoryError, PathExistsError, PathNotFoundError
-from holdfast.namespace.inode import Inode
+from holdfast.namespace.inode import MADE_FOR_OBJECTS, Inode
 from holdfast.namespace.keys import children_range
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.operation import Context
@@ -28,7 +28,7 @@ from holdfast.namespace.view import Chain, View
 from holdfast.transactions.base import RangeCount
 
 __all__ = [
-    "MARK",
+    "DirectoriesOnPath",
     "MakeDirectory",
     "RemoveEmptyDirectory",
     "directories_below",
@@ -39,19 +39,37 @@ __all__ = [
 
 R = TypeVar("R")
 
-MARK = "trusted.holdfast.made-for-objects"
-"""The extended attribute of a directory that the store made because an object needed it."""
+
+@dataclass(frozen=True, slots=True)
+class DirectoriesOnPath:
+    """The directories on a path at some moment.
+
+    Attributes:
+        ids: of all, the root first.
+        removable: ids of those that were made for objects, and were as they were made: the store removes them when they
+            are empty, and makes them again.
+        new: ids of those that the operation made that returns this.
+    """
+
+    ids: tuple[int, ...]
+    removable: frozenset[int]
+    new: frozenset[int]
 
 
 def mark_directories(changes: Changes[R]) -> None:
     """Mark the directories that changes make."""
     for key, inode in changes.inserts.items():
         if inode.is_directory:
-            changes.inserts[key] = replace(inode, xattrs={MARK: _rights(inode)})
+            changes.inserts[key] = replace(inode, xattrs={MADE_FOR_OBJECTS: _rights(inode)})
 
 
 def _rights(inode: Inode) -> bytes:
     return f"{inode.mode:o} {inode.owner} {inode.group}".encode()
+
+
+def _is_as_made(inode: Inode) -> bool:
+    """Check whether a directory was made for an object, and nobody has changed it since."""
+    return not inode.has_quota and inode.xattrs == {MADE_FOR_OBJECTS: _rights(inode)}
 
 
 def may_go(inode: Inode, *, is_in_the_way: bool) -> bool:
@@ -63,7 +81,7 @@ def may_go(inode: Inode, *, is_in_the_way: bool) -> bool:
     """
     if not inode.is_directory or inode.has_quota:
         return False
-    return inode.xattrs == {MARK: _rights(inode)} or (is_in_the_way and inode.xattrs.keys() <= {MARK})
+    return _is_as_made(inode) or (is_in_the_way and inode.xattrs.keys() <= {MADE_FOR_OBJECTS})
 
 
 def directories_below(namespace: Namespace, path: NsPath) -> list[NsPath] | None:
@@ -99,7 +117,7 @@ def require_no_files(changes: Changes[R], chains: Sequence[Chain]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MakeDirectory(PathGroup):
-    """Make a directory for objects, if it is missing; returns the ids of the directories on the path, the root first.
+    """Make a directory for objects, if it is missing; returns the directories on the path, itself included.
 
     Group: that of `Mkdirs`.
 
@@ -115,7 +133,7 @@ class MakeDirectory(PathGroup):
         """The path."""
         return (self.path,)
 
-    def execute(self, view: View, context: Context) -> Changes[tuple[int, ...]]:
+    def execute(self, view: View, context: Context) -> Changes[DirectoriesOnPath]:
         """See `Operation`.
 
         Raises:
@@ -130,8 +148,13 @@ class MakeDirectory(PathGroup):
                 "a component of the key is a file: choose another key", key=str(self.path)[1:]
             ) from error
         mark_directories(made)
+        there = (*chain.inodes, *made.inserts.values())
         changes = Changes(
-            tuple(one.id for one in (*chain.inodes, *made.inserts.values())),
+            DirectoriesOnPath(
+                ids=tuple(one.id for one in there),
+                removable=frozenset(one.id for one in there if _is_as_made(one)),
+                new=frozenset(one.id for one in made.inserts.values()),
+            ),
             inserts=made.inserts,
             adds=made.adds,
             bounds=made.bounds,
@@ -140,9 +163,9 @@ class MakeDirectory(PathGroup):
         if self.stays and chain.target is None:
             key, new = next(reversed(changes.inserts.items()))
             changes.inserts[key] = replace(new, xattrs={})
-        elif self.stays and chain.target is not None and MARK in chain.target.xattrs:
+        elif self.stays and chain.target is not None and chain.target.is_made_for_objects:
             context.caller.check(chain, len(self.path.names) - 1, WRITE)
-            others = {name: value for name, value in chain.target.xattrs.items() if name != MARK}
+            others = {name: value for name, value in chain.target.xattrs.items() if name != MADE_FOR_OBJECTS}
             changes.puts[chain.target_key] = replace(chain.target, xattrs=others)
         return changes
 

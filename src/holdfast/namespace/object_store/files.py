@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 
 from holdfast.errors import PreconditionError
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import PathExistsError, PathNotFoundError
+from holdfast.namespace.expiry import Expiry
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.keys import deleted_key, place_key
 from holdfast.namespace.namespace import Namespace
-from holdfast.namespace.object_store.directories import mark_directories
+from holdfast.namespace.object_store.directories import DirectoriesOnPath, mark_directories
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.files import FileGroup, Publish
 from holdfast.namespace.paths import NsPath
@@ -26,18 +27,23 @@ __all__ = ["PublishStreamed", "StreamedFile"]
 class StreamedFile:
     """A new file that appears when it is closed.
 
-    Its directory is made again if it was removed meanwhile, because somebody has deleted the last object in it. But if
-    the directory was renamed, or deleted with all that it contains, the file has gone with it.
+    A directory that was made for objects is made again if it was removed meanwhile, because somebody has deleted the
+    last object in it. But if the directory was renamed, or deleted with all that it contains, the file has gone with
+    it; so it has with any other directory that is gone.
 
     Args:
-        directories: the ids of the directories on the path, the root first.
+        directories: those on the path.
+        opened: tells for how long the file may rely on traces of deleted directories.
     """
 
-    def __init__(self, key: str, namespace: Namespace, writer: FileWriter, directories: tuple[int, ...]) -> None:
+    def __init__(
+        self, key: str, namespace: Namespace, writer: FileWriter, directories: DirectoriesOnPath, opened: Expiry
+    ) -> None:
         self._key = key
         self._namespace = namespace
         self._writer = writer
         self._directories = directories
+        self._opened = opened
         self._info: ObjectInfo | None = None
 
     def write(self, data: bytes | memoryview, /) -> int:
@@ -50,7 +56,8 @@ class StreamedFile:
             try:
                 with self._writer.publishing() as file:
                     assert isinstance(file, Publish), "the file has no lease"
-                    inode = self._namespace.run(PublishStreamed(file=file, directories=self._directories))
+                    operation = PublishStreamed(file=file, directories=self._directories, is_old=self._opened.is_over)
+                    inode = self._namespace.run(operation)
             except PathExistsError as error:
                 raise PreconditionError("the object exists already: read it, then decide", key=self._key) from error
             self._writer.end()
@@ -69,11 +76,13 @@ class PublishStreamed(FileGroup):
     they were renamed, or deleted with all that they contain.
 
     Attributes:
-        directories: the ids of the directories on the path when the file was opened, the root first.
+        directories: those on the path when the file was opened.
+        is_old: tells whether that was so long ago that the trace of a deleted directory may be gone.
     """
 
     file: Publish
-    directories: tuple[int, ...]
+    directories: DirectoriesOnPath
+    is_old: Callable[[], bool] = field(compare=False)
 
     @property
     def paths(self) -> tuple[NsPath]:
@@ -84,20 +93,27 @@ class PublishStreamed(FileGroup):
         """Return the records of the file, and of the directories that have gone."""
         return [*self.file.also(chains), *self._traces(chains[0])]
 
-    def _traces(self, chain: Chain) -> list[bytes]:
+    def _gone(self, chain: Chain) -> tuple[int, ...]:
+        """Return the directories that are not on the path any more."""
         there = tuple(inode.id for inode in chain.ancestors)
-        same = [one == other for one, other in zip(self.directories, there, strict=False)]
-        gone = self.directories[same.index(False) if False in same else len(same) :]
-        return [key for number in gone for key in (place_key(number), deleted_key(number))]
+        same = [one == other for one, other in zip(self.directories.ids, there, strict=False)]
+        return self.directories.ids[same.index(False) if False in same else len(same) :]
+
+    def _traces(self, chain: Chain) -> list[bytes]:
+        return [key for number in self._gone(chain) for key in (place_key(number), deleted_key(number))]
 
     def execute(self, view: View, context: Context) -> Changes[Inode]:
         """See `Publish`.
 
         Raises:
-            PathNotFoundError: the directory was renamed, or deleted with all that it contains.
+            PathNotFoundError: the directory was renamed, or deleted with all that it contains; or it is gone, and was
+                not made for objects, or nobody knows any more who has removed it.
         """
         (chain,) = view.chains
-        if not view.entries.keys().isdisjoint(self._traces(chain)):
+        gone = self._gone(chain)
+        may_be_empty = self.directories.removable.issuperset(gone)
+        has_traces = not view.entries.keys().isdisjoint(self._traces(chain))
+        if gone and (has_traces or not may_be_empty or self.is_old()):
             raise PathNotFoundError(
                 "the directory was renamed or deleted while the file was written: write the file again",
                 path=str(self.file.path),

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from holdfast.errors import HoldfastError, NotFoundError, PreconditionError
+from holdfast.namespace.deleted_tree import TRACED_S
 from holdfast.namespace.errors import (
     DirectoryNotEmptyError,
     ParentNotDirectoryError,
@@ -213,9 +214,11 @@ class NamespaceStore:
     def open_write(self, key: str) -> StreamedFile:
         path = path_of(key)
         self.check_targets([key])
+        opened = replace(self.namespace.expiry(), most_age_s=TRACED_S)
         directories = self.namespace.run(MakeDirectory(path.parent))
         # The protocol refuses an existing key when the file is closed.
-        return StreamedFile(key, self.namespace, self.namespace.create(str(path), check=False), directories)
+        writer = self.namespace.create(str(path), check=False)
+        return StreamedFile(key, self.namespace, writer, directories, opened)
 
     def rename(self, source: str, target: str) -> None:
         old = path_of(source)

@@ -196,7 +196,8 @@ def detach(changes: Changes[R], inode: Inode, ancestors: Iterable[Inode], path: 
     Nothing can be created below it any more: whoever tries has validated the record of this directory, which is gone.
     """
     charged = tuple(one.quota_id for one in ancestors if one.has_quota)
-    changes.new_values[deleted_key(inode.id)] = DeletedTree(inode, str(path), now_ms, charged).encode()
+    tree = DeletedTree(inode, str(path), now_ms, charged, leaves_trace=inode.is_made_for_objects)
+    changes.new_values[deleted_key(inode.id)] = tree.encode()
 
 
 def remove_empty(changes: Changes[R], chain: Chain) -> None:

@@ -6,10 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.errors import NotFoundError
+from holdfast.cli.namespace.pending import count_pending
+from holdfast.errors import CorruptDataError, NotFoundError
+from holdfast.namespace.deleted_tree import TRACED_S
 from holdfast.namespace.errors import PathNotFoundError
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.namespace.terms import MOST_SKEW_S
 from holdfast.stores.base import Delete, Put, RequireEmpty
 from holdfast.transactions.base import Commit
 from tests.namespace_world import SUPERUSER, HookedDatabase, World
@@ -186,6 +189,109 @@ def test_a_stream_goes_with_its_directory(act: str, depth: str) -> None:
         stream.close()
     stream.discard()
     assert not store.namespace.exists("/a/p/new")
+
+
+@pytest.mark.parametrize("collects", [False, True])
+@pytest.mark.parametrize("is_empty", [False, True])
+@pytest.mark.parametrize("is_made", [False, True])
+@pytest.mark.parametrize("deleted", ["/d", "/d/p"])
+def test_a_deleted_directory_does_not_come_back(deleted: str, is_made: bool, is_empty: bool, collects: bool) -> None:
+    """Whether somebody made it, or an object needed it; and also if it was collected before the writer is done."""
+    world = World()
+    store = NamespaceStore(world.client(), close_namespace=False)
+    if is_made:
+        store.namespace.mkdirs("/d/p")
+    stream = store.open_write("d/p/new")
+    stream.write(b"larger than small")
+    if not is_empty:
+        store.put("d/p/old", b"1")
+    other = world.client()
+    other.delete(deleted, recursive=True)
+    if collects:
+        other.collect()
+    with pytest.raises(PathNotFoundError, match="write the file again"):
+        stream.close()
+    stream.discard()
+    assert not other.exists(deleted)
+    other.collect()
+    assert other.check().totals == {}
+
+
+def test_a_directory_that_was_moved_and_deleted_does_not_come_back() -> None:
+    world = World()
+    store = NamespaceStore(world.client(), close_namespace=False)
+    stream = store.open_write("d/new")
+    store.namespace.rename("/d", "/e")
+    store.namespace.delete("/e", recursive=True)
+    store.namespace.collect()
+    with pytest.raises(PathNotFoundError):
+        stream.close()
+    assert _directories(store) == []
+
+
+def test_a_directory_that_somebody_made_does_not_come_back_however_it_went() -> None:
+    store = NamespaceStore(World().client(), close_namespace=False)
+    store.namespace.mkdirs("/team/in")
+    stream = store.open_write("team/in/new")
+    store.namespace.delete("/team/in")
+    with pytest.raises(PathNotFoundError):
+        stream.close()
+    assert _directories(store) == ["/team"]
+
+
+def test_the_trace_of_a_deleted_directory_stays_for_the_writers_below() -> None:
+    world = World()
+    store = NamespaceStore(world.client(), close_namespace=False)
+    store.namespace.set_quota("/", names=100)
+    stream = store.open_write("d/new")
+    store.put("d/p/old", b"1")
+    store.namespace.delete("/d", recursive=True)
+    assert store.namespace.collect().trees == 2
+    assert store.namespace.quota_usage("/").names == 1
+    assert count_pending(store.namespace, world.clock).trees.number == 0
+    assert len(world.records(b"r")) == 1
+    assert store.namespace.collect().trees == 0, "the second time, nothing is left to do"
+    assert store.namespace.check().totals == {} and store.namespace.sweep().records == 0
+    world.clock.at_s += TRACED_S - 1
+    store.namespace.collect()
+    with pytest.raises(PathNotFoundError):
+        stream.close()
+    world.clock.at_s += MOST_SKEW_S + 1
+    store.namespace.collect()
+    assert world.records(b"r") == {}
+    with pytest.raises(PathNotFoundError):
+        stream.close()
+
+
+def test_a_writer_relies_on_traces_only_as_long_as_they_stay() -> None:
+    """Its directory may have been deleted, and nothing tells any more."""
+    world = World()
+    store = NamespaceStore(world.client(), close_namespace=False)
+    streams = [store.open_write(f"a/p/{name}") for name in ("gone", "there")]
+    store.put("a/p/old", b"1")
+    store.delete("a/p/old")
+    assert _directories(store) == []
+    world.clock.at_s += TRACED_S + 1
+    with pytest.raises(PathNotFoundError):
+        streams[0].close()
+    streams = [store.open_write(f"a/p/{name}") for name in ("gone", "there")]
+    world.clock.at_s += TRACED_S + 1
+    streams[1].close()
+    assert store.get("a/p/there") == b""
+
+
+@pytest.mark.parametrize("value", [b"1", b"null"])
+def test_a_trace_that_is_none(value: bytes) -> None:
+    world = World()
+    store = NamespaceStore(world.client(), close_namespace=False)
+    store.put("d/f", b"1")
+    store.namespace.delete("/d", recursive=True)
+    ((key, record),) = world.records(b"r").items()
+    assert b'"trace":false' in record.value
+    world.database.commit(Commit(puts={key: record.value.replace(b"false", value)}))
+    with pytest.raises(CorruptDataError):
+        store.namespace.collect()
+    assert count_pending(store.namespace, world.clock).trees.number == 1
 
 
 def test_a_directory_moves_into_a_quota() -> None:
