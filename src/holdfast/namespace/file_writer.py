@@ -231,15 +231,17 @@ class FileWriter:
         """Note that somebody else has published the file."""
         self._is_open = False
 
-    def discard(self) -> None:
-        """Give the file up. Does nothing after `close`. Errors are suppressed: what is left is garbage.
+    def discard(self) -> bool:
+        """Give the file up; return whether this call did, or it was closed or discarded before.
 
+        Errors are suppressed: what is left is garbage.
         In a child of the process that opened the file, nothing but this copy ends: the parent may be writing it.
         """
-        if self._is_open:
-            self._is_open = False
-            if self._pid == os.getpid():
-                self._give_up()
+        gives_up = self._is_open and self._pid == os.getpid()
+        self._is_open = False
+        if gives_up:
+            self._give_up()
+        return gives_up
 
     def _check_open(self) -> None:
         if not self._is_open or self._is_prepared:

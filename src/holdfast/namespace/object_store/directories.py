@@ -181,10 +181,12 @@ class RemoveEmptyDirectory(PathGroup):
     Attributes:
         is_in_the_way: whether the caller wants the directory to go: then it goes too if somebody made it otherwise, but
             not with a quota or extended attributes.
+        only_id: the id of the directory: another one at the path stays. 0 for any.
     """
 
     path: NsPath
     is_in_the_way: bool = False
+    only_id: int = 0
 
     @property
     def paths(self) -> tuple[NsPath]:
@@ -194,9 +196,10 @@ class RemoveEmptyDirectory(PathGroup):
     def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
         """Return the entries of a directory that may go."""
         target = chains[0].target
-        if target is None or not may_go(target, is_in_the_way=self.is_in_the_way):
-            return None
-        return children_range(target.id)
+        return children_range(target.id) if target is not None and self._may_go(target) else None
+
+    def _may_go(self, inode: Inode) -> bool:
+        return self.only_id in (0, inode.id) and may_go(inode, is_in_the_way=self.is_in_the_way)
 
     def execute(self, view: View, context: Context) -> Changes[bool]:
         """See `Operation`.
@@ -208,6 +211,6 @@ class RemoveEmptyDirectory(PathGroup):
         if chain.target is None:
             check_chain(chain, context)
             return Changes(True)
-        if not may_go(chain.target, is_in_the_way=self.is_in_the_way) or view.has_children:
+        if not self._may_go(chain.target) or view.has_children:
             return Changes(False)
         return Delete(path=self.path).execute(view, context)

@@ -31,19 +31,31 @@ class StreamedFile:
     last object in it. But if the directory was renamed, or deleted with all that it contains, the file has gone with
     it; so it has with any other directory that is gone.
 
+    A file that is discarded takes the directories with it that were made for it, if they are empty. Crash: they stay,
+    until the store removes the last object from them.
+
     Args:
         directories: those on the path.
         opened: tells for how long the file may rely on traces of deleted directories.
+        remove_new: removes the directories that were made for the file; raises nothing.
     """
 
     def __init__(
-        self, key: str, namespace: Namespace, writer: FileWriter, directories: DirectoriesOnPath, opened: Expiry
+        self,
+        key: str,
+        namespace: Namespace,
+        writer: FileWriter,
+        directories: DirectoriesOnPath,
+        *,
+        opened: Expiry,
+        remove_new: Callable[[], None],
     ) -> None:
         self._key = key
         self._namespace = namespace
         self._writer = writer
         self._directories = directories
         self._opened = opened
+        self._remove_new = remove_new
         self._info: ObjectInfo | None = None
 
     def write(self, data: bytes | memoryview, /) -> int:
@@ -65,7 +77,8 @@ class StreamedFile:
         return self._info
 
     def discard(self) -> None:
-        self._writer.discard()
+        if self._writer.discard():
+            self._remove_new()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

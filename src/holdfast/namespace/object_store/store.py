@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from holdfast.errors import HoldfastError, NotFoundError, PreconditionError
 from holdfast.namespace.deleted_tree import TRACED_S
@@ -27,7 +28,12 @@ from holdfast.namespace.keys import kind_range, upload_key
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.change_set import MOST_KEY_BYTES, ChangeSet, completed, created, path_of
 from holdfast.namespace.object_store.contents import Contents
-from holdfast.namespace.object_store.directories import MakeDirectory, RemoveEmptyDirectory, directories_below
+from holdfast.namespace.object_store.directories import (
+    DirectoriesOnPath,
+    MakeDirectory,
+    RemoveEmptyDirectory,
+    directories_below,
+)
 from holdfast.namespace.object_store.files import StreamedFile
 from holdfast.namespace.object_store.moves import MoveDirectory, MoveFile
 from holdfast.namespace.object_store.pages import list_files
@@ -215,15 +221,25 @@ class NamespaceStore:
         path = path_of(key)
         self.check_targets([key])
         opened = replace(self.namespace.expiry(), most_age_s=TRACED_S)
-        directories = self.namespace.run(MakeDirectory(path.parent))
         # The protocol refuses an existing key when the file is closed.
         writer = self.namespace.create(str(path), check=False)
-        return StreamedFile(key, self.namespace, writer, directories, opened)
+        directories = self.namespace.run(MakeDirectory(path.parent))
+        remove_new = partial(self._remove_new, path, directories)
+        return StreamedFile(key, self.namespace, writer, directories, opened=opened, remove_new=remove_new)
 
     def rename(self, source: str, target: str) -> None:
         old = path_of(source)
         self.namespace.run(MoveFile(rename=Rename(source=old, target=path_of(target), overwrite=True, may_stay=True)))
         self._prune({old.parent})
+
+    def _remove_new(self, path: NsPath, directories: DirectoriesOnPath) -> None:
+        """Remove the directories that were made for a file that has not come, those that are empty; raises nothing."""
+        with suppress(HoldfastError):
+            for depth, number in reversed(list(enumerate(directories.ids))):
+                directory = NsPath(path.names[:depth])
+                may_go = number in directories.new and self._may_go(directory)
+                if not may_go or not self._remove(RemoveEmptyDirectory(directory, only_id=number)):
+                    return
 
     def check_targets(self, targets: Sequence[str]) -> None:
         paths = [path_of(target) for target in targets]

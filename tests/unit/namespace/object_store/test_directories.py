@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.cli.namespace.pending import count_pending
-from holdfast.errors import CorruptDataError, NotFoundError
+from holdfast.errors import CorruptDataError, NotFoundError, PreconditionError, UnavailableError
 from holdfast.namespace.deleted_tree import TRACED_S
 from holdfast.namespace.errors import PathNotFoundError
 from holdfast.namespace.namespace import Namespace
@@ -125,6 +125,105 @@ def test_a_directory_with_a_quota_is_not_removed_because_it_is_in_the_way() -> N
     assert _directories(store) == ["/a", "/a/limited", "/a/plain", "/c"]
 
 
+# --- files that are given up ------------------------------------------------------------------------------------------
+def test_what_was_made_for_a_file_that_is_given_up_goes_with_it() -> None:
+    store = NamespaceStore(World().client(), close_namespace=False)
+    store.namespace.mkdirs("/team")
+    store.put("team/p/other", b"1")
+    streams = [store.open_write(key) for key in ("a/b/f", "team/p/q/r/f", "team/p/f")]
+    assert _directories(store) == ["/a", "/a/b", "/team", "/team/p", "/team/p/q", "/team/p/q/r"]
+    for stream in streams:
+        stream.write(b"larger than small")
+        stream.discard()
+    assert _directories(store) == ["/team", "/team/p"]
+    for stream in streams:
+        stream.discard()
+    assert store.get("team/p/other") == b"1"
+
+
+def test_what_cannot_be_closed_leaves_no_directory() -> None:
+    store = NamespaceStore(World().client(), close_namespace=False)
+    stream = store.open_write("a/b/f")
+    store.put("a/b/f", b"1")
+    with pytest.raises(PreconditionError):
+        stream.close()
+    store.delete("a/b/f")
+    stream.discard()
+    assert _directories(store) == []
+    late = store.open_write("a/b/f")
+    late.close()
+    late.discard()
+    assert _directories(store) == ["/a", "/a/b"]
+
+
+@pytest.mark.parametrize("use", [
+    lambda store: store.put("a/b/other", b"1"),
+    lambda store: store.put("a/b/", b""),
+    lambda store: store.namespace.mkdirs("/a/b/c"),
+    lambda store: store.namespace.set_quota("/a/b", names=10),
+    lambda store: store.namespace.set_permission("/a/b", 0o700),
+], ids=["object", "marker", "directory", "quota", "mode"])  # fmt: skip
+def test_a_directory_that_somebody_uses_stays(use: Callable[[NamespaceStore], object]) -> None:
+    world = World()
+    stream = NamespaceStore(world.client(), close_namespace=False).open_write("a/b/f")
+    other = NamespaceStore(world.client(), close_namespace=False)
+    use(other)
+    stream.discard()
+    assert other.namespace.exists("/a/b")
+
+
+def test_another_directory_at_the_path_stays() -> None:
+    """It may be empty, and made for an object of somebody else."""
+    world = World()
+    store = NamespaceStore(world.client(), close_namespace=False)
+    stream = store.open_write("a/b/f")
+    other = NamespaceStore(world.client(), close_namespace=False)
+    other.namespace.rename("/a", "/moved")
+    theirs = other.open_write("a/b/f")
+    stream.discard()
+    assert _directories(other) == ["/a", "/a/b", "/moved", "/moved/b"]
+    theirs.close()
+
+
+def test_a_file_goes_on_whose_directory_goes_with_another_one() -> None:
+    store = NamespaceStore(World().client(), close_namespace=False)
+    first, second = (store.open_write(f"a/b/{name}") for name in "12")
+    first.discard()
+    second.close()
+    assert store.get("a/b/2") == b""
+
+
+def test_the_kept_directory_stays_when_a_file_is_given_up() -> None:
+    store = NamespaceStore(World().client(), keep="a/b", close_namespace=False)
+    store.open_write("a/b/c/f").discard()
+    assert _directories(store) == ["/a", "/a/b"]
+
+
+def test_a_child_of_the_process_removes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = NamespaceStore(World().client(), close_namespace=False)
+    stream = store.open_write("a/b/f")
+    with monkeypatch.context() as patch:
+        patch.setattr("os.getpid", lambda: -1)
+        stream.discard()
+    assert _directories(store) == ["/a", "/a/b"]
+
+
+def test_a_directory_that_cannot_be_removed_hides_no_error() -> None:
+    """The database goes away while a file is given up."""
+    world = World()
+    is_down: list[bool] = []
+
+    def fail(call: str, argument: object) -> None:
+        if is_down:
+            raise UnavailableError("the database is gone: repeat later")
+
+    store = NamespaceStore(world.client(database=HookedDatabase(world.database, fail)), close_namespace=False)
+    stream = store.open_write("a/b/f")
+    is_down.append(True)
+    stream.discard()
+    assert world.client().exists("/a/b")
+
+
 # --- races ------------------------------------------------------------------------------------------------------------
 def test_a_rename_into_a_directory_that_becomes_empty_meanwhile() -> None:
     world = World()
@@ -157,6 +256,7 @@ def test_a_rename_whose_source_goes_meanwhile() -> None:
     store = NamespaceStore(world.client(database=HookedDatabase(world.database, before)), close_namespace=False)
     with pytest.raises(NotFoundError):
         store.rename("job/f", "p/f")
+    assert _directories(other) == []
 
 
 def test_a_stream_into_a_directory_that_becomes_empty_meanwhile() -> None:
@@ -307,7 +407,8 @@ def test_a_directory_moves_into_a_quota() -> None:
     assert [one.upload_id for one in store.list_uploads_page("q/a/").uploads] == [upload]
     assert store.namespace.quota_usage("/q").names == 3
     with pytest.raises(Exception, match="quota"):
-        store.rename_dir("x/b", "q/b")
+        store.rename_dir("x/b", "q/new/b")
+    assert not store.namespace.exists("/q/new")
     store.rename_dir("q/a", "x/a")
     assert store.namespace.quota_usage("/q").names == 1
     store.delete_many(["x/a/f", "x/b/c/d/f"])
