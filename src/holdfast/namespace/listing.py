@@ -25,6 +25,8 @@ from holdfast.transactions.base import Record, ScanPage, SnapshotReader
 __all__ = ["PAGE_SIZE", "ListPage", "Lister"]
 
 PAGE_SIZE = 1000
+_MOST_ENTRIES = 2**31 - 2
+"""So many, and one more, every database can be asked for."""
 
 
 class _Readable(SnapshotReader, Protocol):
@@ -92,7 +94,7 @@ class Lister:
             PathNotFoundError, ParentNotDirectoryError, PermissionDeniedError: see the message.
         """
         self.times.flush_if_due()
-        view, scanned = self._snapshot(path, start_after, limit)
+        view, scanned = self._snapshot(path, start_after, min(limit, _MOST_ENTRIES))
         target = self._target(view, path, caller)
         if not target.is_directory:
             return ListPage([status_of(path, target)], False)

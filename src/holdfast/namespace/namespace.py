@@ -133,7 +133,7 @@ class Namespace:
         Raises:
             InvalidRequestError: `start_after` is not valid Unicode, or `limit` is not positive.
         """
-        if limit < 1:
+        if type(limit) is not int or limit < 1:
             raise InvalidRequestError("a page has at least one entry: change the limit", limit=limit)
         try:
             after = start_after.encode()

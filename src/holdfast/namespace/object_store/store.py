@@ -60,7 +60,10 @@ from holdfast.stores.base import (
     check_changes,
     check_delete,
     check_move,
+    check_part_number,
     check_parts,
+    check_range,
+    page_size,
     replaced,
 )
 from holdfast.transactions.base import Commit, Committed
@@ -126,6 +129,7 @@ class NamespaceStore:
             return _info(path, self.namespace.run(created(file, mode)))
 
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
+        check_range(start, length)
         reader = self._open(path_of(key))
         if etag and etag_of(reader.inode) != etag:
             raise replaced(key)
@@ -144,7 +148,7 @@ class NamespaceStore:
     def list_page(
         self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
     ) -> ObjectPage:
-        after = start_after if token is None else token
+        after, max_keys = start_after if token is None else token, page_size(max_keys)
         with self.namespace.database.snapshot() as reader:
             found = list_files(reader, self.namespace.caller, prefix, after, max_keys + 1)
         objects = [_info(path, inode) for path, inode in found[:max_keys]]
@@ -173,6 +177,7 @@ class NamespaceStore:
         return token
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
+        check_part_number(key, number, _LIMITS.max_parts)
         path, upload, expiry = path_of(key), self._upload(key, upload_id), self.namespace.expiry()
         extents, small = self._contents.store(upload.file_id, bytes(data))
         part = extents[0] if extents else Extent(f"empty-{self.namespace.new_token()}", 0, inline=True)

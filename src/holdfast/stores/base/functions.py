@@ -17,12 +17,15 @@ __all__ = [
     "check_delete",
     "check_key",
     "check_move",
+    "check_part_number",
     "check_parts",
+    "check_range",
     "is_marker",
     "iter_objects",
     "iter_uploads",
     "iter_uploads_of",
     "multipart",
+    "page_size",
     "rename",
     "replaced",
     "transactional",
@@ -34,6 +37,10 @@ MAX_KEY_BYTES = 1024
 
 MAX_KEYS_PER_DELETE = 1000
 """The limit of S3's DeleteObjects."""
+
+_MOST_NUMBER = 2**63 - 1
+_MOST_ON_PAGE = 2**31 - 2
+"""So many, and one more, every database and every request can ask for."""
 
 
 def multipart(store: ObjectStore) -> MultipartStore:
@@ -210,6 +217,39 @@ def check_delete(keys: Sequence[str]) -> None:
     """
     if len(keys) > MAX_KEYS_PER_DELETE:
         raise InvalidRequestError(f"at most {MAX_KEYS_PER_DELETE} keys in one call: use batched_keys", keys=len(keys))
+
+
+def check_range(start: int, length: int | None) -> None:
+    """Reject a range that `ObjectStore.get` could not read from any object.
+
+    Raises:
+        InvalidRequestError: a number is negative, or beyond the size of any object.
+    """
+    if not all(type(one) is int and 0 <= one <= _MOST_NUMBER for one in (start, length or 0)):
+        raise InvalidRequestError(
+            "a range begins at 0 or later, and its length is not negative: change it", start=start, length=length
+        )
+
+
+def page_size(max_keys: int) -> int:
+    """Return how many objects a page of `ObjectStore.list_page` may have: a number that every database accepts.
+
+    Raises:
+        InvalidRequestError: the page could not contain anything, so the listing would never end.
+    """
+    if type(max_keys) is not int or max_keys < 1:
+        raise InvalidRequestError("a page has at least one object: change max_keys", max_keys=max_keys)
+    return min(max_keys, _MOST_ON_PAGE)
+
+
+def check_part_number(key: str, number: int, max_parts: int) -> None:
+    """Reject a number that no part of an upload can have.
+
+    Raises:
+        InvalidRequestError: it is not from 1 to `max_parts`.
+    """
+    if type(number) is not int or not 1 <= number <= max_parts:
+        raise InvalidRequestError("a part number is out of range", key=key, number=number, max_parts=max_parts)
 
 
 def check_parts(key: str, parts: Sequence[Part]) -> None:

@@ -73,6 +73,7 @@ class ObjectStore(Protocol):
         Raises:
             NotFoundError: no such object.
             PreconditionError: the object has another etag. List again and start over.
+            InvalidRequestError: `start` or `length` is negative, or beyond the size of any object.
         """
         ...
 
@@ -96,9 +97,12 @@ class ObjectStore(Protocol):
             prefix: the beginning of a key; need not end at a slash.
             start_after: return only keys greater than this. Because of the order above, use this argument only within
                 one directory.
-            max_keys: the page size; S3 returns at most 1000.
+            max_keys: the page size, at least 1; S3 returns at most 1000.
             token: the `next_token` of the previous page of this listing; None requests the first page. `prefix` and
                 `start_after` must be the same for all pages.
+
+        Raises:
+            InvalidRequestError: `max_keys` is not positive.
         """
         ...
 
@@ -131,6 +135,7 @@ class MultipartStore(ObjectStore, Protocol):
 
         Raises:
             NotFoundError: no such upload.
+            InvalidRequestError: the number is not from 1 to the number of parts that the store allows.
         """
         ...
 

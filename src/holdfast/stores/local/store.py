@@ -41,7 +41,10 @@ from holdfast.stores.base import (
     UploadPage,
     check_delete,
     check_move,
+    check_part_number,
     check_parts,
+    check_range,
+    page_size,
     replaced,
 )
 from holdfast.stores.local.links import append
@@ -116,11 +119,15 @@ class LocalStore:
         return _info(key, file.published)
 
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
+        check_range(start, length)
         with _reading(key), open(self._tree.path(key), "rb") as file:
-            if etag and not is_same_file(etag, os.fstat(file.fileno())):
+            status = os.fstat(file.fileno())
+            if etag and not is_same_file(etag, status):
                 raise replaced(key)
+            if start >= status.st_size:
+                return b""  # not every file system can seek so far
             file.seek(start)
-            return file.read() if length is None else file.read(length)
+            return file.read() if length is None else file.read(min(length, status.st_size))
 
     def head(self, key: str) -> ObjectInfo:
         with _reading(key):
@@ -133,7 +140,7 @@ class LocalStore:
         self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
     ) -> ObjectPage:
         with os_errors(prefix):
-            return self._listings.page(prefix, start_after, max_keys, token)
+            return self._listings.page(prefix, start_after, page_size(max_keys), token)
 
     def delete(self, key: str) -> None:
         with os_errors(key):
@@ -198,8 +205,7 @@ class LocalStore:
         return self._tree.hidden_path(key, upload_id)
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
-        if not 1 <= number <= _LIMITS.max_parts:
-            raise InvalidRequestError("a part number is out of range", key=key, number=number)
+        check_part_number(key, number, _LIMITS.max_parts)
         directory = self._upload_path(key, upload_id)
         hidden = os.path.join(directory, f"{number}.{self._ids.token()}")
         with os_errors(key):

@@ -43,7 +43,10 @@ from holdfast.stores.base import (
     check_delete,
     check_key,
     check_move,
+    check_part_number,
     check_parts,
+    check_range,
+    page_size,
     replaced,
 )
 
@@ -194,6 +197,7 @@ class MemoryStore:
         return found
 
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
+        check_range(start, length)
         with self._lock:
             found = self._existing(key)
         if etag and found.info.etag != etag:
@@ -209,6 +213,7 @@ class MemoryStore:
         self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
     ) -> ObjectPage:
         start_after = start_after if token is None else token
+        max_keys = page_size(max_keys)
         with self._lock:
             first = bisect.bisect_left(self._keys, prefix)
             if start_after >= prefix:
@@ -302,10 +307,7 @@ class MemoryStore:
         return upload
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
-        if not 1 <= number <= self._limits.max_parts:
-            raise InvalidRequestError(
-                "a part number is out of range", key=key, number=number, max_parts=self._limits.max_parts
-            )
+        check_part_number(key, number, self._limits.max_parts)
         part = Part(number, _digest(data), len(data))
         with self._lock:
             self._pending(key, upload_id).parts[number] = (part, bytes(data))

@@ -42,7 +42,10 @@ from holdfast.stores.base import (
     UploadPage,
     check_delete,
     check_key,
+    check_part_number,
     check_parts,
+    check_range,
+    page_size,
     replaced,
 )
 from holdfast.stores.s3.client import AWS, Client, S3Connection, is_aws
@@ -159,6 +162,7 @@ class S3Store:
             return False  # the precondition failed
 
     def get(self, key: str, start: int = 0, length: int | None = None, etag: str = "") -> bytes:
+        check_range(start, length)
         if length == 0:
             self._refuse_replaced(key, etag, self.head(key).etag)
             return b""
@@ -206,7 +210,7 @@ class S3Store:
     def list_page(
         self, prefix: str, start_after: str = "", max_keys: int = 1000, token: str | None = None
     ) -> ObjectPage:
-        arguments: dict[str, object] = {"Bucket": self.bucket, "Prefix": prefix, "MaxKeys": max_keys}
+        arguments: dict[str, object] = {"Bucket": self.bucket, "Prefix": prefix, "MaxKeys": page_size(max_keys)}
         if start_after:
             arguments["StartAfter"] = start_after
         if token is not None:
@@ -310,6 +314,8 @@ class S3Store:
         )
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
+        check_part_number(key, number, MultipartLimits().max_parts)
+
         def send(client: Client) -> Part:
             try:
                 return Part(number, upload_part(client, self.bucket, key, upload_id, number, data), len(data))

@@ -43,6 +43,21 @@ FAILED_WITH_200 = error("InternalError", 200)
 PARTS = [Part(1, "p1", 3)]
 
 
+def test_numbers_that_mean_nothing_are_not_sent(script: Script) -> None:
+    """S3 would answer a range before the start with the whole object, and a page without objects with an empty one."""
+    store, server = script()
+    calls: list[Callable[[], object]] = [
+        lambda: store.get("a", -1),
+        lambda: store.get("a", 0, -1),
+        lambda: store.list_page("", max_keys=0),
+        lambda: store.upload_part("a", "u", 10_001, b""),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidRequestError):
+            call()
+    assert server.requests == []
+
+
 # --- completion -------------------------------------------------------------------------------------------------------
 def test_complete(script: Script) -> None:
     store, server = script(COMPLETED)
