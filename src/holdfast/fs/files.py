@@ -21,6 +21,7 @@ from holdfast.commit.uploads import ATTEMPT_METADATA, complete_upload
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.fs.abandoned import is_closed_by_failure
 from holdfast.runtime import BackgroundExecutor
+from holdfast.runtime.garbage import finalize, finish_finalizers
 from holdfast.stores.base import multipart
 
 __all__ = ["CompressedFile", "NewFile", "PlainSink", "ReadingFile", "WritingFile", "WritingText", "open_layers"]
@@ -106,7 +107,7 @@ class NewFile(SequentialFile):
 
     def __del__(self) -> None:
         if vars(self):  # if not, __init__ failed
-            self.discard()
+            finalize(self.discard)
 
 
 class WritingFile(NewFile, io.RawIOBase):
@@ -147,7 +148,7 @@ class WritingFile(NewFile, io.RawIOBase):
         if self.closed:
             return
         if self._is_dropped or is_closed_by_failure():
-            self.discard()
+            finalize(self.discard)
             return
         self._closing = True
         try:
@@ -200,7 +201,7 @@ class CompressedFile(NewFile, io.BufferedIOBase):
         if self.closed:
             return
         if self._is_dropped or is_closed_by_failure():
-            self.discard()
+            finalize(self.discard)
             return
         try:
             self._packer.close()
@@ -225,7 +226,7 @@ class WritingText(TextFile):
 
     def __del__(self) -> None:
         if not self.closed and isinstance(self.buffer, NewFile):
-            self.buffer.discard()
+            finalize(self.buffer.discard)
 
 
 class ReadingFile(AbstractBufferedFile):  # type: ignore[misc]  # fsspec ships no types
@@ -242,6 +243,7 @@ def open_layers(open_binary: Callable[..., Any], path: str, mode: str, options: 
         open_binary: fsspec's own `open`, which knows nothing about discarding.
         options: what the caller gave besides the mode; ``compression`` is a name that fsspec knows, or ``infer``.
     """
+    finish_finalizers()
     text = {name: options.pop(name) for name in ("encoding", "errors", "newline") if name in options}
     compression = get_compression(path, options.pop("compression", None))
     file = open_binary(path, mode if "b" in mode else mode.replace("t", "") + "b", **options)

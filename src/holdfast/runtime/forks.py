@@ -15,7 +15,9 @@ import weakref
 from functools import partial
 from typing import Protocol
 
-__all__ = ["Fork", "Forked", "watch_forks"]
+from holdfast.errors import UnavailableError
+
+__all__ = ["Fork", "Forked", "require_process", "watch_forks"]
 
 
 class Fork:
@@ -81,6 +83,16 @@ def watch_forks(one: Forked) -> None:
     This never waits, also while another thread forks: the caller may hold a lock for which that thread waits.
     """
     _watching[id(one)] = one
+
+
+def require_process(pid: int) -> None:
+    """Refuse to use a connection in another process than the one that has opened it.
+
+    Raises:
+        UnavailableError: this is a child of that process: whatever it sends, its parent's transaction gets.
+    """
+    if pid != os.getpid():
+        raise UnavailableError("the transaction belongs to the process that began it: begin another one here")
 
 
 def _alive() -> list[Forked]:

@@ -14,6 +14,7 @@ from holdfast.namespace import Namespace
 from holdfast.namespace.errors import PathExistsError, PathNotFoundError
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import FileWriter
+from holdfast.runtime.garbage import finalize
 
 __all__ = ["ReadingNamespaceFile", "WritingNamespaceFile", "open_append"]
 
@@ -90,7 +91,7 @@ class WritingNamespaceFile(NewFile, io.RawIOBase):
         if self.closed:
             return
         if self._is_dropped or is_closed_by_failure():
-            self.discard()
+            finalize(self.discard)
             return
         try:
             if self._prepare is None:

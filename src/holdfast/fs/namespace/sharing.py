@@ -11,9 +11,11 @@ import os
 import threading
 import weakref
 from dataclasses import dataclass, field
+from functools import partial
 
 from holdfast.errors import HoldfastError
 from holdfast.namespace import Namespace, open_namespace
+from holdfast.runtime.garbage import finalize, finish_finalizers
 from holdfast.stores.provider import StoreOptions
 
 __all__ = ["Address", "SharedNamespace", "shared_namespace"]
@@ -52,7 +54,7 @@ class SharedNamespace:
     def __init__(self, namespace: Namespace, close: bool = True) -> None:
         self.namespace = namespace
         if close:
-            weakref.finalize(self, _close_in, os.getpid(), namespace)
+            weakref.finalize(self, finalize, partial(_close_in, os.getpid(), namespace))
 
 
 def _close_in(pid: int, namespace: Namespace) -> None:
@@ -74,6 +76,7 @@ def shared_namespace(address: Address) -> SharedNamespace:
 
     Raises: see `open_namespace`.
     """
+    finish_finalizers()
     with _lock:
         found = _open.get(address)
         if found is None:

@@ -14,6 +14,7 @@ import pymysql
 from pymysql.constants import CLIENT
 
 from holdfast.errors import InvalidRequestError
+from holdfast.runtime.forks import require_process
 from holdfast.transactions.mysql.options import MysqlOptions
 from holdfast.transactions.seats import Seat
 from holdfast.transactions.sql_files import load_queries
@@ -114,6 +115,7 @@ class Link:
 
     def send(self, packet: str) -> list[Reply]:
         """Run the statements of one packet; return a reply for each."""
+        require_process(self.pid)
         is_new_limit = self._next_wait_s != self._wait_s
         if is_new_limit:
             packet = f"SET SESSION innodb_lock_wait_timeout = {self._next_wait_s};{packet}"
@@ -136,7 +138,9 @@ class Link:
         self._next_wait_s = self._longest_wait_s if lock_wait_s is None else min(lock_wait_s, self._longest_wait_s)
 
     def reset(self) -> None:
-        """End an open transaction without effect. Close the connection if that fails."""
+        """End an open transaction without effect, unless it is the parent's. Close the connection if that fails."""
+        if self.pid != os.getpid():
+            return
         if not self._is_in_step:
             self.close()
             return
@@ -157,7 +161,12 @@ class Link:
         self.send(f"SET SESSION wait_timeout = {idle_s}")
 
     def close(self) -> None:
-        """Close the connection; the server ends an open transaction without effect. Safe to call twice."""
+        """Close the connection, unless it is the parent's; the server ends an open transaction without effect.
+
+        Safe to call twice.
+        """
+        if self.pid != os.getpid():
+            return
         with suppress(pymysql.Error):  # it is closed already
             self._raw.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.runtime import SystemClock
+from holdfast.runtime.forks import require_process
 from holdfast.transactions.postgres.arrays import register_arrays
 from holdfast.transactions.schema_version import require_schema
 from holdfast.transactions.sql_files import load_queries, load_schema
@@ -69,12 +71,18 @@ _CLOCK = SystemClock()
 class Connection(psycopg.Connection[tuple[Any, ...]]):
     """A connection that waits for its server with a bound. After such a wait has failed, it must be closed."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._pid = os.getpid()
+
     def wait(self, gen: PQGen[T], *args: Any, **options: Any) -> T:
         """Let the driver wait, like its own method.
 
         Raises:
             psycopg.OperationalError: the server has said nothing for too long; what it did is unknown.
+            UnavailableError: another process has opened the connection; nothing is sent.
         """
+        require_process(self._pid)
         return super().wait(_bounded(gen), *args, **options)
 
 

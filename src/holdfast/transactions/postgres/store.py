@@ -75,7 +75,9 @@ class _Session:
         return not self.connection.closed
 
     def reset(self) -> None:
-        """Roll back, or close a connection that is in the middle of a statement."""
+        """Roll back, or close a connection that is in the middle of a statement, unless it is the parent's."""
+        if not self.is_own:
+            return
         status = self.connection.info.transaction_status
         if status in (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR):
             with suppress(psycopg.Error):
@@ -84,8 +86,14 @@ class _Session:
         if status != psycopg.pq.TransactionStatus.IDLE:
             self.close()
 
+    @property
+    def is_own(self) -> bool:
+        """Whether this process has opened it."""
+        return self.pid == os.getpid()
+
     def close(self) -> None:
-        self.connection.close()
+        if self.is_own:
+            self.connection.close()
 
 
 class PostgresTransactionStore:
@@ -121,8 +129,9 @@ class PostgresTransactionStore:
                 session.connection.execute(_SQL["let_snapshot_idle"])
                 session.connection.execute("SELECT 1 FROM records LIMIT 1")  # the snapshot begins here
             yield _PostgresSnapshot(session.connection, self._address)
-            with nothing_happened(self._address):
-                session.connection.execute("COMMIT")
+            if session.is_own:
+                with nothing_happened(self._address):
+                    session.connection.execute("COMMIT")
 
     def _read(self, query: Callable[[Connection], T]) -> T:
         """Run a query; a broken connection is replaced once, because a read changes nothing."""

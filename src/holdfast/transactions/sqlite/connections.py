@@ -54,7 +54,7 @@ class Connections:
         watch_forks(self)
 
     def _reset(self) -> None:
-        self._mutex = threading.RLock()  # a collection of garbage may end a walk while its own thread has the lock
+        self._mutex = threading.Lock()
         self._loans = Seats(None)
         self._readers: list[sqlite3.Connection] = []
         self._writers: list[sqlite3.Connection] = []  # one, unless somebody writes
@@ -139,11 +139,16 @@ class Connections:
         home: list[sqlite3.Connection] | None,
         idle: Callable[[], list[sqlite3.Connection]],
     ) -> None:
-        """Keep a connection for the next caller, unless it is broken, or `close` was called meanwhile."""
-        with self._mutex:
-            if home is not None and home is idle():
-                home.append(connection)
-                return
+        """Keep a connection for the next caller, unless it is broken, or `close` was called meanwhile.
+
+        Takes no lock if there is no home. So it is when a collection of garbage ends a walk: its thread may have the
+        lock, or that of the loans, which others want while they have the lock.
+        """
+        if home is not None:
+            with self._mutex:
+                if home is idle():
+                    home.append(connection)
+                    return
         connection.close()
 
     def _check_file(self) -> None:

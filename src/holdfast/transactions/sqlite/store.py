@@ -10,6 +10,7 @@ a transaction never fails with SQLITE_BUSY_SNAPSHOT.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from holdfast.runtime import Environment
+from holdfast.runtime.forks import require_process
 from holdfast.transactions.base import (
     Commit,
     Committed,
@@ -135,11 +137,12 @@ class SqliteTransactionStore:
         """Take this caller's turn and SQLite's write lock. The block commits, else it is rolled back."""
         turn = self._connections.queue().turn(self._clock, self._timeout_s)
         with turn, sqlite_errors(self._path), self._connections.writer() as writer:
+            pid = os.getpid()
             writer.execute("BEGIN IMMEDIATE")
             try:
                 yield writer
             finally:
-                if writer.in_transaction:
+                if pid == os.getpid() and writer.in_transaction:
                     with suppress(sqlite3.Error):  # some errors end the transaction by themselves
                         writer.execute("ROLLBACK")
 
@@ -149,11 +152,14 @@ class _SqliteSnapshot:
 
     def __init__(self, reader: sqlite3.Connection) -> None:
         self._reader = reader
+        self._pid = os.getpid()
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        require_process(self._pid)
         return _get_many(self._reader, list(keys))
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        require_process(self._pid)
         return _scan(self._reader, start, end, limit, list(guards))
 
 
@@ -163,14 +169,18 @@ class _LockedSqlite:
     def __init__(self, store: SqliteTransactionStore, writer: sqlite3.Connection) -> None:
         self._store = store
         self._writer = writer
+        self._pid = os.getpid()
 
     def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
+        require_process(self._pid)
         return _get_many(self._writer, list(keys))
 
     def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
+        require_process(self._pid)
         return _scan(self._writer, start, end, limit, [])
 
     def apply(self, commit: Commit) -> Outcome:
+        require_process(self._pid)
         outcome = self._store._apply(self._writer, [commit], steps_of([commit])).outcomes[0]
         assert isinstance(outcome, Committed) or not self._writer.in_transaction
         return outcome
@@ -210,10 +220,11 @@ def _scan(connection: sqlite3.Connection, start: bytes, end: bytes, limit: int, 
 @contextmanager
 def _snapshot(connection: sqlite3.Connection, *, wanted: bool) -> Iterator[None]:
     """Let several queries see one snapshot."""
+    pid = os.getpid()
     if wanted:
         connection.execute("BEGIN")
     try:
         yield
     finally:
-        if wanted and connection.in_transaction:
+        if wanted and pid == os.getpid() and connection.in_transaction:
             connection.execute("COMMIT")

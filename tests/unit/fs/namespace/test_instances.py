@@ -8,7 +8,7 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import fsspec
@@ -17,6 +17,8 @@ import pytest
 from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.fs import NamespaceFileSystem
 from holdfast.namespace import Configuration, Namespace, init_namespace
+from holdfast.transactions.base import Commit
+from holdfast.transactions.sqlite.store import SqliteTransactionStore
 from tests.patience import PATIENCE_S
 from tests.unit.namespace.fresh import fresh_namespace
 
@@ -263,6 +265,34 @@ def test_a_database_that_is_gone_at_the_end_is_told_in_one_line(database: str, t
     ended = subprocess.run(command, check=True, timeout=PATIENCE_S, capture_output=True, text=True)
     (line,) = ended.stderr.splitlines()
     assert line.startswith("the last modification times of some directories of n may not be saved: the database file")
+
+
+def test_a_file_that_is_collected_in_the_middle_of_a_commit_is_given_up_later(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To give its lease back takes a commit, for which the thread would wait behind its own one."""
+    fs = NamespaceFileSystem(database=database, user="me", skip_instance_cache=True)
+    file = fs.open("n/a", "ab")
+    file.write(b"half")
+    holder: dict[str, object] = {"file": file}
+    holder["itself"] = holder
+    del file, holder
+    collected: list[int] = []
+    commit_group = SqliteTransactionStore.commit_group
+
+    def collect_first(store: SqliteTransactionStore, commits: Sequence[Commit]) -> object:
+        collected.append(gc.collect())
+        return commit_group(store, commits)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteTransactionStore, "commit_group", collect_first)
+        thread = threading.Thread(target=fs.mkdir, args=("n/dir",), daemon=True)
+        thread.start()
+        thread.join(PATIENCE_S)
+    assert not thread.is_alive() and fs.isdir("n/dir") and max(collected) > 0
+    assert fs.info("n/a")["is_open"]
+    fs.open("n/b", "wb").close()
+    assert not fs.info("n/a")["is_open"] and fs.cat_file("n/a") == b""
 
 
 # --- pickling and showing ---------------------------------------------------------------------------------------------

@@ -65,6 +65,15 @@ def test_an_interrupt_at_any_line_leaves_nothing_locked(store: SqliteTransaction
     assert store.get_many([b"m"])[b"m"].number == line
 
 
+class _ForgottenWalk:
+    """Only a collection of garbage ends it."""
+
+    def __init__(self, store: Database) -> None:
+        self.own = self
+        self.walk = store.snapshot()
+        self.walk.__enter__().scan(b"a", b"z", 5)
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_at_any_line_around_a_fork_leaves_nothing_locked(store: SqliteTransactionStore) -> None:
     """Python reports the interrupt of a hook, and goes on with the fork."""
@@ -95,12 +104,6 @@ def test_an_interrupt_at_any_line_around_a_fork_leaves_nothing_locked(store: Sql
 def test_a_forgotten_walk_that_is_collected_at_any_line_stops_nobody(store: SqliteTransactionStore) -> None:
     """A collection of garbage may begin at any line, and ends a walk that nobody can reach anymore."""
 
-    class Cycle:
-        def __init__(self) -> None:
-            self.own = self
-            self.walk = store.snapshot()
-            self.walk.__enter__().scan(b"a", b"z", 5)
-
     modules = (seats_module, connections_module)
     collected: list[int] = []
 
@@ -108,7 +111,7 @@ def test_a_forgotten_walk_that_is_collected_at_any_line_stops_nobody(store: Sqli
         line, is_within = 0, True
         while is_within:
             line += 1
-            Cycle()
+            _ForgottenWalk(store)
             is_within = disturbed_at(line, lambda: collected.append(gc.collect()), lambda: _use(store), *modules)
         gc.collect()
         return line
@@ -124,6 +127,23 @@ def test_a_forgotten_walk_that_is_collected_at_any_line_stops_nobody(store: Sqli
     assert len(collected) == collected[-1] > 100
     assert min(collected) > 0
     assert store._connections._loans.seated() == []
+
+
+def test_a_forgotten_walk_that_is_collected_waits_for_nobody(store: SqliteTransactionStore) -> None:
+    """Its thread may have the lock of the loans, for which another thread waits that has that of the connections."""
+    connections = store._connections
+    _ForgottenWalk(store)
+
+    def collect() -> None:
+        with connections._loans._mutex:
+            gc.collect()
+
+    with connections._mutex:
+        thread = threading.Thread(target=collect, daemon=True)
+        thread.start()
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+    assert connections._loans.seated() == []
 
 
 @pytest.mark.slow
