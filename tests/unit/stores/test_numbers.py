@@ -50,8 +50,8 @@ def test_a_page_of_any_size(store: MultipartStore, size: int) -> None:
     assert ([one.key for one in page.objects], page.next_token) == (["a/f", "a/g"], None)
 
 
-@pytest.mark.parametrize("given", [(-1, None), (0, -1), (2**63, 1), (0, 2**70), (1.5, None)])
-def test_a_range_of_no_object(store: MultipartStore, given: tuple[Any, Any]) -> None:
+@pytest.mark.parametrize("given", [(-1, None), (0, -1), (2**63, 1), (0, 2**70)])
+def test_a_range_of_no_object(store: MultipartStore, given: tuple[int, int | None]) -> None:
     for key in ("a/f", "a/g"):
         with pytest.raises(InvalidRequestError, match="a range begins at 0 or later"):
             store.get(key, *given)

@@ -225,7 +225,7 @@ def check_range(start: int, length: int | None) -> None:
     Raises:
         InvalidRequestError: a number is negative, or beyond the size of any object.
     """
-    if not all(type(one) is int and 0 <= one <= _MOST_NUMBER for one in (start, length or 0)):
+    if not 0 <= start <= _MOST_NUMBER or (length is not None and not 0 <= length <= _MOST_NUMBER):
         raise InvalidRequestError(
             "a range begins at 0 or later, and its length is not negative: change it", start=start, length=length
         )
