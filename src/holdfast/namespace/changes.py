@@ -41,8 +41,9 @@ class Changes(Generic[R]):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the operation writes nothing."""
-        return not (self.inserts or self.puts or self.values or self.new_values or self.deletes or self.adds)
+        """Whether the operation writes nothing, and what it has seen proves its result."""
+        writes = self.inserts or self.puts or self.values or self.new_values or self.deletes or self.adds
+        return not (writes or self.ranges)
 
     def to_commit(self, view: View) -> Commit:
         """Return the commit that validates the whole view and applies the changes."""

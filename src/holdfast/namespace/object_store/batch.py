@@ -14,7 +14,6 @@ from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionErro
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import ParentNotDirectoryError, PathIsDirectoryError
 from holdfast.namespace.inode import Extent, Inode
-from holdfast.namespace.keys import children_range
 from holdfast.namespace.object_store.directories import mark_directories, require_no_files
 from holdfast.namespace.object_store.uploads import Upload, encode_metadata
 from holdfast.namespace.operation import Context
@@ -25,9 +24,8 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ
 from holdfast.namespace.status import etag_of
 from holdfast.namespace.view import Chain, View
-from holdfast.transactions.base import RangeCount
 
-__all__ = ["CreateObject", "RemoveObject", "RequireEmptyDirectory", "RequireNoObjects", "RequireObject"]
+__all__ = ["CreateObject", "RemoveObject", "RequireNoObjects", "RequireObject"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,52 +189,13 @@ class RequireObject(PathGroup):
 
 
 @dataclass(frozen=True, slots=True)
-class RequireEmptyDirectory(PathGroup):
-    """Change nothing; refuse if a directory has entries. It need not exist.
-
-    Group: the inodes on the path, shared; the directory, exclusively; the absence of its children.
-    """
-
-    path: NsPath
-
-    @property
-    def paths(self) -> tuple[NsPath]:
-        """The path."""
-        return (self.path,)
-
-    def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
-        """Return the entries of the directory."""
-        target = chains[0].target
-        return children_range(target.id) if target is not None and target.is_directory else None
-
-    def execute(self, view: View, context: Context) -> Changes[None]:
-        """See `Operation`.
-
-        Raises:
-            PreconditionError: the directory has entries.
-            PermissionDeniedError: see the message.
-        """
-        (chain,) = view.chains
-        changes = Changes(None)
-        if _is_below_file(chain, context):
-            return changes
-        span = self.peek(view.chains)
-        if span is not None:
-            context.caller.check(chain, len(self.path.names), READ)
-            if view.has_children:
-                raise PreconditionError("the directory is not empty: list it, then decide", key=f"{_key(self.path)}/")
-            changes.ranges.append(RangeCount(chain.target_key, *span, 0))
-        return changes
-
-
-@dataclass(frozen=True, slots=True)
 class RequireNoObjects(PathGroup):
-    """Change nothing; refuse if a directory contains anything but certain directories.
+    """Change nothing; conflict if a directory contains anything but certain directories. It need not exist.
 
     Group: the inodes on the paths, shared; the directories, exclusively; the absence of anything else in them.
 
     Attributes:
-        paths: of the directory, and of all below it.
+        paths: of the directory, and of all below it that somebody has just seen.
     """
 
     paths: Sequence[NsPath]
@@ -245,18 +204,14 @@ class RequireNoObjects(PathGroup):
         """See `Operation`.
 
         Raises:
-            PreconditionError: there is a file.
             PermissionDeniedError: see the message.
         """
-        changes = Changes(None)
-        for chain in view.chains:
-            target = chain.target
-            if _is_below_file(chain, context) or (target is not None and not target.is_directory):
-                key = _key(self.paths[0])
-                raise PreconditionError("the directory is not empty: list it, then decide", key=f"{key}/")
-            if target is not None:
+        changes: Changes[None] = Changes(None)
+        chains = [chain for chain in view.chains if not _is_below_file(chain, context)]
+        for chain in chains:
+            if chain.target is not None and chain.target.is_directory:
                 context.caller.check(chain, len(chain.path.names), READ | EXECUTE)
-        require_no_files(changes, view.chains)
+        require_no_files(changes, chains)
         return changes
 
 

@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import InvalidRequestError, PreconditionError
 from holdfast.namespace.expiry import Expiry
 from holdfast.namespace.inode import Extent
 from holdfast.namespace.keys import upload_key
 from holdfast.namespace.object_store.batch import (
     CreateObject,
     RemoveObject,
-    RequireEmptyDirectory,
     RequireNoObjects,
     RequireObject,
 )
@@ -25,7 +24,7 @@ from holdfast.namespace.object_store.contents import Contents
 from holdfast.namespace.object_store.directories import directories_below
 from holdfast.namespace.operation import Operation
 from holdfast.namespace.operations.files import Publish
-from holdfast.namespace.operations.together import MOST_INLINE_BYTES, Together, in_parts
+from holdfast.namespace.operations.together import MOST_INLINE_BYTES, in_parts
 from holdfast.namespace.paths import MAX_PATH_CHARACTERS, NsPath
 from holdfast.stores.base import (
     Change,
@@ -123,17 +122,23 @@ class ChangeSet:
             self._large[position] = file_id, extent
 
     def _parts(self) -> Iterator[Operation[None]]:
-        """Yield the parts of the step. The first operation of a part may ask whether a directory is empty."""
+        """Yield the parts of the step.
+
+        Raises:
+            PreconditionError: a directory that must have no files has one.
+        """
         self.emptied.clear()  # this may be another try
-        conditions = []
+        free: list[RequireNoObjects] = []
         for path in self.empty:
             below = directories_below(self.contents.namespace, path)
+            if below is None:
+                raise PreconditionError("the directory is not empty: list it, then decide", key=f"{path}/"[1:])
+            condition = RequireNoObjects([path, *below])
             if below:
-                yield RequireNoObjects([path, *below])
-            else:  # either there is nothing, or a file
-                conditions.append(RequireEmptyDirectory(path))
-        yield from (Together([one]) for one in conditions[:-1])
-        yield from in_parts(chain(conditions[-1:], self._operations()))
+                yield condition
+            else:
+                free.append(condition)
+        yield from in_parts(chain(free, self._operations()))
 
     def _operations(self) -> Iterator[RequireObject | RemoveObject | CreateObject]:
         """Yield what refers to the state before, then what makes room, then what needs it."""

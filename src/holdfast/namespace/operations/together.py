@@ -34,7 +34,7 @@ _PART = 1000
 class Together:
     """Carry out operations in one step. Each concerns one path, and they are different ones.
 
-    Group: those of all operations. Only the first may ask for a range.
+    Group: those of all operations. None of them may ask for a range.
     """
 
     operations: Sequence[Operation[Any]]
@@ -50,8 +50,8 @@ class Together:
         return list(chained.from_iterable(one.also((chain,)) for one, chain in pairs))
 
     def peek(self, chains: Sequence[Chain]) -> tuple[bytes, bytes] | None:
-        """Return the range that the first operation asks for."""
-        return self.operations[0].peek(chains[:1])
+        """Return no range."""
+        return None
 
     def execute(self, view: View, context: Context) -> Changes[None]:
         """Carry out the operations one after the other; each sees the directories that those before it make.

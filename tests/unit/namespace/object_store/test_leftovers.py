@@ -9,8 +9,8 @@ from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.operations import together
 from holdfast.namespace.view import Group, Hints, Reader, View, read_view
-from holdfast.stores.base import Change, Create, Delete, Put, RequireEmpty, iter_objects
-from tests.namespace_world import World
+from holdfast.stores.base import Change, Create, Delete, Put, Require, RequireEmpty, iter_objects
+from tests.namespace_world import HookedDatabase, World
 
 LARGE = b"larger than a small file"
 
@@ -129,3 +129,48 @@ def test_a_step_in_parts_contradicts_itself(monkeypatch: pytest.MonkeyPatch) -> 
         with pytest.raises(InvalidRequestError):
             store.apply([Put(key, b"1") for key in keys])
     assert not store.namespace.exists("/a")
+
+
+_AWAY, _BACK = ("/d", "/moved"), ("/moved", "/d")
+
+
+@pytest.mark.parametrize(
+    "moves",
+    [
+        pytest.param([("snapshot", _AWAY), ("get_many", _BACK)], id="it comes"),
+        pytest.param([("get_many", _AWAY)], id="it goes"),
+        pytest.param([("get_many", _AWAY), ("commit", _BACK)], id="it goes and comes"),
+    ],
+)
+def test_an_empty_directory_is_not_in_the_way_wherever_it_is_at_each_look(
+    moves: list[tuple[str, tuple[str, str]]],
+) -> None:
+    world = World()
+    other = world.client()
+    other.mkdirs("/d/empty/inner/deep")
+    waiting = list(moves)
+
+    def before(call: str, argument: object) -> None:
+        if waiting and waiting[0][0] == call:
+            other.rename(*waiting.pop(0)[1])
+
+    store = NamespaceStore(world.client(database=HookedDatabase(world.database, before)), close_namespace=False)
+    store.apply([RequireEmpty("d/empty/"), Put("d/empty/f", b"1")])
+    assert not waiting
+    assert other.open("/d/empty/f").read() == b"1"
+    assert other.check().totals == {}
+
+
+def test_conditions_alone_hold_at_one_moment() -> None:
+    world = World()
+    other = world.client()
+    other.write_file("/log/1", b"1")
+    waiting = [("get_many", "/data/f")]
+
+    def before(call: str, argument: object) -> None:
+        if waiting and waiting[0][0] == call:
+            other.write_file(waiting.pop()[1], b"1")
+
+    store = NamespaceStore(world.client(database=HookedDatabase(world.database, before)), close_namespace=False)
+    with pytest.raises(PreconditionError):
+        store.apply([RequireEmpty("data/"), Require("log/1")])
