@@ -6,8 +6,11 @@ on without it, and it goes on alone.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, suppress
+from enum import Enum
+from typing import TypeAlias
 
 from holdfast.errors import HoldfastError, InvalidRequestError, UnavailableError
 from holdfast.runtime import Clock, SystemClock
@@ -38,13 +41,26 @@ _MOST_READS = 64
 _PATIENCE_S = 1.0
 """How long a group waits for a lock that somebody outside of this process holds: no commit should hold one so long."""
 
-_HURRY_S = 0.1
-"""The same while the group looks for the members that have to wait."""
+_SHORT_S, _HURRY_S = 0.1, 0.01
+"""The same while the group looks for the members that have to wait: for many members, and for one."""
 
-_ALONE = 2
+_SEARCH_S = 3.0
+"""How long it looks for them at most. MySQL waits for a lock for a second at least."""
+
+_BESIDE = 2
 """How many commits that others hold up go on at the same time. The rest of the connections serve the others."""
 
 _LONGEST_WAIT_S = 30.0
+
+
+class _Way(Enum):
+    """How a member of a group goes on that was not committed with it."""
+
+    ALONE = "by itself"
+    BESIDE = "by itself, when few others wait for locks that are held"
+
+
+_Answer: TypeAlias = Outcome | HoldfastError | _Way
 
 
 class GroupCommit:
@@ -63,13 +79,13 @@ class GroupCommit:
         self._inner = inner
         self._hasty = inner if isinstance(inner, HastyStore) else None
         self._clock = clock or SystemClock()
-        self._commits: Combiner[Commit, Outcome | HoldfastError | None] = Combiner(
+        self._commits: Combiner[Commit, _Answer] = Combiner(
             self._commit, limit=_MOST_COMMITS, take=_group_size, leaders=committers, clock=self._clock
         )
         self._reads: Combiner[Collection[bytes], dict[bytes, Record] | None] = Combiner(
             self._read, limit=_MOST_READS, leaders=readers, repeats=True
         )
-        self._alone = Seats(_ALONE)
+        self._beside = Seats(_BESIDE)
         self._held: frozenset[bytes] = frozenset()  # keys that others held, while commits wait for them
 
     # --- reads --------------------------------------------------------------------------------------------------------
@@ -93,16 +109,19 @@ class GroupCommit:
     # --- commits ------------------------------------------------------------------------------------------------------
     def commit(self, commit: Commit) -> Outcome:
         held = self._held
-        if not held or held.isdisjoint(keys_of(commit)):
-            outcome = self._commits.submit(commit)
-            if isinstance(outcome, HoldfastError):
-                raise outcome
-            if outcome is not None:
-                return outcome
-        return self._commit_alone(commit)
+        if held and not held.isdisjoint(keys_of(commit)):
+            return self._commit_beside(commit)
+        answer = self._commits.submit(commit)
+        if isinstance(answer, HoldfastError):
+            raise answer
+        if answer is _Way.ALONE:
+            return self._inner.commit(commit)
+        if answer is _Way.BESIDE:
+            return self._commit_beside(commit)
+        return answer
 
-    def _commit(self, commits: Sequence[Commit]) -> Sequence[Outcome | HoldfastError | None]:
-        """Commit a group; None for those who have to go on alone."""
+    def _commit(self, commits: Sequence[Commit]) -> Sequence[_Answer]:
+        """Commit a group; for those who have to go on alone, return how."""
         try:
             if self._hasty is None:
                 return self._inner.commit_group(commits)
@@ -111,50 +130,48 @@ class GroupCommit:
         except InvalidRequestError:  # nothing was sent
             if len(commits) == 1:
                 raise
-            return [None] * len(commits)  # a mistake of one caller does not reach the others
+            return [_Way.ALONE] * len(commits)  # a mistake of one caller does not reach the others
 
-    def _commit_free(self, store: HastyStore, commits: Sequence[Commit]) -> Sequence[Outcome | HoldfastError | None]:
+    def _commit_free(self, store: HastyStore, commits: Sequence[Commit]) -> Sequence[_Answer]:
         """Commit those members of a group whose locks nobody else holds.
 
-        The store knows who holds a record, but not who is about to insert one: that is found by halves.
+        The store knows who holds a record, but not who is about to insert one. So if it does not know enough, each
+        member is tried by itself, as long as there is time.
         """
         keys = [keys_of(commit) for commit in commits]
         held: set[bytes] = set()
         with suppress(HoldfastError):  # then nobody knows who is held up
             held = store.held_keys(set().union(*keys))
-        outcomes: list[Outcome | HoldfastError | None] = [None] * len(commits)
+        answers: list[_Answer] = [_Way.BESIDE] * len(commits)
         every = range(len(commits))
-        parts = [every] if held else _halves(every)
-        while parts:
-            part = [number for number in parts.pop() if held.isdisjoint(keys[number])]
-            found: Sequence[Outcome | HoldfastError] | None
-            try:
-                found = store.try_commit_group([commits[number] for number in part], _HURRY_S) if part else []
-            except HoldfastError as error:  # the other parts have their own outcomes
-                found = [copy_of(error) for _ in part]
+        parts = deque([every] if held else [[number] for number in every])
+        end_s = self._clock.elapsed_s() + _SEARCH_S
+        while parts and self._clock.elapsed_s() < end_s:
+            part = [number for number in parts.popleft() if held.isdisjoint(keys[number])]
+            found = _try([commits[number] for number in part], store) if part else []
             if found is not None:
-                for number, outcome in zip(part, found, strict=True):
-                    outcomes[number] = outcome
+                for number, answer in zip(part, found, strict=True):
+                    answers[number] = answer
             elif len(part) > 1:
-                parts += _halves(part)
+                parts += [[number] for number in part]
             else:
                 held |= _absent(store, keys[part[0]])
         self._held = frozenset(held)
-        return outcomes
+        return answers
 
-    def _commit_alone(self, commit: Commit) -> Outcome:
+    def _commit_beside(self, commit: Commit) -> Outcome:
         """Wait for the locks as long as the store does, beside the groups."""
         seat = Seat()
         try:
             try:
-                if not self._alone.take(seat, self._clock, _LONGEST_WAIT_S):
+                if not self._beside.take(seat, self._clock, _LONGEST_WAIT_S):
                     raise UnavailableError("other transactions hold the records for too long: repeat later")
                 return self._inner.commit(commit)
             finally:
-                self._alone.leave(seat)
+                self._beside.leave(seat)
                 self._held = frozenset()  # whether others hold them still, the next group finds out
         except BaseException:
-            self._alone.leave(seat)  # the first call may have been interrupted
+            self._beside.leave(seat)  # the first call may have been interrupted
             raise
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
@@ -171,9 +188,14 @@ class GroupCommit:
         self._inner.close()
 
 
-def _halves(part: Sequence[int]) -> list[Sequence[int]]:
-    middle = len(part) // 2
-    return [part[middle:], part[:middle]]
+def _try(commits: Sequence[Commit], store: HastyStore) -> Sequence[_Answer] | None:
+    """Commit a part of a group; return None if others hold a lock. The other parts have their own answers."""
+    try:
+        return store.try_commit_group(commits, _SHORT_S if len(commits) > 1 else _HURRY_S)
+    except InvalidRequestError as error:
+        return [_Way.ALONE] * len(commits) if len(commits) > 1 else [error]
+    except HoldfastError as error:
+        return [copy_of(error) for _ in commits]
 
 
 def _absent(store: HastyStore, keys: Collection[bytes]) -> set[bytes]:

@@ -67,13 +67,13 @@ class Pool(Generic[C]):
         self._clock = clock
         self._timeout_s = timeout_s
         self._inherited: list[C] = []
+        self._is_closed = False
         self._reset()
         watch_forks(self)
 
     def _reset(self) -> None:
         self._idle: deque[C] = deque()  # the one that was used last is at its right end
         self._seats = Seats(self._size)
-        self._is_closed = False
 
     def before_fork(self, fork: Fork) -> bool:
         """Do nothing."""
@@ -142,7 +142,8 @@ class Pool(Generic[C]):
                 self._idle.popleft().close()
             while True:
                 found = self._idle.pop()
-                if found.is_open:  # an interrupt may have closed it when it was given back
+                # An interrupt may have closed it when it was given back, or have ended the hook of a fork.
+                if found.is_open and found.pid == os.getpid():
                     return found
         return None
 
@@ -172,8 +173,8 @@ class Pool(Generic[C]):
             if connection.is_open:
                 connection.used_s = self._clock.elapsed_s()
                 connection.seat = None
+                is_kept = True  # from now on, it may be somebody else's
                 self._idle.append(connection)
-                is_kept = True
         finally:
             if not is_kept:
                 connection.close()

@@ -10,15 +10,18 @@ from functools import partial
 
 import pytest
 
-from holdfast.errors import InvalidRequestError, UnavailableError
+from holdfast.errors import InvalidRequestError, OutcomeUnknownError, UnavailableError
+from holdfast.runtime import SystemClock
+from holdfast.runtime.simulated import StillClock
 from holdfast.transactions import group_commit as group_module
 from holdfast.transactions.base import Commit, Committed, Conflict, Outcome, Record
-from holdfast.transactions.group_commit import GroupCommit
+from holdfast.transactions.group_commit import GroupCommit, _Way
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.transactions.mysql.connection import literal
 from holdfast.transactions.mysql.store import MysqlTransactionStore
 from holdfast.transactions.postgres.store import PostgresTransactionStore
 from holdfast.transactions.registry import open_database
+from holdfast.transactions.seats import Seat
 from tests.database_servers import NewUrl
 from tests.databases import needs_mariadb, needs_postgres
 from tests.patience import PATIENCE_S, wait_until
@@ -161,14 +164,71 @@ def test_a_record_that_others_are_about_to_insert_holds_up_only_those_who_need_i
         group = [Commit(puts={b"%d" % number: b""}) for number in range(11)]
         group[3:3] = [Commit(inserts={b"new": b"mine"}), Commit(puts={b"new": b"", b"2": b"late"})]
         outcomes = store._commit(group)
-        assert [number for number, one in enumerate(outcomes) if one is None] == [3, 4]
-        assert all(isinstance(one, Committed) for number, one in enumerate(outcomes) if number not in (3, 4))
-        assert store._held == {b"new"}
-        assert len(store.get_many([b"%d" % number for number in range(11)])) == 11
+        held = store._held
         stranger.set()
         waiting.result(PATIENCE_S)
+    assert [number for number, one in enumerate(outcomes) if one is _Way.BESIDE] == [3, 4]
+    assert all(isinstance(one, Committed) for number, one in enumerate(outcomes) if number not in (3, 4))
+    assert held == {b"new"}
+    assert len(store.get_many([b"%d" % number for number in range(11)])) == 11
     assert isinstance(store.commit(group[3]), Committed)
     assert store._held == frozenset()
+
+
+class _ScriptedStore(MemoryTransactionStore):
+    """A hasty store in which others hold all locks for a while; each of its calls takes a second."""
+
+    def __init__(self, held_for: int, clock: StillClock) -> None:
+        super().__init__()
+        self.held_for = held_for
+        self.clock = clock
+        self.tried: list[int] = []
+
+    def try_commit_group(self, commits: Sequence[Commit], patience_s: float) -> list[Outcome] | None:
+        self.tried.append(len(commits))
+        self.clock.at_s += patience_s
+        if len(self.tried) <= self.held_for:
+            return None
+        if any(b"lost" in commit.puts for commit in commits):
+            raise OutcomeUnknownError("the server is gone")
+        if any(b"odd" in commit.puts for commit in commits):
+            raise InvalidRequestError("refused")
+        return self.commit_group(commits)
+
+    def held_keys(self, keys: Collection[bytes]) -> set[bytes]:
+        return set()
+
+
+def test_each_member_has_its_own_answer_while_the_group_looks_for_locks() -> None:
+    clock = StillClock()
+    store = _ScriptedStore(1, clock)
+    group = [Commit(puts={key: b""}) for key in (b"a", b"odd", b"lost", b"b")]
+    answers = GroupCommit(store, clock=clock)._commit(group)
+    assert [type(one) for one in answers] == [Committed, InvalidRequestError, OutcomeUnknownError, Committed]
+    assert store.tried == [4, 1, 1, 1, 1]
+
+
+def test_a_group_does_not_look_for_locks_without_end() -> None:
+    clock = StillClock()
+    store = _ScriptedStore(1000, clock)
+    group = [Commit(puts={b"%d" % number: b""}) for number in range(500)]
+    assert set(GroupCommit(store, clock=clock)._commit(group)) == {_Way.BESIDE}
+    assert len(store.tried) <= 302
+
+
+def test_who_is_refused_together_with_others_waits_for_nobody() -> None:
+    """Those who go on alone for this reason need no lock that others hold."""
+    store = PickyStore()
+    store.go.set()
+    groups = GroupCommit(store)
+    seats = [Seat(), Seat()]
+    assert all(groups._beside.take(one, SystemClock(), 0) for one in seats)
+    assert groups._commit([Commit(puts={b"0": LARGE}), Commit(puts={b"1": b""})]) == [_Way.ALONE] * 2
+    store.groups.clear()
+    store.go.clear()
+    outcomes = _together(store, groups, [Commit(puts={b"%d" % one: LARGE if one == 2 else b""}) for one in range(4)])
+    assert outcomes.pop(2) == "too large" and all(isinstance(one, Committed) for one in outcomes)
+    assert groups._beside.seated() == seats
 
 
 @contextmanager
