@@ -9,11 +9,12 @@ import signal
 import traceback
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from tests.patience import PATIENCE_S
 
-__all__ = ["Child", "run_in_children"]
+__all__ = ["Child", "open_files", "run_in_children"]
 
 T = TypeVar("T")
 
@@ -97,3 +98,9 @@ def run_in_children(count: int, work: Callable[[int], T]) -> list[T]:
     for child in children:
         child.go()
     return [child.result() for child in children]
+
+
+def open_files(part: str) -> list[str]:
+    """Return the files that this process has opened, and whose path contains a text. Linux only."""
+    links = Path("/proc/self/fd").iterdir()
+    return [path for link in links if part in (path := str(link.resolve()))]

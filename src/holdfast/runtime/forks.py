@@ -4,7 +4,8 @@ A lock that another thread held at the moment of a fork stays locked in the chil
 owns locks, connections or reserved numbers renews them in the child before anything else runs there.
 
 An interrupt, by Ctrl-C for example, may strike at any line here; Python reports it, and goes on with the fork. So what
-ends a fork in the parent is one step that is not written in Python, which an interrupt cannot cut in two.
+ends a fork in the parent is one step that is not written in Python, which an interrupt cannot cut in two; and what the
+child has to do is called twice, and goes on where it was interrupted.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ class Fork:
 
     Attributes:
         thread: the thread that forks.
+        is_late: whether an object has waited for so long that the others do not wait anymore.
     """
 
     def __init__(self, state: _State) -> None:
         self.thread = threading.get_ident()
+        self.is_late = False
         self._state = weakref.ref(state)
 
     @property
@@ -53,7 +56,7 @@ class Forked(Protocol):
 
         Args:
             is_ready: what `before_fork` has returned; False if it was interrupted, or not called, because another
-                thread has made the object while this one forked.
+                thread has made the object while this one forked. If this is interrupted, it is called again.
         """
         ...
 
@@ -64,25 +67,34 @@ class _State:
     Attributes:
         asked: the objects whose `before_fork` was called.
         ready: the ids of those that are ready.
+        renewed: in the child, the ids of those whose `after_fork` was called.
     """
 
     def __init__(self) -> None:
         self.asked: list[Forked] = []
         self.ready: set[int] = set()
+        self.renewed: set[int] = set()
 
 
 _watching: weakref.WeakValueDictionary[int, Forked] = weakref.WeakValueDictionary()
 _own = threading.local()
+_latest: dict[int, Fork] = {}
+"""The latest fork of each thread."""
+
 _ROUNDS = 3
 """How often objects are asked that other threads have made while the earlier ones got ready."""
 
 
-def watch_forks(one: Forked) -> None:
+def watch_forks(one: Forked) -> list[Fork]:
     """Call the methods of an object at each fork, as long as the object exists.
 
     This never waits, also while another thread forks: the caller may hold a lock for which that thread waits.
+
+    Returns:
+        The forks that are under way, which may not ask the object anymore.
     """
     _watching[id(one)] = one
+    return [fork for fork in list(_latest.values()) if not fork.is_over]
 
 
 def require_process(pid: int) -> None:
@@ -102,7 +114,7 @@ def _alive() -> list[Forked]:
 
 def _before() -> None:
     _own.state = _State()
-    fork = Fork(_own.state)
+    fork = _latest[threading.get_ident()] = Fork(_own.state)
     for _ in range(_ROUNDS):
         known = set(map(id, _own.state.asked))
         late = [one for one in _alive() if id(one) not in known]
@@ -113,12 +125,17 @@ def _before() -> None:
 
 
 def _after_in_child() -> None:
-    state, _own.state = getattr(_own, "state", None), None
-    ready = state.ready if state is not None else ()
+    state: _State | None = getattr(_own, "state", None)
+    if state is None:
+        state = _own.state = _State()
     for one in _alive():
-        one.after_fork(is_ready=id(one) in ready)
+        if id(one) not in state.renewed:
+            one.after_fork(is_ready=id(one) in state.ready)
+            state.renewed.add(id(one))
 
 
-_after_in_parent = partial(setattr, _own, "state", None)
+_end = partial(setattr, _own, "state", None)
 
-os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
+os.register_at_fork(before=_before, after_in_parent=_end, after_in_child=_after_in_child)
+os.register_at_fork(after_in_child=_after_in_child)
+os.register_at_fork(after_in_child=_end)

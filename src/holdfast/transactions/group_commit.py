@@ -73,9 +73,19 @@ class GroupCommit:
         committers: how many groups are on their way to the database at the same time. Two keep it busy while the next
             group is made.
         readers: the same for groups of reads.
+        connections: how many the inner store has at most; commits that wait for locks leave the others one at least,
+            if there are two.
     """
 
-    def __init__(self, inner: Database, *, committers: int = 1, readers: int = 2, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        inner: Database,
+        *,
+        committers: int = 1,
+        readers: int = 2,
+        connections: int = 8,
+        clock: Clock | None = None,
+    ) -> None:
         self._inner = inner
         self._hasty = inner if isinstance(inner, HastyStore) else None
         self._clock = clock or SystemClock()
@@ -85,8 +95,9 @@ class GroupCommit:
         self._reads: Combiner[Collection[bytes], dict[bytes, Record] | None] = Combiner(
             self._read, limit=_MOST_READS, leaders=readers, repeats=True
         )
-        self._beside = Seats(_BESIDE)
+        self._beside = Seats(max(1, min(_BESIDE, connections - 1)))
         self._held: frozenset[bytes] = frozenset()  # keys that others held, while commits wait for them
+        self._suspects: frozenset[bytes] = frozenset()  # keys that others perhaps insert, while commits wait
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def _read(self, requests: list[Collection[bytes]]) -> Sequence[dict[bytes, Record] | None]:
@@ -108,10 +119,9 @@ class GroupCommit:
 
     # --- commits ------------------------------------------------------------------------------------------------------
     def commit(self, commit: Commit) -> Outcome:
-        held = self._held
-        if held and not held.isdisjoint(keys_of(commit)):
-            return self._commit_beside(commit)
-        answer = self._commits.submit(commit)
+        answer = self._likely_answer(commit)
+        if answer is None:
+            answer = self._commits.submit(commit)
         if isinstance(answer, HoldfastError):
             raise answer
         if answer is _Way.ALONE:
@@ -119,6 +129,19 @@ class GroupCommit:
         if answer is _Way.BESIDE:
             return self._commit_beside(commit)
         return answer
+
+    def _likely_answer(self, commit: Commit) -> _Answer | None:
+        """Return how a commit goes on that would hold up its group; None for others."""
+        held, suspects = self._held, self._suspects
+        if not held and not suspects:
+            return None
+        keys = keys_of(commit)
+        if not held.isdisjoint(keys):
+            return _Way.BESIDE
+        if self._hasty is None or suspects.isdisjoint(keys):
+            return None
+        found = _try([commit], self._hasty)
+        return _Way.BESIDE if found is None else found[0]
 
     def _commit(self, commits: Sequence[Commit]) -> Sequence[_Answer]:
         """Commit a group; for those who have to go on alone, return how."""
@@ -143,20 +166,21 @@ class GroupCommit:
         with suppress(HoldfastError):  # then nobody knows who is held up
             held = store.held_keys(set().union(*keys))
         answers: list[_Answer] = [_Way.BESIDE] * len(commits)
-        every = range(len(commits))
-        parts = deque([every] if held else [[number] for number in every])
+        free = [number for number, one in enumerate(keys) if held.isdisjoint(one)]
+        parts = deque([free] if held and free else [[number] for number in free])
+        suspects: set[bytes] = set()
         end_s = self._clock.elapsed_s() + _SEARCH_S
         while parts and self._clock.elapsed_s() < end_s:
-            part = [number for number in parts.popleft() if held.isdisjoint(keys[number])]
-            found = _try([commits[number] for number in part], store) if part else []
+            part = parts.popleft()
+            found = _try([commits[number] for number in part], store)
             if found is not None:
                 for number, answer in zip(part, found, strict=True):
                     answers[number] = answer
             elif len(part) > 1:
                 parts += [[number] for number in part]
             else:
-                held |= _absent(store, keys[part[0]])
-        self._held = frozenset(held)
+                suspects |= _absent(store, keys[part[0]])
+        self._held, self._suspects = frozenset(held), frozenset(suspects)
         return answers
 
     def _commit_beside(self, commit: Commit) -> Outcome:
@@ -165,11 +189,11 @@ class GroupCommit:
         try:
             try:
                 if not self._beside.take(seat, self._clock, _LONGEST_WAIT_S):
-                    raise UnavailableError("other transactions hold the records for too long: repeat later")
+                    raise UnavailableError("too many commits wait for records that others hold: repeat later")
                 return self._inner.commit(commit)
             finally:
                 self._beside.leave(seat)
-                self._held = frozenset()  # whether others hold them still, the next group finds out
+                self._held = self._suspects = frozenset()  # whether others hold them still, the next group finds out
         except BaseException:
             self._beside.leave(seat)  # the first call may have been interrupted
             raise

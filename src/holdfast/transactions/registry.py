@@ -48,7 +48,7 @@ def _open_postgres(url: str, environment: Environment, create: bool, in_groups: 
     connections = _connections(options)
     prepare_database(address, create=create)
     store = PostgresTransactionStore(address, environment, connections=connections)
-    return GroupCommit(store, clock=environment.clock) if in_groups else store
+    return GroupCommit(store, connections=connections, clock=environment.clock) if in_groups else store
 
 
 def _open_mysql(url: str, environment: Environment, create: bool, in_groups: bool) -> Database:
@@ -61,7 +61,7 @@ def _open_mysql(url: str, environment: Environment, create: bool, in_groups: boo
     options = parse_mysql_url(url)
     prepare_database(options, create=create)
     store = MysqlTransactionStore(options, environment)
-    return GroupCommit(store, clock=environment.clock) if in_groups else store
+    return GroupCommit(store, connections=options.connections, clock=environment.clock) if in_groups else store
 
 
 def _connections(options: dict[str, str]) -> int:

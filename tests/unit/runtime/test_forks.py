@@ -115,11 +115,13 @@ def test_an_interrupt_at_any_line_leaves_no_fork_under_way(monkeypatch: pytest.M
     def fork() -> None:
         child = os.fork()
         if not child:
-            os._exit(0)
-        os.waitpid(child, 0)
+            os._exit(0 if all(keeper.heard for keeper in keepers) else 1)
+        _, status = os.waitpid(child, 0)
+        assert status == 0, "an object of the child was not renewed"
 
-    keeper = Keeper()
-    watch_forks(keeper)
+    keepers = [Keeper(), Keeper()]
+    for keeper in keepers:
+        watch_forks(keeper)
     monkeypatch.setattr(sys, "unraisablehook", kept.append)
     line = 0
     while interrupted_at(line := line + 1, fork, forks_module):

@@ -164,12 +164,15 @@ def test_a_record_that_others_are_about_to_insert_holds_up_only_those_who_need_i
         group = [Commit(puts={b"%d" % number: b""}) for number in range(11)]
         group[3:3] = [Commit(inserts={b"new": b"mine"}), Commit(puts={b"new": b"", b"2": b"late"})]
         outcomes = store._commit(group)
-        held = store._held
+        suspects = store._suspects
+        late = Commit(inserts={b"new-too": b""}, puts={b"12": b""})
+        store._suspects = suspects | {b"new-too"}
+        assert isinstance(store.commit(late), Committed), "a suspect that nobody holds"
         stranger.set()
         waiting.result(PATIENCE_S)
     assert [number for number, one in enumerate(outcomes) if one is _Way.BESIDE] == [3, 4]
     assert all(isinstance(one, Committed) for number, one in enumerate(outcomes) if number not in (3, 4))
-    assert held == {b"new"}
+    assert suspects == {b"new"}
     assert len(store.get_many([b"%d" % number for number in range(11)])) == 11
     assert isinstance(store.commit(group[3]), Committed)
     assert store._held == frozenset()
@@ -286,6 +289,6 @@ def test_those_who_wait_for_others_do_not_wait_without_end(store: GroupCommit, m
             wait_until(lambda: sum(one.done() for one in held) == 2, "nobody gives up")
             for one in held:
                 if one.done():
-                    with pytest.raises(UnavailableError, match="hold the records for too long: repeat later"):
+                    with pytest.raises(UnavailableError, match="too many commits wait for records that others hold"):
                         one.result()
         assert sum(one.exception(PATIENCE_S) is None for one in held) == 2

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -123,11 +123,7 @@ class PostgresTransactionStore:
     @contextmanager
     def snapshot(self) -> Iterator[_PostgresSnapshot]:
         """Read in one transaction under REPEATABLE READ."""
-        with self._pool.lease() as session:
-            with nothing_happened(self._address):
-                session.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                session.connection.execute(_SQL["let_snapshot_idle"])
-                session.connection.execute("SELECT 1 FROM records LIMIT 1")  # the snapshot begins here
+        with self._begun(_begin_snapshot) as session:
             yield _PostgresSnapshot(session.connection, self._address)
             if session.is_own:
                 with nothing_happened(self._address):
@@ -135,16 +131,21 @@ class PostgresTransactionStore:
 
     def _read(self, query: Callable[[Connection], T]) -> T:
         """Run a query; a broken connection is replaced once, because a read changes nothing."""
+
+        def attempt() -> T:
+            with self._pool.lease() as session, statement_errors(self._address):
+                return query(session.connection)
+
+        return self._repeated(attempt)
+
+    def _repeated(self, attempt: Callable[[], T]) -> T:
+        """Do what changes nothing; if the connection breaks, once more on another one."""
         try:
-            return self._on_connection(query)
+            return attempt()
         except OutcomeUnknownError:
             self._pool.clear()  # the server has restarted: none of the idle connections is alive
         with nothing_happened(self._address):
-            return self._on_connection(query)
-
-    def _on_connection(self, query: Callable[[Connection], T]) -> T:
-        with self._pool.lease() as session, statement_errors(self._address):
-            return query(session.connection)
+            return attempt()
 
     # --- commits ------------------------------------------------------------------------------------------------------
     def commit(self, commit: Commit) -> Outcome:
@@ -256,11 +257,24 @@ class PostgresTransactionStore:
         Raises:
             DeadlockError: it was in a deadlock with another one, and was rolled back. Start over.
         """
-        with self._pool.lease() as session:
-            with nothing_happened(self._address):
-                session.connection.execute("BEGIN")
+        with self._begun(lambda connection: connection.execute("BEGIN")) as session:
             yield _LockedPostgres(self, session, self._address)
             session.reset()
+
+    @contextmanager
+    def _begun(self, begin: Callable[[Connection], object]) -> Iterator[_Session]:
+        """Lend a connection with an open transaction; a broken one is replaced once, because nothing has happened."""
+        with ExitStack() as loan:
+
+            def attempt() -> _Session:
+                with ExitStack() as tried:
+                    session = tried.enter_context(self._pool.lease())
+                    with statement_errors(self._address):
+                        begin(session.connection)
+                    loan.enter_context(tried.pop_all())
+                return session
+
+            yield self._repeated(attempt)
 
     def close(self) -> None:
         self._pool.close()
@@ -326,6 +340,12 @@ class _PostgresSnapshot:
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
         with nothing_happened(self._address):
             return _scan(self._connection, start, end, limit, guards)
+
+
+def _begin_snapshot(connection: Connection) -> None:
+    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    connection.execute(_SQL["let_snapshot_idle"])
+    connection.execute("SELECT 1 FROM records LIMIT 1")  # the snapshot begins here
 
 
 def _get_many(connection: Connection, keys: Collection[bytes]) -> dict[bytes, Record]:

@@ -48,10 +48,10 @@ def connect(path: str, *, synchronous: str = "full", timeout_s: float = 60.0) ->
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute("PRAGMA cache_size = -65536")  # KiB
         connection.execute("PRAGMA mmap_size = 268435456")
+        return connection
     except BaseException:
         connection.close()
         raise
-    return connection
 
 
 def prepare_file(path: str, *, create: bool, clock: Clock | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 
@@ -24,8 +25,9 @@ _FORK_STEP_S = 0.001
 _LONGEST_FORK_S = 60.0
 """How long others wait for a fork. It may have to wait for several databases."""
 
-_cut: set[str] = set()
-"""The files that this process may not use, because its parent used them at the fork."""
+_every: weakref.WeakValueDictionary[int, Connections] = weakref.WeakValueDictionary()
+_cut: set[tuple[int, int]] = set()
+"""The files, as device and inode, that this process may not use, because its parent used them at the fork."""
 
 
 class Connections:
@@ -45,13 +47,16 @@ class Connections:
 
     def __init__(self, path: str, connect: Callable[[], sqlite3.Connection], clock: Clock) -> None:
         self._path = os.path.abspath(path)
-        self._file_path = os.path.realpath(path)
         self._connect = connect
         self._clock = clock
         self._is_closed = False
-        self._inherited: list[sqlite3.Connection | None] = []
+        self._inherited: list[sqlite3.Connection] = []
+        self._born_under: list[Fork] = []
         self._reset()
-        watch_forks(self)
+        _every[id(self)] = self
+        with self._mutex:
+            self._born_under = watch_forks(self)  # until these are over, no connection is opened
+            self._forks += self._born_under
 
     def _reset(self) -> None:
         self._mutex = threading.Lock()
@@ -82,36 +87,34 @@ class Connections:
 
     @contextmanager
     def _lent(self, idle: Callable[[], list[sqlite3.Connection]]) -> Iterator[sqlite3.Connection]:
-        if self._file_path in _cut:
-            raise UnavailableError(
-                "this process was forked while its parent used the database: use the namespace in a new process",
-                path=self._path,
-            )
         if self._is_closed:
             raise UnavailableError("the store is closed: open it again", path=self._path)
         loan = Seat()
         loans, pid = self._loans, os.getpid()
-        connection: sqlite3.Connection | None = None
+        lent: list[sqlite3.Connection] = []
         is_good = False
         try:
             try:
                 self._borrow(loan)
                 with self._mutex:
                     home = idle()
-                    connection = home.pop() if home else None
+                    if home:
+                        lent.append(home.pop())
                 self._check_file()
-                connection = connection or self._connect()
-                yield connection
+                if not lent:
+                    lent.append(self._connect())
+                yield lent[0]
                 is_good = True
             finally:
                 if pid != os.getpid():
-                    self._inherited.append(connection)  # the parent's: in this process, it is not even closed
+                    self._inherited += lent  # the parent's: in this process, it is not even closed
                 else:
-                    if connection is not None:
-                        self._take_back(connection, home if is_good else None, idle)
+                    self._take_back(lent, home if is_good else None, idle)
                     loans.leave(loan)
         except BaseException:
-            loans.leave(loan)  # the first call may have been interrupted
+            if pid == os.getpid():
+                self._take_back(lent, None, idle)  # the first calls may have been interrupted
+                loans.leave(loan)
             raise
 
     def _borrow(self, loan: Seat) -> None:
@@ -130,12 +133,13 @@ class Connections:
 
     def _may_borrow(self, thread: int) -> bool:
         self._forks = [fork for fork in self._forks if not fork.is_over]
-        # Who has borrowed already must come to an end: the fork waits for it.
-        return not self._forks or any(one.thread == thread for one in self._loans.seated())
+        # Who has borrowed already, whatever it is, must come to an end: the fork waits for it.
+        every = [found for one in _every.valuerefs() if (found := one()) is not None]
+        return not self._forks or any(one.thread == thread for of in every for one in of._loans.seated())
 
     def _take_back(
         self,
-        connection: sqlite3.Connection,
+        lent: list[sqlite3.Connection],
         home: list[sqlite3.Connection] | None,
         idle: Callable[[], list[sqlite3.Connection]],
     ) -> None:
@@ -146,10 +150,10 @@ class Connections:
         """
         if home is not None:
             with self._mutex:
-                if home is idle():
-                    home.append(connection)
-                    return
-        connection.close()
+                if home is idle() and not self._is_closed:
+                    home.append(lent.pop())
+        while lent:
+            lent.pop().close()
 
     def _check_file(self) -> None:
         """Check that the path still leads to the file that is open: commits to a removed file would be lost."""
@@ -164,6 +168,11 @@ class Connections:
         if found is None or found != (self._file or found):
             raise NotFoundError(
                 "the database file was removed or replaced: restore it, or open the namespace again", path=self._path
+            )
+        if found in _cut:
+            raise UnavailableError(
+                "this process was forked while its parent used the database: use the namespace in a new process",
+                path=self._path,
             )
         self._file = found
 
@@ -184,13 +193,15 @@ class Connections:
 
     def before_fork(self, fork: Fork) -> bool:
         """Close all connections, and let nobody else open one until the fork is over."""
-        deadline_s = self._clock.elapsed_s() + _FORK_WAIT_S
+        deadline_s = self._clock.elapsed_s() + (0 if fork.is_late else _FORK_WAIT_S)
         with self._mutex:
             self._forks = [*(one for one in self._forks if not one.is_over), fork]
         while True:
             with self._mutex:
                 lent_to = {loan.thread for loan in self._loans.seated()}
-                if not lent_to or fork.thread in lent_to or self._clock.elapsed_s() > deadline_s:
+                is_late = self._clock.elapsed_s() >= deadline_s
+                if not lent_to or fork.thread in lent_to or is_late:
+                    fork.is_late |= is_late
                     for home in (self._readers, self._writers):
                         while home:
                             with suppress(sqlite3.Error):
@@ -200,7 +211,7 @@ class Connections:
 
     def after_fork(self, *, is_ready: bool) -> None:
         """Start anew in a child; leave the file alone if a connection to it may be open."""
-        if not is_ready:
-            _cut.add(self._file_path)
+        if not is_ready and self._file is not None and all(fork.is_over for fork in self._born_under):
+            _cut.add(self._file)
         self._inherited += [*self._readers, *self._writers]
         self._reset()

@@ -208,7 +208,8 @@ def _get_many(connection: sqlite3.Connection, keys: list[bytes], query: str = "g
 def _get_some(connection: sqlite3.Connection, keys: list[bytes], query: str) -> dict[bytes, Record]:
     """Read records in one statement, which sees one snapshot; the driver caches the statements."""
     many = _SQL[query] if len(keys) == 1 else _SQL[query].replace("= ?", f"IN ({','.join('?' * len(keys))})")
-    return {key: Record(version, value, number) for key, version, value, number in connection.execute(many, keys)}
+    rows = connection.execute(many, keys).fetchall()  # at once: a cursor that an error keeps would keep the file open
+    return {key: Record(version, value, number) for key, version, value, number in rows}
 
 
 def _scan(connection: sqlite3.Connection, start: bytes, end: bytes, limit: int, guards: list[bytes]) -> ScanPage:

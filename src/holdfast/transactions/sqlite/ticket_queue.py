@@ -56,9 +56,15 @@ class TicketQueue:
         return _QUEUES.of(path)
 
     def abandon(self) -> None:
-        """Close the file in a forked child, which has inherited the descriptor, but no lock."""
+        """Close the file: in a forked child, which has inherited the descriptor, but no lock; or if it was deleted."""
         descriptor, self._descriptor = self._descriptor, -1
-        os.close(descriptor)
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the file was deleted, and nobody is in the queue."""
+        return not self._seats.seated() and os.fstat(self._descriptor).st_nlink == 0
 
     @contextmanager
     def turn(self, clock: Clock, timeout_s: float) -> Iterator[None]:
@@ -191,6 +197,8 @@ class _Queues:
                 found = self._queues.get(_identity(os.stat(path)))
                 if found is not None:
                     return found
+            for identity in [key for key, queue in self._queues.items() if queue.is_deleted]:
+                self._queues.pop(identity).abandon()
             try:
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             except OSError as error:

@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import psycopg
 import pytest
@@ -168,6 +168,24 @@ def test_a_server_that_says_nothing_is_not_waited_for_without_end(
             assert store.get_many([b"a"])[b"a"].value == b"1", "another connection is used"
         finally:
             os.kill(process, signal.SIGCONT)
+
+
+def test_transactions_begin_on_new_connections_after_a_restart(address: PostgresAddress) -> None:
+    """A server that ends all connections is not noticed before they are used."""
+    with _opened(address) as store:
+        store.commit(Commit(puts={b"a": b"1"}))
+        for begin in (store.snapshot, store.locked):
+            with ExitStack() as others:
+                for _ in range(3):
+                    others.enter_context(store.snapshot())
+            with connect(address) as connection:
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+                    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+            with begin():
+                pass
+        assert store.get_many([b"a"])[b"a"].value == b"1"
 
 
 # --- rights -----------------------------------------------------------------------------------------------------------

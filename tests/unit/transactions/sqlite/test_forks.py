@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.errors import UnavailableError
 from holdfast.runtime import Environment, SystemClock
+from holdfast.runtime import forks as forks_module
 from holdfast.runtime.forks import Fork, watch_forks
 from holdfast.transactions.base import Commit, Committed, Database
 from holdfast.transactions.registry import open_database
@@ -20,8 +21,8 @@ from holdfast.transactions.sqlite import connections
 from holdfast.transactions.sqlite.connection import prepare_file
 from holdfast.transactions.sqlite.store import SqliteTransactionStore
 from holdfast.transactions.sqlite.ticket_queue import TicketQueue
-from tests.children import Child, run_in_children
-from tests.patience import PATIENCE_S
+from tests.children import Child, open_files, run_in_children
+from tests.patience import PATIENCE_S, wait_until
 
 
 @pytest.fixture
@@ -29,12 +30,6 @@ def path(tmp_path: Path) -> str:
     path = str(tmp_path / "records.db")
     prepare_file(path, create=True)
     return path
-
-
-def _descriptors(name: str) -> list[str]:
-    """Return the files of this name that the process has opened."""
-    links = Path("/proc/self/fd").iterdir()
-    return [str(link.resolve()) for link in links if name in str(link.resolve())]
 
 
 def _count(store: Database, key: bytes, times: int) -> None:
@@ -73,8 +68,8 @@ def test_no_connection_is_open_during_a_fork(path: str) -> None:
     _count(store, b"n", 1)
     store.get_many([b"n"])
 
-    assert _descriptors("records.db") != []
-    assert Child(lambda: _descriptors("records.db")).result() == []
+    assert open_files("records.db") != []
+    assert Child(lambda: open_files("records.db")).result() == []
     store.close()
 
 
@@ -170,10 +165,10 @@ def test_a_fork_waits_for_a_thread_that_opens_the_database(path: str, monkeypatc
         def use() -> list[str]:
             store = open_database(f"sqlite://{path}")
             _count(store, b"child", 1)
-            return _descriptors("records.db")
+            return open_files("records.db")
 
         monkeypatch.setattr(connection_module, "_migrate", migrate)
-        child = Child(lambda: (_descriptors("records.db"), use()))
+        child = Child(lambda: (open_files("records.db"), use()))
         inherited, own = child.result()
         store = opened.result(PATIENCE_S)
     assert inherited == []
@@ -211,8 +206,78 @@ def test_no_fork_while_a_connection_is_being_closed(path: str) -> None:
     thread = threading.Thread(target=lent.close, daemon=True)
     thread.start()
     assert is_closing.wait(PATIENCE_S)
-    assert Child(lambda: _descriptors("records.db")).result() == []
+    assert Child(lambda: open_files("records.db")).result() == []
     thread.join(PATIENCE_S)
+
+
+def test_a_store_that_another_thread_opens_during_a_fork_waits(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asks it whether it is ready; the child may use the file."""
+    monkeypatch.setattr(forks_module, "_ROUNDS", 1)
+    is_forking, is_made = threading.Event(), threading.Event()
+    made: list[SqliteTransactionStore] = []
+
+    def use() -> None:
+        assert is_forking.wait(PATIENCE_S)
+        made.append(SqliteTransactionStore(path, Environment()))
+        is_made.set()
+        made[0].get_many([b"n"])
+
+    class Waiter:
+        def before_fork(self, fork: Fork) -> bool:
+            is_forking.set()
+            return is_made.wait(PATIENCE_S)
+
+        def after_fork(self, *, is_ready: bool) -> None:
+            pass
+
+    waiter = Waiter()
+    watch_forks(waiter)
+    thread = threading.Thread(target=use, daemon=True)
+    thread.start()
+
+    def count() -> list[str]:
+        inherited = open_files("records.db")
+        _count(made[0], b"n", 1)
+        return inherited
+
+    assert Child(count).result() == []
+    thread.join(PATIENCE_S)
+    _count(made[0], b"n", 1)
+    assert made[0].get_many([b"n"])[b"n"].number == 2
+    made[0].close()
+
+
+def test_a_walk_for_which_a_fork_waits_may_read_another_database(path: str, tmp_path: Path) -> None:
+    prepare_file(str(tmp_path / "other.db"), create=True)
+    other, store = (SqliteTransactionStore(one, Environment()) for one in (str(tmp_path / "other.db"), path))
+    _count(store, b"n", 1)
+    begun = threading.Event()
+
+    def walk() -> None:
+        with store.snapshot():
+            begun.set()
+            wait_until(lambda: other._connections._forks, "nobody forks")
+            other.get_many([b"n"])
+
+    thread = threading.Thread(target=walk, daemon=True)
+    thread.start()
+    assert begun.wait(PATIENCE_S)
+    Child(lambda: _count(store, b"n", 1)).result()
+    thread.join(PATIENCE_S)
+    assert store.get_many([b"n"])[b"n"].number == 2
+    store.close()
+    other.close()
+
+
+def test_the_queues_of_deleted_files_are_closed(tmp_path: Path) -> None:
+    for number in range(20):
+        path = tmp_path / f"{number}.db"
+        store = open_database(f"sqlite://{path}", create=True)
+        _count(store, b"n", 1)
+        store.close()
+        for one in tmp_path.iterdir():
+            one.unlink()
+    assert len(open_files(f"{tmp_path}/")) <= 1
 
 
 def test_a_child_of_a_process_in_mid_walk_is_told_to_start_anew(path: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from holdfast.transactions.sqlite import store as store_module
 from holdfast.transactions.sqlite import ticket_queue as queue_module
 from holdfast.transactions.sqlite.connection import prepare_file
 from holdfast.transactions.sqlite.store import SqliteTransactionStore
-from tests.children import Child
+from tests.children import Child, open_files
 from tests.interrupts import InterruptError, disturbed_at, interrupted_at
 from tests.patience import PATIENCE_S
 
@@ -61,6 +61,7 @@ def test_an_interrupt_at_any_line_leaves_nothing_locked(store: SqliteTransaction
             assert threads.submit(store.commit, Commit(adds={b"m": 1})).result(PATIENCE_S)
             assert store._connections._loans.seated() == []
             assert store._connections.queue()._seats.seated() == []
+            assert Child(lambda: open_files("records.db")).result() == [], "a connection that belongs to nobody"
     assert line > 150
     assert store.get_many([b"m"])[b"m"].number == line
 
