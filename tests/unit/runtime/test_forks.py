@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 import threading
+import weakref
 
 import pytest
 
@@ -104,6 +105,7 @@ def test_a_fork_is_over_when_the_parent_goes_on() -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_at_any_line_leaves_no_fork_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python reports what the hooks of a fork raise, and goes on; here, the error is kept with all its frames."""
+    monkeypatch.setattr(forks_module, "_watching", weakref.WeakValueDictionary())  # not what other tests have left
     kept: list[object] = []
     forks: list[Fork] = []
 
