@@ -75,7 +75,8 @@ def test_every_check_belongs_to_one_topic(rename: bool) -> None:
 
 def test_every_name_in_a_topic_is_a_check() -> None:
     plain, files = MemoryStore(transactions=True), MemoryStore(rename=True)
-    stores = (plain, files, MemoryStore(rename=True, rename_dir=False))
+    both = MemoryStore(rename=True, transactions=True)
+    stores = (plain, files, both, MemoryStore(rename=True, rename_dir=False))
     known = {check.name for store in stores for check in checks_for(store.capabilities)}
     named = {name for topic in TOPICS for name in topic.checks if not name.endswith(":")}
     assert named <= known
