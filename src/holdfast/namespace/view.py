@@ -188,26 +188,23 @@ def guess_view(hints: Hints, group: Group) -> View | None:
 
     All ancestors must be known to be directories. What is unknown at the end of a path is taken for absent.
     """
+    seen: dict[bytes, Entry | None] = {}  # each key is looked up once: other threads change the hints all the time
+
+    def look(key: bytes) -> Entry | None:
+        if key not in seen:
+            seen[key] = hints.get(key)
+        return seen[key]
+
     chains = []
-    entries: dict[bytes, Entry] = {}
-    absent: set[bytes] = set()
     for path in group.paths:
-        chain = follow(path, hints.get)
+        chain = follow(path, look)
         if not chain.inodes or len(chain.keys) <= len(path.names):
             return None  # the root exists, and is not taken for absent
-        for key in chain.keys:
-            entry = hints.get(key)
-            if entry is None:
-                absent.add(key)
-            else:
-                entries[key] = entry
         chains.append(chain)
-    for key in group.also(chains):
-        entry = hints.get(key)
-        if entry is None:
-            return None
-        entries[key] = entry
-    return View(tuple(chains), entries, absent, is_guess=True)
+    if any(look(key) is None for key in group.also(chains)):
+        return None
+    entries = {key: entry for key, entry in seen.items() if entry is not None}
+    return View(tuple(chains), entries, seen.keys() - entries.keys(), is_guess=True)
 
 
 def read_view(reader: Reader, hints: Hints, group: Group) -> View:
