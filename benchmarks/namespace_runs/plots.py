@@ -47,12 +47,14 @@ def _rates(axis: Any, results: Sequence[Result]) -> None:
     for result in results:
         cells: Sequence[Mapping[str, Any]] = result.details["cells"]  # type: ignore[assignment]  # written by `as_dict`
         usual = next(one["label"] for one in cells)
-        for layout in dict.fromkeys(one["layout"] for one in cells):
+        layouts = list(dict.fromkeys(one["layout"] for one in cells))
+        for layout in layouts:
             for number, one in enumerate(one for one in cells if (one["layout"], one["label"]) == (layout, usual)):
                 place = len(labels) + 0.2 * (number - 1.5)
                 axis.bar(place, one["rate"], 0.2, color=_COLORS[one["mode"]])
                 axis.text(place, one["rate"], f"{one['rate']:,.0f}", rotation=90, fontsize=6, ha="center", va="bottom")
-            labels.append(f"{result.settings['database']}\n{layout}")
+            is_middle = layout == layouts[len(layouts) // 2]
+            labels.append(f"{layout}\n{result.settings['database']}" if is_middle else layout)
     axis.set_xticks(range(len(labels)), labels, fontsize=7)
     axis.set_yscale("log")
     axis.margins(y=0.2)
