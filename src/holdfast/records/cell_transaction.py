@@ -1,0 +1,255 @@
+"""Run one or several units of work over cells: reads from the store, writes that wait for one commit.
+
+`CellTransaction` is the computation store of paper 003 (4.3): it keeps what was read, with versions, and what is
+written, and serves reads from both. Several units can share one: each sees what those before it wrote, and a unit that
+fails takes only its own writes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Protocol
+
+from holdfast.errors import InvalidRequestError
+from holdfast.records.cells import DELETED, VALUE, Content, Put, Write, head_record, split_head, written, written_over
+from holdfast.records.keys import cell_key, column_bytes, history_key, row_prefix
+from holdfast.records.row_keys import Row, after_prefix
+from holdfast.records.rows import rows_of, rows_range
+from holdfast.records.tables import Table, Tables
+from holdfast.records.values import Value, encode_integer, encode_value
+from holdfast.transactions.base import MAX_NUMBER, Commit, Record
+
+__all__ = ["CellTransaction", "ReadSet"]
+
+_LARGEST_PAGE = 4096
+
+
+class ReadSet(Protocol):
+    """What a transaction has read: `holdfast.transactions.transaction.Transaction`, or locks in the database."""
+
+    def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Record]:
+        """Read records; those that were read before stay as they were."""
+        ...
+
+    def scan(self, start: bytes, end: bytes, limit: int | None, *, guard: bytes) -> list[tuple[bytes, Record]]:
+        """Read the first records of a range, which no other transaction changes before the commit."""
+        ...
+
+    def to_validation(self) -> Commit:
+        """Return the conditions of everything that was read."""
+        ...
+
+
+class CellTransaction:
+    """Reads and writes of cells that take effect together.
+
+    Guarantee: what it reads, apart from its own writes, was true at one instant if the commit succeeds. Until then a
+    function may see records that never existed together, so its loops must end anyway.
+
+    The instance belongs to one thread.
+
+    Attributes:
+        reads: number of records that were read.
+    """
+
+    def __init__(self, read_set: ReadSet, tables: Tables) -> None:
+        self._read_set = read_set
+        self._tables = tables
+        self._used: dict[str, Table] = {}
+        self._shared: dict[bytes, Write] = {}  # of the units that have ended
+        self._own: dict[bytes, Write] = {}  # of the unit that runs
+        self.reads = 0
+
+    # --- reads --------------------------------------------------------------------------------------------------------
+    def get(self, table: str, row: Row, *, column: str = VALUE, default: Value | None = None) -> Value | None:
+        """Return the value of a cell, or `default` if there is none."""
+        definition = self._table(table)
+        content = self._content(definition, cell_key(definition.id, row, column_bytes(column)))
+        return default if content is None else content.value()
+
+    def get_many(self, table: str, rows: Iterable[Row], *, column: str = VALUE) -> dict[Row, Value]:
+        """Return the values of those rows that have the column, in one round trip."""
+        definition, name = self._table(table), column_bytes(column)
+        keys = {row: cell_key(definition.id, row, name) for row in rows}
+        self.fetch(keys.values())
+        found = ((row, self._content(definition, key)) for row, key in keys.items())
+        return {row: content.value() for row, content in found if content is not None}
+
+    def get_row(self, table: str, row: Row) -> dict[str, Value]:
+        """Return the values of a row by column."""
+        definition = self._table(table)
+        prefix = row_prefix(definition.id, row)
+        cells = self._cells(definition, prefix, after_prefix(prefix), None)
+        return next((columns for _row, columns in rows_of(definition, cells)), {})
+
+    def scan(
+        self,
+        table: str,
+        *,
+        start: Row | None = None,
+        end: Row | None = None,
+        prefix: Row | None = None,
+        limit: int | None = None,
+    ) -> list[tuple[Row, dict[str, Value]]]:
+        """Return rows in order, each with its values by column.
+
+        Guarantee: when the commit takes effect, the range holds these rows and no others.
+
+        Args:
+            start, end: the first row, and the first row that is not returned any more.
+            prefix: only rows that begin with this text, these bytes, or these parts of a tuple.
+            limit: the most rows to return.
+        """
+        if limit is not None and limit < 1:
+            raise InvalidRequestError("a scan returns at least one row: pass a larger limit, or none", limit=limit)
+        definition = self._table(table)
+        first, last = rows_range(definition, start, end, prefix)
+        return list(islice(rows_of(definition, self._cells(definition, first, last, limit)), limit))
+
+    # --- writes -------------------------------------------------------------------------------------------------------
+    def put(self, table: str, row: Row, value: Value, *, column: str = VALUE) -> None:
+        """Write a cell, whether it exists or not."""
+        definition = self._table(table)
+        key = cell_key(definition.id, row, column_bytes(column))
+        self._put(definition, key, encode_value(value))
+
+    def add(self, table: str, row: Row, amount: int = 1, *, column: str = VALUE) -> None:
+        """Add to an integer; a cell that does not exist counts as 0.
+
+        Adds of several transactions do not conflict with each other, unless the table has a history.
+
+        Raises:
+            InvalidRequestError: the amount is no integer, or the cell is known to hold something else.
+        """
+        if isinstance(amount, bool) or not hasattr(amount, "__index__"):
+            raise InvalidRequestError("only integers can be added: put a float", type=type(amount).__name__)
+        amount = int(amount)
+        if not -MAX_NUMBER <= amount <= MAX_NUMBER:
+            raise InvalidRequestError(f"an amount is limited to {MAX_NUMBER}: put the sum", amount=amount)
+        definition = self._table(table)
+        key = cell_key(definition.id, row, column_bytes(column))
+        if definition.history:
+            _counter, content = self._head(key)
+            base = Put(encode_integer(0)) if content is None else Put(content.encoded)
+            total = written_over(base, amount)
+            assert isinstance(total, Put), "a value, and a number"
+            self._put(definition, key, total.value)
+            return
+        before = self._write(key)
+        self._own[key] = written_over(before, amount)
+
+    def delete(self, table: str, row: Row, *, column: str = VALUE) -> None:
+        """Delete a cell, if it exists."""
+        definition = self._table(table)
+        key = cell_key(definition.id, row, column_bytes(column))
+        if not definition.history:
+            self._own[key] = DELETED
+        elif self._head(key)[1] is not None:
+            self._put(definition, key, b"")
+
+    def put_record(self, key: bytes, value: bytes | None) -> None:
+        """Write a record of the store itself, or delete it."""
+        self._own[key] = DELETED if value is None else Put(value)
+
+    # --- units --------------------------------------------------------------------------------------------------------
+    def fetch(self, keys: Iterable[bytes]) -> None:
+        """Read cells that will be needed, in one round trip."""
+        wanted = [key for key in keys if not isinstance(self._write(key), Put)]
+        self.reads += len(wanted)
+        self._read_set.get_many(wanted)
+
+    def cell_key(self, table: str, row: Row, column: str = VALUE) -> bytes:
+        """Return the key of a cell, for `fetch`."""
+        return cell_key(self._table(table).id, row, column_bytes(column))
+
+    def end_unit(self) -> None:
+        """Keep what the present unit has written; what follows is another unit."""
+        self._shared.update(self._own)
+        self._own.clear()
+
+    def drop_unit(self) -> None:
+        """Forget what the present unit has written."""
+        self._own.clear()
+
+    @property
+    def writes(self) -> Mapping[bytes, Write]:
+        """What the units that have ended make of records."""
+        return self._shared
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+    def to_validation(self) -> Commit:
+        """Return a commit that only checks whether everything that was read is still true."""
+        commit = self._read_set.to_validation()
+        return replace(commit, reads={**commit.reads, **self._guards()})
+
+    def to_commit(self) -> Commit:
+        """Return what is to be validated and applied: all units that have ended."""
+        puts: dict[bytes, bytes] = {}
+        adds: dict[bytes, int] = {}
+        deletes: list[bytes] = []
+        for key, write in self._shared.items():
+            if isinstance(write, Put):
+                puts[key] = write.value
+            elif isinstance(write, int):
+                adds[key] = write
+            else:
+                deletes.append(key)
+        return replace(self.to_validation(), puts=puts, adds=adds, deletes=deletes)
+
+    # --- the state ----------------------------------------------------------------------------------------------------
+    def _guards(self) -> dict[bytes, int]:
+        """Every transaction that may create a cell reads the guard of the table; and no table may be dropped."""
+        return {table.key: table.version for table in self._used.values()}
+
+    def _table(self, name: str) -> Table:
+        found = self._used.get(name)
+        if found is None:
+            found = self._used[name] = self._tables.get(name)
+        return found
+
+    def _write(self, key: bytes) -> Write | None:
+        own = self._own.get(key)
+        return self._shared.get(key) if own is None else own
+
+    def _stored(self, key: bytes) -> Content | None:
+        """Return what a record holds, with the writes so far."""
+        write = self._write(key)
+        record = None
+        if write is None or isinstance(write, int):
+            self.reads += 1
+            record = self._read_set.get_many([key]).get(key)
+        return written(record, write)
+
+    def _content(self, table: Table, key: bytes) -> Content | None:
+        return self._head(key)[1] if table.history else self._stored(key)
+
+    def _head(self, key: bytes) -> tuple[int, Content | None]:
+        return split_head(self._stored(key))
+
+    def _put(self, table: Table, key: bytes, encoded: bytes) -> None:
+        if not table.history:
+            self._own[key] = Put(encoded)
+            return
+        counter = self._head(key)[0] + 1
+        self._own[key] = Put(head_record(counter, encoded))
+        self._own[history_key(key, counter)] = Put(encoded)
+        if counter > table.history:
+            self._own[history_key(key, counter - table.history)] = DELETED
+
+    def _cells(self, table: Table, first: bytes, last: bytes, limit: int | None) -> Iterator[tuple[bytes, Content]]:
+        """Read a range page by page, as far as the caller goes, with the writes so far."""
+        size = None if limit is None else limit + 1  # with one cell more than needed, the last row is known to be whole
+        while first < last:
+            page = self._read_set.scan(first, last, size, guard=table.key)
+            self.reads += len(page)
+            end = page[-1][0] + b"\0" if size is not None and len(page) >= size else last
+            records = dict(page)
+            keys = {key for writes in (self._shared, self._own) for key in writes if first <= key < end}
+            for key in sorted(keys.union(records)):
+                content = written(records.get(key), self._write(key))
+                if content is not None:
+                    yield key, content
+            first = end
+            size = None if size is None else min(2 * size, _LARGEST_PAGE)

@@ -1,0 +1,119 @@
+"""Encode the names of rows as bytes that sort as the names do.
+
+A row is a text, an integer of 64 bits, bytes, or a tuple of at least two of these. Bytes come before texts, texts
+before integers; texts sort by code points, tuples part by part. No encoding is the beginning of another one, so the
+cells of a row are one range of keys.
+
+Source: the tuple layer of FoundationDB, "Data Modeling: Tuples", for the idea and the type codes.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from holdfast.errors import CorruptDataError, InvalidRequestError
+
+__all__ = ["Part", "Row", "after_prefix", "decode_row", "encode_row", "prefix_range"]
+
+Part: TypeAlias = "str | int | bytes"
+Row: TypeAlias = "Part | tuple[Part, ...]"
+
+_BYTES, _TEXT, _ZERO = 0x01, 0x02, 0x20
+_WIDTH = 8
+_END = b"\0"
+_ESCAPED_ZERO = b"\0\xff"
+_LAST = b"\xff"
+"""Greater than every type code; a zero that it follows is part of a text."""
+
+
+def encode_row(row: Row) -> bytes:
+    """Return the bytes of a row.
+
+    Raises:
+        InvalidRequestError: it is of another type: convert it to a text.
+    """
+    if isinstance(row, tuple):
+        if len(row) < 2:
+            raise InvalidRequestError("a row that is a tuple has at least two parts: pass the part itself", row=row)
+        return b"".join(map(_encode, row)) + _END
+    return _encode(row) + _END
+
+
+def prefix_range(prefix: Row) -> tuple[bytes, bytes]:
+    """Return the range of the encodings of all rows that begin with a text, bytes, or the parts of a tuple."""
+    if isinstance(prefix, tuple):
+        start = b"".join(map(_encode, prefix))
+        return start, start + _LAST
+    encoded = _encode(prefix)
+    start = encoded if isinstance(prefix, int) else encoded[: -len(_END)]
+    return start, after_prefix(start)
+
+
+def after_prefix(prefix: bytes) -> bytes:
+    """Return bytes that are greater than all that begin with `prefix`, and not greater than any others that follow."""
+    stripped = prefix.rstrip(b"\xff")
+    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else _LAST * (len(prefix) + 1)
+
+
+def _encode(part: object) -> bytes:
+    if isinstance(part, str):
+        try:
+            return bytes([_TEXT]) + part.encode().replace(b"\0", _ESCAPED_ZERO) + _END
+        except UnicodeEncodeError as error:
+            raise InvalidRequestError("a row is a text without lone surrogates: change it", row=part) from error
+    if isinstance(part, bytes):
+        return bytes([_BYTES]) + part.replace(b"\0", _ESCAPED_ZERO) + _END
+    if isinstance(part, int) and not isinstance(part, bool):
+        return _encode_integer(int(part))
+    raise InvalidRequestError(
+        "a row is a text, an integer, bytes or a tuple of these: convert it to a text", type=type(part).__name__
+    )
+
+
+def _encode_integer(number: int) -> bytes:
+    """Encode the sign and the length in the type code, so that the bytes sort as the numbers do."""
+    width = (abs(number).bit_length() + 7) // 8
+    if width > _WIDTH:
+        raise InvalidRequestError("a row that is an integer has 64 bits: convert it to a text", row=number)
+    if number >= 0:
+        return bytes([_ZERO + width]) + number.to_bytes(width, "big")
+    return bytes([_ZERO - width]) + (number + (1 << 8 * width) - 1).to_bytes(width, "big")
+
+
+def decode_row(key: bytes, start: int = 0) -> tuple[Row, int]:
+    """Return the row whose encoding begins at `start`, and where it ends.
+
+    Raises:
+        CorruptDataError: there is no such encoding.
+    """
+    parts: list[Part] = []
+    at = start
+    while at < len(key) and key[at]:
+        part, at = _decode(key, at)
+        parts.append(part)
+    if at >= len(key) or not parts:
+        raise CorruptDataError("a stored key names no row: keep the database and report it", key=key)
+    return (parts[0] if len(parts) == 1 else tuple(parts)), at + 1
+
+
+def _decode(key: bytes, at: int) -> tuple[Part, int]:
+    code = key[at]
+    if code in (_BYTES, _TEXT):
+        end = key.find(_END, at + 1)
+        while end >= 0 and key[end : end + 2] == _ESCAPED_ZERO:
+            end = key.find(_END, end + 2)
+        if end >= 0:
+            raw = key[at + 1 : end].replace(_ESCAPED_ZERO, b"\0")
+            return (raw if code == _BYTES else _text(raw, key)), end + 1
+    width = abs(code - _ZERO)
+    if width <= _WIDTH and at + width < len(key):
+        number = int.from_bytes(key[at + 1 : at + 1 + width], "big")
+        return (number if code >= _ZERO else number - (1 << 8 * width) + 1), at + 1 + width
+    raise CorruptDataError("a stored key names no row: keep the database and report it", key=key)
+
+
+def _text(raw: bytes, key: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise CorruptDataError("a stored key names no row: keep the database and report it", key=key) from error

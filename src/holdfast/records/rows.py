@@ -1,0 +1,67 @@
+"""Put cells together into rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from holdfast.errors import InvalidRequestError
+from holdfast.records.cells import Content, split_head
+from holdfast.records.keys import cell_of, cells_range, row_prefix
+from holdfast.records.row_keys import Row, prefix_range
+from holdfast.records.tables import Table
+from holdfast.records.values import Value
+from holdfast.transactions.base import SnapshotReader
+
+__all__ = ["read_cells", "rows_of", "rows_range"]
+
+_PAGE = 2000
+
+
+def rows_range(
+    table: Table, start: Row | None = None, end: Row | None = None, prefix: Row | None = None
+) -> tuple[bytes, bytes]:
+    """Return the range of the cells of some rows.
+
+    Raises:
+        InvalidRequestError: a prefix is given, and a start or an end too.
+    """
+    first, last = cells_range(table.id)
+    if prefix is not None:
+        if start is not None or end is not None:
+            raise InvalidRequestError("a scan has a prefix, or a start and an end: leave one of them out")
+        start_of_rows, end_of_rows = prefix_range(prefix)
+        return first + start_of_rows, first + end_of_rows
+    return (
+        first if start is None else row_prefix(table.id, start),
+        last if end is None else row_prefix(table.id, end),
+    )
+
+
+def read_cells(reader: SnapshotReader, first: bytes, last: bytes) -> Iterator[tuple[bytes, Content]]:
+    """Read a range of cells page by page."""
+    more = True
+    while more and first < last:
+        page = reader.scan(first, last, _PAGE)
+        for key, record in page.records:
+            yield key, Content(record.value, record.number)
+        more = page.more
+        if page.records:
+            first = page.records[-1][0] + b"\0"
+
+
+def rows_of(table: Table, cells: Iterable[tuple[bytes, Content]]) -> Iterator[tuple[Row, dict[str, Value]]]:
+    """Yield rows with their values by column, given cells in the order of their keys; deleted cells are left out."""
+    row: Row | None = None
+    columns: dict[str, Value] = {}
+    for key, stored in cells:
+        content = split_head(stored)[1] if table.history else stored
+        if content is None:
+            continue
+        found, column = cell_of(key)
+        if columns and found != row and row is not None:
+            yield row, columns
+            columns = {}
+        row = found
+        columns[column] = content.value()
+    if columns and row is not None:
+        yield row, columns

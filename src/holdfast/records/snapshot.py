@@ -1,0 +1,75 @@
+"""Read one snapshot of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from holdfast.errors import InvalidRequestError
+from holdfast.records.cells import VALUE, Content, split_head
+from holdfast.records.keys import cell_key, column_bytes, counter_of, history_range
+from holdfast.records.row_keys import Row
+from holdfast.records.rows import read_cells, rows_of, rows_range
+from holdfast.records.tables import Table, TablesRead
+from holdfast.records.values import Value
+from holdfast.transactions.base import SnapshotReader, TransactionStore
+
+__all__ = ["StoreSnapshot"]
+
+
+class StoreSnapshot:
+    """Tables as they were at one instant.
+
+    Attributes:
+        reader: reads the records of the snapshot.
+    """
+
+    def __init__(self, reader: SnapshotReader, store: TransactionStore) -> None:
+        self.reader = reader
+        self._tables = TablesRead(reader, store)
+
+    def table(self, name: str) -> Table:
+        """Return a table.
+
+        Raises:
+            NotFoundError: there was none with this name.
+        """
+        return self._tables.get(name)
+
+    def get(self, table: str, row: Row, *, column: str = VALUE, default: Value | None = None) -> Value | None:
+        """Return the value of a cell, or `default`."""
+        return self.get_many(table, [row], column=column).get(row, default)
+
+    def get_many(self, table: str, rows: Iterable[Row], *, column: str = VALUE) -> dict[Row, Value]:
+        """Return the values of those rows that have the column."""
+        definition, name = self._tables.get(table), column_bytes(column)
+        keys = {cell_key(definition.id, row, name): row for row in rows}
+        found: dict[Row, Value] = {}
+        for key, record in self.reader.get_many(list(keys)).items():
+            stored = Content(record.value, record.number)
+            content = split_head(stored)[1] if definition.history else stored
+            if content is not None:
+                found[keys[key]] = content.value()
+        return found
+
+    def scan(
+        self, table: str, *, start: Row | None = None, end: Row | None = None, prefix: Row | None = None
+    ) -> Iterator[tuple[Row, dict[str, Value]]]:
+        """Yield rows in order, each with its values by column."""
+        definition = self._tables.get(table)
+        first, last = rows_range(definition, start, end, prefix)
+        return rows_of(definition, read_cells(self.reader, first, last))
+
+    def history(self, table: str, row: Row, *, column: str = VALUE) -> list[tuple[int, Value | None]]:
+        """Return the values of a cell with their update counters, the oldest first; None where it was deleted.
+
+        Raises:
+            InvalidRequestError: the table has no history.
+        """
+        definition = self._tables.get(table)
+        if not definition.history:
+            raise InvalidRequestError("the table keeps no history: create it with history=True", table=table)
+        first, last = history_range(cell_key(definition.id, row, column_bytes(column)))
+        return [
+            (counter_of(key), content.value() if content.encoded else None)
+            for key, content in read_cells(self.reader, first, last)
+        ]

@@ -1,0 +1,214 @@
+"""Implement the store of tables that users open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TypeVar
+
+from holdfast.errors import ConflictError, InvalidRequestError
+from holdfast.records.cell_transaction import CellTransaction
+from holdfast.records.cells import VALUE, Deleted, Put
+from holdfast.records.dropped import collect_dropped
+from holdfast.records.keys import dropped_key, table_key
+from holdfast.records.row_keys import Row
+from holdfast.records.snapshot import StoreSnapshot
+from holdfast.records.tables import Table, TablesRead, check_table_name, history_length, list_tables, missing_table
+from holdfast.records.values import Value
+from holdfast.runtime import Environment
+from holdfast.transactions.base import Database
+from holdfast.transactions.retry import run_transaction
+from holdfast.transactions.transaction import Transaction
+from holdfast.transactions.urls import public_url
+
+__all__ = ["Store"]
+
+T = TypeVar("T")
+
+
+class Store:
+    """Tables of cells in a database: the global store of paper 003 (4.1). Made by `holdfast.open_store`.
+
+    Guarantee: every call is one transaction: it takes effect completely and durably, or not at all; all transactions
+    together are serializable. May be used by several threads, and after a fork.
+
+    Attributes:
+        url: of the database, without its password.
+        database: where the cells are records.
+    """
+
+    def __init__(self, database: Database, url: str, environment: Environment) -> None:
+        self.database = database
+        self.url = public_url(url)
+        self.environment = environment
+
+    # --- tables -------------------------------------------------------------------------------------------------------
+    def create_table(self, name: str, *, history: bool | int = False, exist_ok: bool = False) -> Table:
+        """Create a table.
+
+        Args:
+            history: how many values of each cell to keep: True for all. It makes all writes to a cell wait for each
+                other, also additions.
+            exist_ok: whether to return an existing table, if it has this history.
+
+        Raises:
+            ConflictError: the table exists.
+        """
+        check_table_name(name)
+        length = history_length(history)
+        table_id = int(self.environment.ids.token(), 16)
+
+        def create(transaction: Transaction) -> Table | None:
+            record = transaction.get(table_key(name))
+            if record is not None:
+                return Table.of(name, record)
+            table = Table(name, table_id, length, version=0)
+            transaction.insert(table.key, table.to_bytes())
+            return None
+
+        found = run_transaction(self.database, create, self.environment)
+        if found is None:
+            return self.table(name)
+        if not exist_ok:
+            raise ConflictError("the table exists: choose another name, or pass exist_ok=True", table=name)
+        if found.history != length:
+            raise ConflictError("the table exists with another history: drop it, or pass its history", table=name)
+        return found
+
+    def table(self, name: str) -> Table:
+        """Return a table.
+
+        Raises:
+            NotFoundError: there is none with this name.
+        """
+        return TablesRead(self.database, self.database).get(name)
+
+    def tables(self) -> list[Table]:
+        """Return all tables, by name."""
+        return list_tables(self.database)
+
+    def drop_table(self, name: str) -> None:
+        """Drop a table, with its history.
+
+        Guarantee: the table is gone in one step; then its cells are deleted in small transactions. Units that use the
+        table meanwhile fail, and change nothing.
+
+        Raises:
+            NotFoundError: there is none with this name.
+
+        Crash: the next call of `drop_table` or `collect` deletes the rest of the cells.
+        """
+        check_table_name(name)
+
+        def drop(transaction: Transaction) -> None:
+            record = transaction.get(table_key(name))
+            if record is None:
+                raise missing_table(self.database, name)
+            transaction.delete(table_key(name))
+            transaction.put(dropped_key(Table.of(name, record).id), b"")
+
+        run_transaction(self.database, drop, self.environment)
+        self.collect()
+
+    def collect(self) -> int:
+        """Delete the cells of dropped tables, and return how many records that were."""
+        return collect_dropped(self.database)
+
+    # --- cells --------------------------------------------------------------------------------------------------------
+    def get(self, table: str, row: Row, *, column: str = VALUE, default: Value | None = None) -> Value | None:
+        """Return the value of a cell, or `default`."""
+        return self.transact(lambda cells: cells.get(table, row, column=column, default=default))
+
+    def get_many(self, table: str, rows: Iterable[Row], *, column: str = VALUE) -> dict[Row, Value]:
+        """Return the values of those rows that have the column."""
+        return self.transact(lambda cells: cells.get_many(table, rows, column=column))
+
+    def get_row(self, table: str, row: Row) -> dict[str, Value]:
+        """Return the values of a row by column."""
+        return self.transact(lambda cells: cells.get_row(table, row))
+
+    def put(self, table: str, row: Row, value: Value, *, column: str = VALUE) -> None:
+        """Write a cell."""
+        self.transact(lambda cells: cells.put(table, row, value, column=column))
+
+    def add(self, table: str, row: Row, amount: int = 1, *, column: str = VALUE) -> None:
+        """Add to an integer; a cell that does not exist counts as 0."""
+        self.transact(lambda cells: cells.add(table, row, amount, column=column))
+
+    def delete(self, table: str, row: Row, *, column: str = VALUE) -> None:
+        """Delete a cell, if it exists."""
+        self.transact(lambda cells: cells.delete(table, row, column=column))
+
+    def scan(
+        self, table: str, *, start: Row | None = None, end: Row | None = None, prefix: Row | None = None
+    ) -> Iterator[tuple[Row, dict[str, Value]]]:
+        """Yield rows in order, each with its values by column: all from one snapshot.
+
+        Args:
+            start, end: the first row, and the first row that is not returned any more.
+            prefix: only rows that begin with this text, these bytes, or these parts of a tuple.
+        """
+        with self.snapshot() as snapshot:
+            yield from snapshot.scan(table, start=start, end=end, prefix=prefix)
+
+    def history(self, table: str, row: Row, *, column: str = VALUE) -> list[tuple[int, Value | None]]:
+        """Return the values of a cell with their update counters, the oldest first; None where it was deleted.
+
+        Raises:
+            InvalidRequestError: the table has no history.
+        """
+        with self.snapshot() as snapshot:
+            return snapshot.history(table, row, column=column)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[StoreSnapshot]:
+        """Read everything from one snapshot, which writers do not wait for. End it within minutes."""
+        with self.database.snapshot() as reader:
+            yield StoreSnapshot(reader, self.database)
+
+    # --- transactions -------------------------------------------------------------------------------------------------
+    def transact(self, function: Callable[[CellTransaction], T], *, attempts: int = 10) -> T:
+        """Run a function in one transaction, and return what it returns.
+
+        Guarantee: its reads and writes take effect in one step, or not at all. The function may run several times, so
+        it does nothing else that others can see.
+
+        Raises:
+            TransactionConflictError: other transactions were first in every attempt; nothing happened.
+            OutcomeUnknownError: the reply was lost. Read before you repeat.
+        """
+
+        def run(transaction: Transaction) -> T:
+            cells = CellTransaction(transaction, TablesRead(transaction, self.database))
+            result = function(cells)
+            cells.end_unit()
+            for key, write in cells.writes.items():
+                if isinstance(write, Put):
+                    transaction.put(key, write.value)
+                elif isinstance(write, Deleted):
+                    transaction.delete(key)
+                else:
+                    transaction.add(key, write)
+            return result
+
+        return run_transaction(self.database, run, self.environment, attempts=attempts)
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+    def close(self) -> None:
+        """Release connections. May be called twice."""
+        self.database.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Store({self.url!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise InvalidRequestError("a store stays in its process: pass its URL, and open it there", url=self.url)

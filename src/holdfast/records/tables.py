@@ -1,0 +1,184 @@
+"""Define tables: what a store knows about each of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
+from holdfast.records.keys import table_key, table_name_of, tables_range
+from holdfast.transactions.base import MAX_NUMBER, Record, TransactionStore
+from holdfast.wording import nearest
+
+__all__ = [
+    "ALL_VERSIONS",
+    "Reader",
+    "Table",
+    "TableCache",
+    "Tables",
+    "TablesRead",
+    "check_table_name",
+    "history_length",
+    "list_tables",
+    "missing_table",
+]
+
+ALL_VERSIONS = MAX_NUMBER
+"""The length of a history that forgets nothing."""
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+_PAGE = 1000
+
+
+class Reader(Protocol):
+    """Reads records: a transaction, a snapshot or a store."""
+
+    def get_many(self, keys: list[bytes]) -> dict[bytes, Record]:
+        """Read records."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table.
+
+    Attributes:
+        id: distinguishes it from a dropped table with the same name.
+        history: how many values of each cell are kept, the present one among them; 0 if the table has no history.
+        version: of the record with this definition.
+    """
+
+    name: str
+    id: int
+    history: int
+    version: int
+
+    @property
+    def key(self) -> bytes:
+        """The key of the definition, which guards the cells of the table."""
+        return table_key(self.name)
+
+    def to_bytes(self) -> bytes:
+        """Return the value of the record."""
+        return json.dumps({"id": self.id, "history": self.history}).encode()
+
+    @staticmethod
+    def of(name: str, record: Record) -> Table:
+        """Return the table that a record defines.
+
+        Raises:
+            CorruptDataError: the record is damaged.
+        """
+        try:
+            found = json.loads(record.value)
+            table_id, history = found["id"], found["history"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise CorruptDataError("the definition of a table cannot be read: report it", table=name) from error
+        if not (type(table_id) is int and 0 <= table_id < 2**63 and type(history) is int and history >= 0):
+            raise CorruptDataError("the definition of a table cannot be read: report it", table=name)
+        return Table(name, table_id, history, record.version)
+
+
+def check_table_name(name: object) -> str:
+    """Check the name of a table, and return it.
+
+    Raises:
+        InvalidRequestError: change it.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InvalidRequestError(
+            "the name of a table has 1 to 64 letters, digits, points, hyphens and underscores: change it", name=name
+        )
+    return name
+
+
+def history_length(history: object) -> int:
+    """Return how many values of each cell a table keeps.
+
+    Args:
+        history: True for all, False for no history, or a number.
+    """
+    if isinstance(history, bool):
+        return ALL_VERSIONS if history else 0
+    if not isinstance(history, int) or not 0 <= history <= ALL_VERSIONS:
+        raise InvalidRequestError(
+            "the history of a table is True, False or a number of values: change it", given=history
+        )
+    return history
+
+
+def list_tables(store: TransactionStore) -> list[Table]:
+    """Return all tables, by name."""
+    start, end = tables_range()
+    found: list[Table] = []
+    more = True
+    while more:
+        page = store.scan(start, end, _PAGE)
+        found += [Table.of(table_name_of(key), record) for key, record in page.records]
+        more = page.more
+        start = page.records[-1][0] + b"\0" if page.records else end
+    return found
+
+
+def missing_table(store: TransactionStore, name: str) -> NotFoundError:
+    """Return the error that a table does not exist."""
+    known = [table.name for table in list_tables(store)]
+    hint = nearest(name, known) if known else "the store has no tables, create it first"
+    return NotFoundError(f"the store has no such table: {hint}", table=name)
+
+
+class Tables(Protocol):
+    """Finds tables by name."""
+
+    def get(self, name: str) -> Table:
+        """Return a table.
+
+        Raises:
+            NotFoundError: the store has no such table: create it.
+        """
+        ...
+
+
+class TablesRead:
+    """Tables as a transaction or a snapshot sees them.
+
+    Args:
+        reader: reads their definitions.
+        store: where similar names are looked for.
+    """
+
+    def __init__(self, reader: Reader, store: TransactionStore) -> None:
+        self._reader = reader
+        self._store = store
+
+    def get(self, name: str) -> Table:
+        key = table_key(check_table_name(name))
+        record = self._reader.get_many([key]).get(key)
+        if record is None:
+            raise missing_table(self._store, name)
+        return Table.of(name, record)
+
+
+class TableCache:
+    """The tables that a process has seen. A wrong entry is harmless: every transaction validates the tables it uses."""
+
+    def __init__(self, store: TransactionStore) -> None:
+        self._store = store
+        self._known: dict[str, Table] = {}
+
+    def get(self, name: str) -> Table:
+        """Return a table.
+
+        Raises:
+            NotFoundError: the store has no such table: create it.
+        """
+        found = self._known.get(name)
+        if found is None:
+            found = self._known[name] = TablesRead(self._store, self._store).get(name)
+        return found
+
+    def forget(self) -> None:
+        """Read everything again when it is needed."""
+        self._known.clear()

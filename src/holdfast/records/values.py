@@ -1,0 +1,209 @@
+"""Encode the values of cells, each with its type, so that every value reads back equal.
+
+| first byte | type | the rest |
+|---|---|---|
+| ``b`` | bytes | as they are |
+| ``t`` | text | UTF-8 |
+| ``i`` | integer of any size | two's complement, most significant byte first |
+| ``f`` | float | 8 bytes, IEEE 754, most significant byte first |
+| ``j`` | JSON: lists and dictionaries of texts, integers, floats, booleans and None; a boolean | UTF-8 |
+| ``a`` | numpy array | its header, then the elements in C order |
+
+A cell without any bytes is a counter to which `add` alone has written: the integer 0. The record's number is added to
+every integer. The header of an array: the length of its dtype's name (one byte), the name, the number of dimensions
+(one byte), their lengths (8 bytes each).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import sys
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
+from holdfast.transactions.base import MAX_VALUE_BYTES
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["Value", "decode_value", "encode_integer", "encode_value", "is_integer", "type_of"]
+
+Value: TypeAlias = "bytes | str | int | float | bool | list[Any] | dict[str, Any] | np.ndarray[Any, Any]"
+
+_FLOAT = struct.Struct(">d")
+_LENGTH = struct.Struct(">Q")
+_ARRAY_KINDS = "biufcmMSU"
+_MOST_DIMENSIONS = 32
+_TYPES = {b"b": "bytes", b"t": "text", b"i": "int", b"f": "float", b"j": "json", b"a": "array", b"": "int"}
+
+
+def encode_value(value: object) -> bytes:
+    """Return the bytes of a value.
+
+    Raises:
+        InvalidRequestError: the type is none of those above, or the value is too long: convert or split it.
+    """
+    encoded = _encode(value)
+    if len(encoded) > MAX_VALUE_BYTES:
+        raise InvalidRequestError(f"a value is limited to {MAX_VALUE_BYTES} bytes: split it", bytes=len(encoded))
+    return encoded
+
+
+def _encode(value: object) -> bytes:
+    if isinstance(value, str):
+        return b"t" + _utf8(value)
+    if isinstance(value, bool | list | dict):
+        return b"j" + _json(value)
+    if isinstance(value, int):
+        return encode_integer(int(value))
+    if isinstance(value, float):
+        return b"f" + _FLOAT.pack(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return b"b" + bytes(value)
+    if (numpy := sys.modules.get("numpy")) is not None and isinstance(value, numpy.ndarray | numpy.generic):
+        return _encode_numpy(value)
+    if value is None:
+        raise InvalidRequestError("None is no value of a cell: delete the cell, or put None inside of a list")
+    raise InvalidRequestError(
+        "a value is bytes, a text, an integer, a float, JSON (lists, dictionaries, booleans) or a numpy array: "
+        "convert it",
+        type=type(value).__name__,
+    )
+
+
+def encode_integer(number: int) -> bytes:
+    """Return the bytes of an integer."""
+    return b"i" + int(number).to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
+
+
+def is_integer(encoded: bytes) -> bool:
+    """Check whether encoded bytes are an integer, to which numbers can be added."""
+    return encoded[:1] in (b"i", b"")
+
+
+def type_of(encoded: bytes) -> str:
+    """Return the name of the type of encoded bytes: bytes, text, int, float, json or array."""
+    return _TYPES.get(encoded[:1], "unknown")
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequestError("a text with lone surrogates cannot be stored: store its bytes") from error
+
+
+def _json(value: object) -> bytes:
+    _check_json(value, 0)
+    return _utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+_DEEPEST = 100
+
+
+def _check_json(value: object, depth: int) -> None:
+    """Check that a value comes back as it is: JSON would turn tuples into lists and all keys into texts.
+
+    Raises:
+        InvalidRequestError: it would not.
+    """
+    if depth > _DEEPEST:
+        raise InvalidRequestError(f"a JSON value is nested at most {_DEEPEST} levels deep: flatten it")
+    kind = type(value)
+    if kind is list:
+        for one in value:  # type: ignore[attr-defined] # kind is list: mypy does not narrow by type()
+            _check_json(one, depth + 1)
+    elif kind is dict:
+        for name, one in value.items():  # type: ignore[attr-defined] # kind is dict: mypy does not narrow by type()
+            if type(name) is not str:
+                raise InvalidRequestError("the keys of a JSON value are texts: convert them", key=name)
+            _check_json(one, depth + 1)
+    elif kind is float:
+        if not math.isfinite(value):  # type: ignore[arg-type] # kind is float: mypy does not narrow by type()
+            raise InvalidRequestError("JSON has no infinities and no NaN: use None, or a numpy array")
+    elif value is not None and kind not in (str, int, bool):
+        raise InvalidRequestError(
+            "a JSON value consists of lists, dictionaries, texts, integers, floats, booleans and None: convert it",
+            type=kind.__name__,
+        )
+
+
+def _encode_numpy(value: Any) -> bytes:
+    import numpy as np
+
+    if isinstance(value, np.generic):
+        if (
+            isinstance(value, np.bool_ | np.integer | np.floating | np.str_ | np.bytes_)
+            and value.dtype != np.longdouble
+        ):
+            return _encode(value.item())
+        raise InvalidRequestError("a numpy scalar of this type cannot be stored: store an array", dtype=value.dtype.str)
+    dtype = value.dtype
+    if dtype.kind not in _ARRAY_KINDS or dtype == np.longdouble or dtype == np.clongdouble:
+        raise InvalidRequestError("an array of this type cannot be stored: convert it with astype", dtype=dtype.str)
+    name = dtype.str.encode()
+    shape = b"".join(_LENGTH.pack(length) for length in value.shape)
+    data: bytes = value.tobytes()
+    dimensions: int = value.ndim
+    return b"a" + bytes([len(name)]) + name + bytes([dimensions]) + shape + data
+
+
+def decode_value(encoded: bytes, number: int = 0) -> Value:
+    """Return a value from its bytes and the number of its record.
+
+    Guarantee: what is not a valid encoding is refused; nothing in it is executed.
+
+    Raises:
+        CorruptDataError: the bytes are no valid encoding.
+        InvalidRequestError: something was added to a value that is not an integer.
+        UnsupportedError: it is an array, and numpy is not installed.
+    """
+    if number and not is_integer(encoded):
+        raise InvalidRequestError(
+            "numbers were added to a cell that holds no integer: put a new value", type=type_of(encoded), added=number
+        )
+    if not encoded:
+        return number
+    kind, rest = encoded[:1], encoded[1:]
+    try:
+        if kind == b"b":
+            return rest
+        if kind == b"t":
+            return rest.decode()
+        if kind == b"i" and rest:
+            return int.from_bytes(rest, "big", signed=True) + number
+        if kind == b"f":
+            return float(_FLOAT.unpack(rest)[0])
+        if kind == b"j":
+            return _decode_json(rest)
+        if kind == b"a":
+            return _decode_array(rest)
+    except (ValueError, struct.error, TypeError, IndexError, RecursionError) as error:
+        raise CorruptDataError("a stored value cannot be read: keep the database and report it") from error
+    raise CorruptDataError("a stored value has an unknown type: keep the database and report it", type=kind)
+
+
+def _decode_json(rest: bytes) -> Value:
+    value: Value = json.loads(rest)
+    return value
+
+
+def _decode_array(rest: bytes) -> Value:
+    try:
+        import numpy as np
+    except ImportError as error:
+        raise UnsupportedError("the value is a numpy array: pip install numpy") from error
+    end = 1 + rest[0]
+    dtype = np.dtype(rest[1:end].decode("ascii"))
+    dimensions = rest[end]
+    if dtype.kind not in _ARRAY_KINDS or dimensions > _MOST_DIMENSIONS:
+        raise ValueError(dtype.kind, dimensions)
+    start = end + 1 + _LENGTH.size * dimensions
+    shape = tuple(_LENGTH.unpack_from(rest, end + 1 + _LENGTH.size * index)[0] for index in range(dimensions))
+    if dtype.itemsize * math.prod(shape) != len(rest) - start:
+        raise ValueError(shape)
+    found: np.ndarray[Any, Any] = np.frombuffer(rest[start:], dtype) if dtype.itemsize else np.empty(shape, dtype)
+    array: np.ndarray[Any, Any] = found.reshape(shape).copy()  # callers may change it
+    return array
