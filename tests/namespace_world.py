@@ -141,6 +141,9 @@ class HookedDatabase:
     def locked(self) -> AbstractContextManager[LockedTransaction]:
         return self.inner.locked()
 
+    def make_durable(self) -> None:
+        self.inner.make_durable()
+
     def close(self) -> None:
         self.inner.close()
 

@@ -50,17 +50,18 @@ class CellTransaction:
 
     The instance belongs to one thread.
 
-    Attributes:
-        reads: number of records that were read.
+    Args:
+        most_reads: how many records one unit may read.
     """
 
-    def __init__(self, read_set: ReadSet, tables: Tables) -> None:
+    def __init__(self, read_set: ReadSet, tables: Tables, most_reads: int | None = None) -> None:
         self._read_set = read_set
         self._tables = tables
+        self._most_reads = most_reads
+        self._reads = 0  # of the unit that runs
         self._used: dict[str, Table] = {}
         self._shared: dict[bytes, Write] = {}  # of the units that have ended
         self._own: dict[bytes, Write] = {}  # of the unit that runs
-        self.reads = 0
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get(self, table: str, row: Row, *, column: str = VALUE, default: Value | None = None) -> Value | None:
@@ -72,8 +73,13 @@ class CellTransaction:
     def get_many(self, table: str, rows: Iterable[Row], *, column: str = VALUE) -> dict[Row, Value]:
         """Return the values of those rows that have the column, in one round trip."""
         definition, name = self._table(table), column_bytes(column)
-        keys = {row: cell_key(definition.id, row, name) for row in rows}
-        self.fetch(keys.values())
+        keys: dict[Row, bytes] = {}
+        for row in rows:
+            keys[row] = cell_key(definition.id, row, name)
+            if self._most_reads is not None and len(keys) > self._most_reads:
+                self._count(len(keys))
+        self._count(len(keys))
+        self.prefetch(keys.values())
         found = ((row, self._content(definition, key)) for row, key in keys.items())
         return {row: content.value() for row, content in found if content is not None}
 
@@ -154,24 +160,23 @@ class CellTransaction:
         self._own[key] = DELETED if value is None else Put(value)
 
     # --- units --------------------------------------------------------------------------------------------------------
-    def fetch(self, keys: Iterable[bytes]) -> None:
-        """Read cells that will be needed, in one round trip."""
-        wanted = [key for key in keys if not isinstance(self._write(key), Put)]
-        self.reads += len(wanted)
-        self._read_set.get_many(wanted)
+    def prefetch(self, keys: Iterable[bytes]) -> None:
+        """Read cells that several units will need, in one round trip."""
+        self._read_set.get_many([key for key in keys if not isinstance(self._write(key), Put)])
 
     def cell_key(self, table: str, row: Row, column: str = VALUE) -> bytes:
-        """Return the key of a cell, for `fetch`."""
+        """Return the key of a cell, for `prefetch`."""
         return cell_key(self._table(table).id, row, column_bytes(column))
 
     def end_unit(self) -> None:
         """Keep what the present unit has written; what follows is another unit."""
         self._shared.update(self._own)
-        self._own.clear()
+        self.drop_unit()
 
     def drop_unit(self) -> None:
-        """Forget what the present unit has written."""
+        """Forget what the present unit has written; what follows is another unit."""
         self._own.clear()
+        self._reads = 0
 
     @property
     def writes(self) -> Mapping[bytes, Write]:
@@ -209,6 +214,26 @@ class CellTransaction:
             found = self._used[name] = self._tables.get(name)
         return found
 
+    def _count(self, reads: int) -> None:
+        """Count reads of the present unit.
+
+        Raises:
+            InvalidRequestError: these are too many.
+        """
+        self._reads += reads
+        if self._most_reads is not None and self._reads > self._most_reads:
+            raise InvalidRequestError(
+                "the unit reads more cells than it may: read fewer, or raise the limit max_reads",
+                max_reads=self._most_reads,
+            )
+
+    def _left(self, size: int | None) -> int | None:
+        """Return how many records to read at once: a page, but not many more than the unit may read."""
+        if self._most_reads is None:
+            return size
+        left = max(1, self._most_reads - self._reads + 1)
+        return left if size is None else min(size, left)
+
     def _write(self, key: bytes) -> Write | None:
         own = self._own.get(key)
         return self._shared.get(key) if own is None else own
@@ -218,7 +243,7 @@ class CellTransaction:
         write = self._write(key)
         record = None
         if write is None or isinstance(write, int):
-            self.reads += 1
+            self._count(1)
             record = self._read_set.get_many([key]).get(key)
         return written(record, write)
 
@@ -242,9 +267,10 @@ class CellTransaction:
         """Read a range page by page, as far as the caller goes, with the writes so far."""
         size = None if limit is None else limit + 1  # with one cell more than needed, the last row is known to be whole
         while first < last:
-            page = self._read_set.scan(first, last, size, guard=table.key)
-            self.reads += len(page)
-            end = page[-1][0] + b"\0" if size is not None and len(page) >= size else last
+            most = self._left(size)
+            page = self._read_set.scan(first, last, most, guard=table.key)
+            self._count(len(page))
+            end = page[-1][0] + b"\0" if most is not None and len(page) >= most else last
             records = dict(page)
             keys = {key for writes in (self._shared, self._own) for key in writes if first <= key < end}
             for key in sorted(keys.union(records)):

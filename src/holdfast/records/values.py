@@ -146,8 +146,8 @@ def _encode_numpy(value: Any) -> bytes:
     name = dtype.str.encode()
     shape = b"".join(_LENGTH.pack(length) for length in value.shape)
     data: bytes = value.tobytes()
-    dimensions: int = value.ndim
-    return b"a" + bytes([len(name)]) + name + bytes([dimensions]) + shape + data
+    header: bytes = bytes([len(name)]) + name + bytes([value.ndim]) + shape
+    return b"a" + header + data
 
 
 def decode_value(encoded: bytes, number: int = 0) -> Value:

@@ -4,6 +4,7 @@ All other code receives these objects as arguments, so that the checker can run 
 world.
 """
 
+from holdfast.runtime.alarm import Alarm, NoAlarm, SystemAlarm, TimeIsUp
 from holdfast.runtime.background_executor import BackgroundExecutor, InlineExecutor, ThreadExecutor
 from holdfast.runtime.chance import SeededRandom
 from holdfast.runtime.clock import Clock, Moment, SystemClock
@@ -12,17 +13,21 @@ from holdfast.runtime.ids import Ids, SystemIds
 from holdfast.runtime.runner import Runner, SerialRunner, ThreadRunner
 
 __all__ = [
+    "Alarm",
     "BackgroundExecutor",
     "Clock",
     "Environment",
     "Ids",
     "InlineExecutor",
     "Moment",
+    "NoAlarm",
     "Runner",
     "SeededRandom",
     "SerialRunner",
+    "SystemAlarm",
     "SystemClock",
     "SystemIds",
     "ThreadExecutor",
     "ThreadRunner",
+    "TimeIsUp",
 ]

@@ -208,6 +208,9 @@ class GroupCommit:
     def locked(self) -> AbstractContextManager[LockedTransaction]:
         return self._inner.locked()
 
+    def make_durable(self) -> None:
+        self._inner.make_durable()
+
     def close(self) -> None:
         self._inner.close()
 

@@ -54,6 +54,9 @@ class _OneAtATime:
             finally:
                 self._is_locked = False
 
+    def make_durable(self) -> None:
+        """Do nothing."""
+
     def close(self) -> None:
         """Do nothing."""
 

@@ -74,6 +74,9 @@ class Copy:
     def locked(self) -> AbstractContextManager[LockedTransaction]:
         raise UnsupportedError("simulated databases have no pessimistic transactions: use the optimistic mode")
 
+    def make_durable(self) -> None:
+        """Do nothing: a simulated database loses nothing."""
+
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
 
@@ -164,6 +167,9 @@ class SimulatedHandle:
 
     def locked(self) -> AbstractContextManager[LockedTransaction]:
         raise UnsupportedError("simulated databases have no pessimistic transactions: use the optimistic mode")
+
+    def make_durable(self) -> None:
+        """Do nothing: a simulated database loses nothing."""
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""

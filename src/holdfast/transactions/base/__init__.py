@@ -21,6 +21,7 @@ Source: paper 004 (3), and the design of the store in paper 003 (4.1).
 from holdfast.transactions.base.judgment import Judgment, judge, seen_count, version_of
 from holdfast.transactions.base.protocols import (
     Database,
+    DurableStore,
     HastyStore,
     LockedTransaction,
     LockingStore,
@@ -58,6 +59,7 @@ __all__ = [
     "Committed",
     "Conflict",
     "Database",
+    "DurableStore",
     "HastyStore",
     "Judgment",
     "Kind",

@@ -10,6 +10,7 @@ from holdfast.transactions.base.values import Commit, Outcome, Record, ScanPage
 
 __all__ = [
     "Database",
+    "DurableStore",
     "HastyStore",
     "LockedTransaction",
     "LockingStore",
@@ -143,5 +144,22 @@ class HastyStore(TransactionStore, Protocol):
         ...
 
 
-class Database(LockingStore, SnapshotStore, Protocol):
+class DurableStore(TransactionStore, Protocol):
+    """A store whose commits may be faster than its disk."""
+
+    def make_durable(self) -> None:
+        """Return when everything that was committed before this call is durable.
+
+        A commit is durable when it returns, unless the URL or the server asks for less: ``synchronous=normal``
+        (SQLite), ``synchronous_commit=off`` (PostgreSQL), ``innodb_flush_log_at_trx_commit`` (MySQL). Afterwards it
+        survives a crash of the machine anyway.
+
+        Raises:
+            UnavailableError: it is unknown whether it is durable: repeat later.
+            UnsupportedError: the server does not let this user flush its log.
+        """
+        ...
+
+
+class Database(DurableStore, LockingStore, SnapshotStore, Protocol):
     """Everything that the backends of Holdfast can do."""

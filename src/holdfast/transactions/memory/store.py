@@ -114,6 +114,9 @@ class MemoryTransactionStore:
         with self._lock:
             yield _LockedMemory(self)
 
+    def make_durable(self) -> None:
+        """Do nothing: the records last as long as the process."""
+
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
 

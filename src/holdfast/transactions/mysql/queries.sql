@@ -26,6 +26,12 @@ WHERE `key` IN ({keys}) ORDER BY `key` LOCK IN SHARE MODE;
 SELECT `key`, version, value, number FROM holdfast_records FORCE INDEX (PRIMARY)
 WHERE `key` IN ({keys}) ORDER BY `key` FOR UPDATE;
 
+-- name: when_flushed
+SELECT @@innodb_flush_log_at_trx_commit;
+
+-- name: flush_log
+FLUSH LOCAL ENGINE LOGS;
+
 -- name: existing_keys
 SELECT `key` FROM holdfast_records FORCE INDEX (PRIMARY) WHERE `key` IN ({keys}) ORDER BY `key`;
 

@@ -20,6 +20,7 @@ import pymysql
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Judgment, Kind, Outcome, Record, ScanPage, Step, steps_of
 from holdfast.transactions.mysql.connection import Link, connect
+from holdfast.transactions.mysql.durability import flush_log
 from holdfast.transactions.mysql.failures import as_holdfast_error, is_busy, is_held, is_lost, mysql_errors
 from holdfast.transactions.mysql.locked import LockedMysql
 from holdfast.transactions.mysql.locking import Group, find_held
@@ -147,6 +148,10 @@ class MysqlTransactionStore:
             self._options.where,
             lambda: self._pool.is_closed,
         )
+
+    def make_durable(self) -> None:
+        """Flush the log of the server, unless it does so with each commit."""
+        self._call(flush_log)
 
     # --- pessimistic transactions -------------------------------------------------------------------------------------
     @contextmanager

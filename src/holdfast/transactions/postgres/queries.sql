@@ -38,6 +38,14 @@ DELETE FROM sessions WHERE used_at < now() - interval '1 day';
 -- A snapshot holds no locks that anybody waits for, and its caller may work for long between two pages.
 SET LOCAL idle_in_transaction_session_timeout = '1h';
 
+-- name: make_durable
+-- The flush of this commit flushes all commits before it, also those of other connections.
+WITH setting AS (
+    SELECT set_config('synchronous_commit', CASE now WHEN 'off' THEN 'on' ELSE now END, true)
+    FROM current_setting('synchronous_commit') AS now
+)
+INSERT INTO sessions (id, version) SELECT %s, %s FROM setting ON CONFLICT (id) DO UPDATE SET used_at = now();
+
 -- name: lock_shared
 SELECT key, version, value, number FROM records WHERE key = ANY (%b) ORDER BY key FOR SHARE;
 

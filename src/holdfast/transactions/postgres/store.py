@@ -250,6 +250,16 @@ class PostgresTransactionStore:
             database=self._address.where,
         ) from cause
 
+    def make_durable(self) -> None:
+        """Write a record, and wait until it is flushed, with everything before it."""
+        version = VersionSource(self._environment.ids).take(1)
+        with nothing_happened(self._address):
+            self._read(
+                lambda connection: connection.execute(
+                    _SQL["make_durable"], (VersionSource.session_of(version), version)
+                )
+            )
+
     @contextmanager
     def locked(self) -> Iterator[_LockedPostgres]:
         """Begin a transaction that locks what it reads.

@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 import errno
+import os
+from contextlib import suppress
 
 from holdfast.errors import AccessDeniedError, HoldfastError, StorageFullError, UnavailableError
 
-__all__ = ["file_error"]
+__all__ = ["file_error", "flush_file"]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _CROWDED = (errno.EMFILE, errno.ENFILE)
+
+
+def flush_file(path: str) -> None:
+    """Write to the disk what the system keeps of a file, if it exists; whoever wrote it.
+
+    Raises:
+        UnavailableError, StorageFullError: that failed; what is on the disk is unknown.
+    """
+    with suppress(FileNotFoundError):
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if error.errno in _FULL:
+                raise StorageFullError("the disk of the database is full: free some space", path=path) from error
+            raise UnavailableError("the log of the database cannot be flushed: repeat later", path=path) from error
 
 
 def file_error(error: OSError | ValueError, otherwise: str, path: str) -> HoldfastError:

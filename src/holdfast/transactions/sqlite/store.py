@@ -36,6 +36,7 @@ from holdfast.transactions.memory.store import apply_steps
 from holdfast.transactions.sql_files import load_queries
 from holdfast.transactions.sqlite.connection import connect, sqlite_errors
 from holdfast.transactions.sqlite.connections import Connections
+from holdfast.transactions.sqlite.files import flush_file
 from holdfast.transactions.versions import VersionSource
 
 __all__ = ["SqliteTransactionStore"]
@@ -119,6 +120,16 @@ class SqliteTransactionStore:
         """Hold the write lock of the file: SQLite has no smaller one."""
         with self._write_lock() as writer:
             yield _LockedSqlite(self, writer)
+
+    def make_durable(self) -> None:
+        """Flush the log: a checkpoint that has emptied it has flushed the file itself.
+
+        The log may be opened beside SQLite, whose locks are on other files.
+
+        Source: the SQLite manual, "PRAGMA synchronous" (NORMAL) and "How To Corrupt" (2.2: closing a file ends locks).
+        """
+        if self._synchronous != "full":
+            flush_file(f"{self._path}-wal")
 
     # --- connections --------------------------------------------------------------------------------------------------
     def close(self) -> None:

@@ -1,0 +1,214 @@
+"""Keep the jobs of a store: a name, how many tasks, and whether the job is finished."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from holdfast.errors import ConflictError, CorruptDataError, FencedError, InvalidRequestError, NotFoundError
+from holdfast.runtime import Environment
+from holdfast.transactions.base import Record, SnapshotReader, TransactionStore
+from holdfast.transactions.retry import run_transaction
+from holdfast.transactions.transaction import Transaction
+from holdfast.units.progress import TaskProgress, progress_key, progress_range
+from holdfast.units.statistics import Statistics
+from holdfast.wording import nearest
+
+__all__ = ["Job", "begin_job", "end_job", "find_job", "forget_job", "job_key", "list_jobs", "read_progress"]
+
+_KIND = b"Sj"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}")
+_PAGE = 500
+_MOST_SHARDS = 100_000
+
+
+def job_key(name: str) -> bytes:
+    """Return the key of a job."""
+    return _KIND + name.encode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job of computation units.
+
+    Attributes:
+        id: distinguishes it from a forgotten job with the same name.
+        shards: number of tasks.
+        kind: ``map``, ``reduce`` or ``work list``.
+        began_s: when it began, seconds since the epoch.
+        ended_s: when it was finished; None if it is not.
+        report: what was known about it at its end.
+    """
+
+    name: str
+    id: int
+    shards: int
+    kind: str
+    began_s: float
+    ended_s: float | None = None
+    report: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all units are done."""
+        return self.ended_s is not None
+
+    def to_bytes(self) -> bytes:
+        """Return the value of the record."""
+        found = {
+            "id": self.id,
+            "shards": self.shards,
+            "kind": self.kind,
+            "began": self.began_s,
+            "ended": self.ended_s,
+            "report": dict(self.report),
+        }
+        return json.dumps(found).encode()
+
+    @staticmethod
+    def of(key: bytes, record: Record) -> Job:
+        """Return the job in a record.
+
+        Raises:
+            CorruptDataError: it is damaged.
+        """
+        name = key[len(_KIND) :].decode(errors="replace")
+        try:
+            found = json.loads(record.value)
+            ended = found["ended"]
+            return Job(
+                name=name,
+                id=int(found["id"]),
+                shards=int(found["shards"]),
+                kind=str(found["kind"]),
+                began_s=float(found["began"]),
+                ended_s=None if ended is None else float(ended),
+                report=dict(found["report"]),
+            )
+        except (ValueError, TypeError, KeyError) as error:
+            raise CorruptDataError("the record of a job cannot be read: report it", job=name) from error
+
+
+def begin_job(store: TransactionStore, name: str, *, kind: str, shards: int | None, environment: Environment) -> Job:
+    """Create a job, or return the one that has this name, to go on with it.
+
+    Guarantee: all tasks of a job have a record of their progress, from its begin until it is forgotten.
+
+    Args:
+        shards: number of tasks; None for that of the existing job.
+
+    Raises:
+        InvalidRequestError: the name is not valid, or the job exists with another number of tasks.
+        ConflictError: the job exists, and is of another kind.
+    """
+    if not _NAME.fullmatch(name):
+        raise InvalidRequestError(
+            "the name of a job has 1 to 128 letters, digits, points, colons, hyphens and underscores: change it",
+            job=name,
+        )
+    if shards is not None and not 1 <= shards <= _MOST_SHARDS:
+        raise InvalidRequestError(f"a job has 1 to {_MOST_SHARDS} tasks: change the number", shards=shards)
+    job_id = int(environment.ids.token(), 16)
+    began_s = environment.clock.now_s()
+
+    def begin(transaction: Transaction) -> Job:
+        key = job_key(name)
+        record = transaction.get(key)
+        if record is not None:
+            return Job.of(key, record)
+        if shards is None:
+            raise NotFoundError("the store has no such job: check the name", job=name)
+        job = Job(name=name, id=job_id, shards=shards, kind=kind, began_s=began_s)
+        transaction.insert(key, job.to_bytes())
+        start = TaskProgress(statistics=Statistics()).to_bytes()
+        for shard in range(shards):
+            transaction.put(progress_key(job_id, shard), start)
+        return job
+
+    job = run_transaction(store, begin, environment)
+    if job.kind != kind:
+        raise ConflictError("the job exists, and is of another kind: choose another name", job=name, kind=job.kind)
+    if shards is not None and job.shards != shards:
+        raise InvalidRequestError(
+            "the job has another number of tasks: leave the number out to go on with it, or choose another name",
+            job=name,
+            tasks=job.shards,
+        )
+    return job
+
+
+def end_job(store: TransactionStore, job: Job, report: Mapping[str, object], environment: Environment) -> Job:
+    """Record that a job is finished; all its tasks have said so.
+
+    Raises:
+        FencedError: the job was forgotten meanwhile.
+    """
+    ended_s = environment.clock.now_s()
+
+    def end(transaction: Transaction) -> Job:
+        record = transaction.get(job_key(job.name))
+        found = None if record is None else Job.of(job_key(job.name), record)
+        if found is None or found.id != job.id:
+            raise FencedError("the job was forgotten meanwhile: begin it again", job=job.name)
+        if found.is_finished:
+            return found
+        ended = replace(found, ended_s=ended_s, report=report)
+        transaction.put(job_key(job.name), ended.to_bytes())
+        return ended
+
+    return run_transaction(store, end, environment)
+
+
+def find_job(store: SnapshotReader, name: str) -> Job:
+    """Return a job.
+
+    Raises:
+        NotFoundError: the store has no such job.
+    """
+    key = job_key(name)
+    record = store.get_many([key]).get(key)
+    if record is None:
+        known = [job.name for job in list_jobs(store)]
+        hint = nearest(name, known) if known else "there are none"
+        raise NotFoundError(f"the store has no such job: {hint}", job=name)
+    return Job.of(key, record)
+
+
+def list_jobs(store: SnapshotReader) -> list[Job]:
+    """Return all jobs, by name."""
+    return [Job.of(key, record) for key, record in _records(store, _KIND, _KIND + b"\xff")]
+
+
+def read_progress(store: SnapshotReader, job: Job) -> list[TaskProgress]:
+    """Return the progress of all tasks of a job."""
+    return [TaskProgress.of(record.value) for _key, record in _records(store, *progress_range(job.id))]
+
+
+def forget_job(store: TransactionStore, name: str, environment: Environment) -> None:
+    """Delete the records of a job, so that its name can be used again. What its units have written stays.
+
+    Guarantee: tasks of the job that still run fail with their next commit.
+
+    Raises:
+        NotFoundError: the store has no such job.
+    """
+
+    def forget(transaction: Transaction) -> None:
+        job = find_job(store, name)
+        transaction.get(job_key(name))
+        transaction.delete(job_key(name))
+        for shard in range(job.shards):
+            transaction.delete(progress_key(job.id, shard))
+
+    run_transaction(store, forget, environment)
+
+
+def _records(store: SnapshotReader, start: bytes, end: bytes) -> Iterator[tuple[bytes, Record]]:
+    more = True
+    while more:
+        page = store.scan(start, end, _PAGE)
+        yield from page.records
+        more = page.more
+        start = page.records[-1][0] + b"\0" if page.records else end

@@ -1,0 +1,93 @@
+"""Measure the calls of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+
+from holdfast.runtime import Clock
+from holdfast.transactions.base import Commit, LockedTransaction, LockingStore, Outcome, Record, ScanPage
+from holdfast.units.statistics import Statistics
+
+__all__ = ["MeteredStore"]
+
+
+class MeteredStore:
+    """A store that holds another one, and notes how long its calls take.
+
+    Attributes:
+        calls_s: seconds in all calls so far.
+    """
+
+    def __init__(self, inner: LockingStore, clock: Clock, statistics: Statistics) -> None:
+        self._inner = inner
+        self._clock = clock
+        self._statistics = statistics
+        self.calls_s = 0.0
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        with self._reading():
+            return self._inner.get_many(keys)
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        with self._reading():
+            return self._inner.scan(start, end, limit, guards)
+
+    def commit(self, commit: Commit) -> Outcome:
+        with self._committing():
+            return self._inner.commit(commit)
+
+    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
+        with self._committing():
+            return self._inner.commit_group(commits)
+
+    @contextmanager
+    def locked(self) -> Iterator[LockedTransaction]:
+        with self._inner.locked() as transaction:
+            yield _MeteredLocked(self, transaction)
+
+    def close(self) -> None:
+        self._inner.close()
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        before_s = self._clock.elapsed_s()
+        try:
+            yield
+        finally:
+            took_s = self._clock.elapsed_s() - before_s
+            self.calls_s += took_s
+            self._statistics.read_s += took_s
+            self._statistics.calls += 1
+
+    @contextmanager
+    def _committing(self) -> Iterator[None]:
+        before_s = self._clock.elapsed_s()
+        try:
+            yield
+        finally:
+            took_s = self._clock.elapsed_s() - before_s
+            self.calls_s += took_s
+            self._statistics.commit_s += took_s
+            self._statistics.commits.note(took_s)
+            self._statistics.calls += 1
+
+
+class _MeteredLocked:
+    """A transaction with locks whose calls are measured."""
+
+    def __init__(self, meter: MeteredStore, inner: LockedTransaction) -> None:
+        self._meter = meter
+        self._inner = inner
+
+    def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
+        with self._meter._reading():
+            return self._inner.read(keys, exclusive=exclusive)
+
+    def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
+        with self._meter._reading():
+            return self._inner.scan(start, end, limit)
+
+    def apply(self, commit: Commit) -> Outcome:
+        with self._meter._committing():
+            return self._inner.apply(commit)

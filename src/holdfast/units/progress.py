@@ -1,0 +1,120 @@
+"""Record how far a task is: the last unit that it has taken up, and those before it that are put off.
+
+A plain counter, as in paper 003 (4.5.1), is wrong with the paper's own queue of conflicts (4.5.3): once unit 7 is put
+off and unit 8 has committed, "8" says nothing about unit 7. So the record names the units that are put off. It is
+written by the same commit as the units that it says are done.
+
+Units come in the order of their ids, never by position: after a shuffle, positions are not repeatable (SPARK-23207).
+The record also has the number of the units so far and a digest of their ids, so that an input that has changed between
+two attempts is noticed, not skipped over.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from holdfast.errors import CorruptDataError
+from holdfast.records.keys import id_bytes
+from holdfast.units.statistics import Statistics
+
+__all__ = ["START", "Place", "TaskProgress", "progress_key", "progress_range"]
+
+_KIND = b"Sp"
+
+
+def progress_key(job_id: int, shard: int) -> bytes:
+    """Return the key of the progress of a task."""
+    return _KIND + id_bytes(job_id) + id_bytes(shard)
+
+
+def progress_range(job_id: int) -> tuple[bytes, bytes]:
+    """Return the range of the progress of all tasks of a job."""
+    prefix = _KIND + id_bytes(job_id)
+    return prefix, prefix + b"\xff" * 9
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in the order of a task's units.
+
+    Attributes:
+        last: id of the unit at this place; empty before the first.
+        count: number of units up to it.
+        digest: of their ids.
+    """
+
+    last: bytes = b""
+    count: int = 0
+    digest: bytes = b""
+
+    def after(self, unit_id: bytes) -> Place:
+        """Return the place of the next unit."""
+        digest = blake2b(self.digest + unit_id, digest_size=16).digest()
+        return Place(unit_id, self.count + 1, digest)
+
+
+START = Place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskProgress:
+    """How far a task is.
+
+    Attributes:
+        place: of the last unit that is done or put off. All before it are done, except for `deferred`.
+        deferred: ids of units that were put off, in order.
+        is_finished: whether all units of the task are done.
+        statistics: of all attempts at the task, as far as they could be recorded.
+    """
+
+    place: Place = START
+    deferred: Sequence[bytes] = ()
+    is_finished: bool = False
+    statistics: Statistics
+
+    @property
+    def done(self) -> int:
+        """How many units are done."""
+        return self.place.count - len(self.deferred)
+
+    def to_bytes(self) -> bytes:
+        """Return the value of the record."""
+        found = {
+            "last": _text(self.place.last),
+            "count": self.place.count,
+            "digest": _text(self.place.digest),
+            "deferred": [_text(one) for one in self.deferred],
+            "finished": self.is_finished,
+            "statistics": self.statistics.to_json(),
+        }
+        return json.dumps(found, separators=(",", ":")).encode()
+
+    @staticmethod
+    def of(value: bytes) -> TaskProgress:
+        """Return the progress in a record.
+
+        Raises:
+            CorruptDataError: it is damaged.
+        """
+        try:
+            found = json.loads(value)
+            return TaskProgress(
+                place=Place(_bytes(found["last"]), int(found["count"]), _bytes(found["digest"])),
+                deferred=tuple(_bytes(one) for one in found["deferred"]),
+                is_finished=found["finished"] is True,
+                statistics=Statistics.of(found["statistics"]),
+            )
+        except (ValueError, TypeError, KeyError) as error:
+            raise CorruptDataError("the progress of a task cannot be read: report it") from error
+
+
+def _text(found: bytes) -> str:
+    return b64encode(found).decode()
+
+
+def _bytes(text: str) -> bytes:
+    return b64decode(text, validate=True)

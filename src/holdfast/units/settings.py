@@ -1,0 +1,53 @@
+"""Define how units run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.errors import InvalidRequestError
+from holdfast.wording import nearest
+
+__all__ = ["CLIENT", "SERVER", "UnitSettings"]
+
+CLIENT, SERVER = "client", "server"
+
+_BUFFERING = (CLIENT, SERVER)
+_MOST_GROUP = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitSettings:
+    """How the units of a job run.
+
+    Attributes:
+        group: the most units that share one commit; 1 commits each by itself. Groups shrink while they conflict.
+            More units in a commit need fewer round trips, and become visible later.
+        buffering: where the read list of a unit is (paper 003, 4.3): ``client`` keeps what was read in the memory of
+            the task, and validates it at the commit; ``server`` keeps it as locks in the database, for units that read
+            too much for the memory of a task: each read is a round trip then, and each unit has a commit of its own.
+        max_reads: how many cells a unit may read.
+        timeout_s: how long one run of a unit's function may take, seconds.
+        patience_s: how long a task waits for a database that is not available, seconds.
+        rounds: how often a unit that conflicts is tried again at the end of its task; then it locks what it reads.
+    """
+
+    group: int = 32
+    buffering: str = CLIENT
+    max_reads: int = 100_000
+    timeout_s: float = 60.0
+    patience_s: float = 120.0
+    rounds: int = 7
+
+    def __post_init__(self) -> None:
+        if self.buffering not in _BUFFERING:
+            raise InvalidRequestError(
+                f"no such buffering: {nearest(str(self.buffering), _BUFFERING)}", buffering=self.buffering
+            )
+        for name, most in (("group", _MOST_GROUP), ("max_reads", 10**9), ("rounds", 1000)):
+            given = getattr(self, name)
+            if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
+                raise InvalidRequestError(f"{name} is a number from 1 to {most}: change it", given=given)
+        for name in ("timeout_s", "patience_s"):
+            given = getattr(self, name)
+            if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 10**7:
+                raise InvalidRequestError(f"{name} is a number of seconds greater than 0: change it", given=given)

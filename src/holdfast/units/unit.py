@@ -1,0 +1,61 @@
+"""Define units and the functions that they call."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import date, time, timedelta
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from holdfast.records.row_keys import Row, encode_row
+
+__all__ = ["Cell", "Unit", "UnitFunction", "UnitReads"]
+
+UnitFunction: TypeAlias = "Callable[..., object]"
+"""Takes a `UnitTransaction`, a key and a value."""
+
+Cell: TypeAlias = "tuple[str, Row] | tuple[str, Row, str]"
+"""Table, row and perhaps column."""
+
+UnitReads: TypeAlias = "Callable[[Any, Any], Iterable[Cell]]"
+"""Takes a key and a value, and names cells that the unit will read."""
+
+_IMMUTABLE = (str, bytes, int, float, bool, complex, type(None), Decimal, date, time, timedelta)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One call of a function.
+
+    Attributes:
+        key: identifies the unit in its job.
+        id: the key as bytes, which sort as the keys do.
+    """
+
+    key: Row
+    id: bytes
+    _value: object = field(repr=False)
+    _pickled: bytes | None = field(default=None, repr=False)
+
+    @staticmethod
+    def of(key: Row, value: object) -> Unit:
+        """Return a unit.
+
+        Raises:
+            InvalidRequestError: the key is no text, integer, bytes or tuple of these.
+        """
+        unit_id = encode_row(key)
+        return Unit(key, unit_id, value) if _is_immutable(value) else Unit(key, unit_id, None, pickle.dumps(value, 5))
+
+    @property
+    def value(self) -> object:
+        """The value: a copy each time, if a function could change it. Every run of the unit gets the same."""
+        return self._value if self._pickled is None else pickle.loads(self._pickled)
+
+
+def _is_immutable(value: object) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_immutable, value))
+    return isinstance(value, _IMMUTABLE)

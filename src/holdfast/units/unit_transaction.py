@@ -1,0 +1,102 @@
+"""Give a unit's function its view of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias, TypeVar
+
+from holdfast.errors import InvalidRequestError
+from holdfast.records.cell_transaction import CellTransaction
+from holdfast.records.cells import VALUE
+from holdfast.records.row_keys import Row
+from holdfast.records.values import Value
+
+__all__ = ["Emit", "UnitTransaction"]
+
+T = TypeVar("T")
+
+Emit: TypeAlias = "Callable[[Row, Value | None, int], tuple[bytes, bytes]]"
+"""Returns the record of a key that is added to a work list, given its value and its priority."""
+
+
+class UnitTransaction:
+    """The transaction of one unit: the first argument of its function.
+
+    Guarantee: all that the function reads and writes through it takes effect in one step, exactly once, as if the units
+    of all tasks ran one after the other. The function may run several times before that, and may then see cells that
+    never existed together; whatever it does with them is dropped. So it writes nothing elsewhere, and its loops end.
+
+    Attributes:
+        failure: what a call found wrong with the store; the unit fails then, even if the function goes on.
+    """
+
+    __slots__ = ("_cells", "_emit", "failure")
+
+    def __init__(self, cells: CellTransaction, emit: Emit | None) -> None:
+        self._cells = cells
+        self._emit = emit
+        self.failure: Exception | None = None
+
+    # --- reads --------------------------------------------------------------------------------------------------------
+    def get(self, table: str, row: Row, *, column: str = VALUE, default: Value | None = None) -> Value | None:
+        """Return the value of a cell, or `default` if there is none."""
+        return self._call(lambda: self._cells.get(table, row, column=column, default=default))
+
+    def get_many(self, table: str, rows: Iterable[Row], *, column: str = VALUE) -> dict[Row, Value]:
+        """Return the values of those rows that have the column, in one round trip."""
+        return self._call(lambda: self._cells.get_many(table, rows, column=column))
+
+    def get_row(self, table: str, row: Row) -> dict[str, Value]:
+        """Return the values of a row by column."""
+        return self._call(lambda: self._cells.get_row(table, row))
+
+    def scan(
+        self,
+        table: str,
+        *,
+        start: Row | None = None,
+        end: Row | None = None,
+        prefix: Row | None = None,
+        limit: int | None = None,
+    ) -> list[tuple[Row, dict[str, Value]]]:
+        """Return rows in order, each with its values by column.
+
+        A unit that scans conflicts with every unit that changes the range meanwhile: keep the range small.
+
+        Args:
+            start, end: the first row, and the first row that is not returned any more.
+            prefix: only rows that begin with this text, these bytes, or these parts of a tuple.
+            limit: the most rows to return.
+        """
+        return self._call(lambda: self._cells.scan(table, start=start, end=end, prefix=prefix, limit=limit))
+
+    # --- writes -------------------------------------------------------------------------------------------------------
+    def put(self, table: str, row: Row, value: Value, *, column: str = VALUE) -> None:
+        """Write a cell, whether it exists or not."""
+        self._call(lambda: self._cells.put(table, row, value, column=column))
+
+    def add(self, table: str, row: Row, amount: int = 1, *, column: str = VALUE) -> None:
+        """Add to an integer; a cell that does not exist counts as 0. Units that only add never conflict."""
+        self._call(lambda: self._cells.add(table, row, amount, column=column))
+
+    def delete(self, table: str, row: Row, *, column: str = VALUE) -> None:
+        """Delete a cell, if it exists."""
+        self._call(lambda: self._cells.delete(table, row, column=column))
+
+    def emit(self, key: Row, value: Value | None = None, *, priority: int = 0) -> None:
+        """Add a key to the work list, in the same step as everything else. See `WorkList.add`."""
+        self._call(lambda: self._add_work(key, value, priority))
+
+    def _add_work(self, key: Row, value: Value | None, priority: int) -> None:
+        if self._emit is None:
+            raise InvalidRequestError("the job has no work list: pass emit_to='name of the list'", key=key)
+        self._cells.put_record(*self._emit(key, value, priority))
+
+    def _call(self, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except InvalidRequestError:
+            raise  # the function may catch it: nothing happened
+        except Exception as error:
+            self.failure = self.failure or error
+            raise
