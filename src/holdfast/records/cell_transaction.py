@@ -60,6 +60,7 @@ class CellTransaction:
         self._most_reads = most_reads
         self._reads = 0  # of the unit that runs
         self._used: dict[str, Table] = {}
+        self._required: dict[bytes, int] = {}
         self._shared: dict[bytes, Write] = {}  # of the units that have ended
         self._own: dict[bytes, Write] = {}  # of the unit that runs
 
@@ -159,6 +160,10 @@ class CellTransaction:
         """Write a record of the store itself, or delete it."""
         self._own[key] = DELETED if value is None else Put(value)
 
+    def require(self, key: bytes, version: int) -> None:
+        """Let the commit conflict unless a record of the store itself has this version."""
+        self._required[key] = version
+
     # --- units --------------------------------------------------------------------------------------------------------
     def prefetch(self, keys: Iterable[bytes]) -> None:
         """Read cells that several units will need, in one round trip."""
@@ -206,7 +211,7 @@ class CellTransaction:
     # --- the state ----------------------------------------------------------------------------------------------------
     def _guards(self) -> dict[bytes, int]:
         """Every transaction that may create a cell reads the guard of the table; and no table may be dropped."""
-        return {table.key: table.version for table in self._used.values()}
+        return {**self._required, **{table.key: table.version for table in self._used.values()}}
 
     def _table(self, name: str) -> Table:
         found = self._used.get(name)

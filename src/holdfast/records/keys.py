@@ -8,7 +8,8 @@
 | ``Sd`` table id | a table that was dropped, and whose cells are not all deleted yet |
 | ``Sj`` job | a job of computation units |
 | ``Sp`` job id, shard | how far a task of a job is |
-| ``Sw`` list id, … | a work list: see `holdfast.units.work_list` |
+| ``Sl``, ``Sw``, ``Sb`` … | work lists: see `holdfast.units.work_list` |
+| ``Sn`` job id, slot | how many units a worker of a work list has done, as its number |
 
 Ids are 8 bytes, most significant first.
 """

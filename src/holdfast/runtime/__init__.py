@@ -10,6 +10,7 @@ from holdfast.runtime.chance import SeededRandom
 from holdfast.runtime.clock import Clock, Moment, SystemClock
 from holdfast.runtime.environment import Environment
 from holdfast.runtime.ids import Ids, SystemIds
+from holdfast.runtime.periodic import NeverPeriodic, Periodic, ThreadPeriodic
 from holdfast.runtime.runner import Runner, SerialRunner, ThreadRunner
 
 __all__ = [
@@ -20,7 +21,9 @@ __all__ = [
     "Ids",
     "InlineExecutor",
     "Moment",
+    "NeverPeriodic",
     "NoAlarm",
+    "Periodic",
     "Runner",
     "SeededRandom",
     "SerialRunner",
@@ -28,6 +31,7 @@ __all__ = [
     "SystemClock",
     "SystemIds",
     "ThreadExecutor",
+    "ThreadPeriodic",
     "ThreadRunner",
     "TimeIsUp",
 ]

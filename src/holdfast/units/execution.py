@@ -14,7 +14,9 @@ from typing import NamedTuple
 from holdfast.errors import (
     CorruptDataError,
     DeadlockError,
+    HoldfastError,
     InvalidRequestError,
+    NotFoundError,
     OutcomeUnknownError,
     UnavailableError,
 )
@@ -30,7 +32,8 @@ from holdfast.units.metered_store import MeteredStore
 from holdfast.units.settings import SERVER, UnitSettings
 from holdfast.units.statistics import Statistics
 from holdfast.units.unit import Unit, UnitFunction, UnitReads
-from holdfast.units.unit_transaction import Emit, UnitTransaction
+from holdfast.units.unit_transaction import UnitTransaction
+from holdfast.units.work_list import WorkList
 
 __all__ = ["Attempt", "Change", "UnitExecution"]
 
@@ -45,12 +48,13 @@ class Change:
 
     Attributes:
         reads: versions that records must have, or the units belong to somebody else by now.
-        puts, deletes: records of the progress.
+        puts, deletes, adds: records of the progress.
     """
 
     reads: Mapping[bytes, int]
     puts: Mapping[bytes, bytes] = field(default_factory=dict)
     deletes: Sequence[bytes] = ()
+    adds: Mapping[bytes, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +88,7 @@ class UnitExecution:
 
     Args:
         reads: names cells that a unit will read, so that those of a whole group are read in one round trip.
-        emit: adds to the job's work list.
+        emit_to: the work list to which units add.
     """
 
     def __init__(
@@ -95,7 +99,7 @@ class UnitExecution:
         environment: Environment,
         *,
         reads: UnitReads | None = None,
-        emit: Emit | None = None,
+        emit_to: WorkList | None = None,
         alarm: Alarm | None = None,
     ) -> None:
         self.statistics = Statistics()
@@ -104,7 +108,7 @@ class UnitExecution:
         self.store = MeteredStore(store, environment.clock, self.statistics)
         self._function = function
         self._reads = reads
-        self._emit = emit
+        self._emit_to = emit_to
         self._alarm = alarm or SystemAlarm()
         self._tables = TableCache(self.store)
 
@@ -143,7 +147,8 @@ class UnitExecution:
             self.statistics.units += ran.done
             return Attempt(done=ran.done, version=outcome.version, failure=ran.failure)
         assert isinstance(outcome, Conflict), "the commit is in no series"
-        return self._overflow(commit, outcome) or self._conflict(outcome.keys)
+        failure = self._hopeless(commit, outcome)
+        return self._conflict(outcome.keys) if failure is None else Attempt(failure=failure)
 
     @contextmanager
     def _begun(self, locked: bool) -> Iterator[tuple[CellTransaction, Callable[[Commit], Outcome]]]:
@@ -176,7 +181,7 @@ class UnitExecution:
         Raises:
             UnavailableError, OutcomeUnknownError, DeadlockError, CorruptDataError: the store failed, not the function.
         """
-        transaction = UnitTransaction(cells, self._emit)
+        transaction = UnitTransaction(cells, self._emit_to)
         clock = self.environment.clock
         before_s, calls_s = clock.elapsed_s(), self.store.calls_s
         try:
@@ -217,11 +222,16 @@ class UnitExecution:
             self._tables.forget()
         return Attempt(conflict=keys)
 
-    def _overflow(self, commit: Commit, outcome: Conflict) -> Attempt | None:
-        """Tell a counter that is at its limit: nothing else makes an add conflict whose record was not read."""
+    def _hopeless(self, commit: Commit, outcome: Conflict) -> HoldfastError | None:
+        """Return the error of a conflict that would occur again in every attempt."""
+        if self._emit_to is not None and self._emit_to.definition_key in outcome.keys:
+            return NotFoundError(
+                "the work list was dropped: create it, and add the work again", list=self._emit_to.name
+            )
         guards = {one.guard for one in commit.ranges}
         if all(key in commit.adds and key not in commit.reads and key not in guards for key in outcome.keys):
-            return Attempt(failure=InvalidRequestError("a counter would leave the range of 62 bits: put a new value"))
+            # Nothing else makes an add conflict whose record was not read.
+            return InvalidRequestError("a counter would leave the range of 62 bits: put a new value")
         return None
 
 
@@ -231,6 +241,7 @@ def _with_change(commit: Commit, change: Change) -> Commit:
         reads={**commit.reads, **change.reads},
         puts={**commit.puts, **change.puts},
         deletes=[*commit.deletes, *change.deletes],
+        adds={**commit.adds, **change.adds},
     )
 
 

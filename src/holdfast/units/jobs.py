@@ -12,11 +12,33 @@ from holdfast.runtime import Environment
 from holdfast.transactions.base import Record, SnapshotReader, TransactionStore
 from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
-from holdfast.units.progress import TaskProgress, progress_key, progress_range
+from holdfast.units.progress import (
+    Place,
+    TaskProgress,
+    counter_key,
+    counter_range,
+    progress_key,
+    progress_range,
+)
 from holdfast.units.statistics import Statistics
 from holdfast.wording import nearest
 
-__all__ = ["Job", "begin_job", "end_job", "find_job", "forget_job", "job_key", "list_jobs", "read_progress"]
+__all__ = [
+    "MAP",
+    "REDUCE",
+    "WORK_LIST",
+    "Job",
+    "begin_job",
+    "end_job",
+    "find_job",
+    "forget_job",
+    "job_key",
+    "list_jobs",
+    "read_progress",
+]
+
+MAP, REDUCE, WORK_LIST = "map", "reduce", "work list"
+"""Kinds of jobs."""
 
 _KIND = b"Sj"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}")
@@ -182,8 +204,13 @@ def list_jobs(store: SnapshotReader) -> list[Job]:
 
 
 def read_progress(store: SnapshotReader, job: Job) -> list[TaskProgress]:
-    """Return the progress of all tasks of a job."""
-    return [TaskProgress.of(record.value) for _key, record in _records(store, *progress_range(job.id))]
+    """Return the progress of all tasks of a job, those of a work list with what each has done so far."""
+    found = [TaskProgress.of(record.value) for _key, record in _records(store, *progress_range(job.id))]
+    if job.kind != WORK_LIST:
+        return found
+    done = {key: record.number for key, record in _records(store, *counter_range(job.id))}
+    counts = [done.get(counter_key(job.id, slot), 0) for slot in range(len(found))]
+    return [replace(one, place=Place(count=count)) for one, count in zip(found, counts, strict=True)]
 
 
 def forget_job(store: TransactionStore, name: str, environment: Environment) -> None:
@@ -201,6 +228,7 @@ def forget_job(store: TransactionStore, name: str, environment: Environment) -> 
         transaction.delete(job_key(name))
         for shard in range(job.shards):
             transaction.delete(progress_key(job.id, shard))
+            transaction.delete(counter_key(job.id, shard))
 
     run_transaction(store, forget, environment)
 

@@ -21,9 +21,9 @@ from holdfast.errors import CorruptDataError
 from holdfast.records.keys import id_bytes
 from holdfast.units.statistics import Statistics
 
-__all__ = ["START", "Place", "TaskProgress", "progress_key", "progress_range"]
+__all__ = ["START", "Place", "TaskProgress", "counter_key", "counter_range", "progress_key", "progress_range"]
 
-_KIND = b"Sp"
+_KIND, _COUNTER = b"Sp", b"Sn"
 
 
 def progress_key(job_id: int, shard: int) -> bytes:
@@ -34,6 +34,17 @@ def progress_key(job_id: int, shard: int) -> bytes:
 def progress_range(job_id: int) -> tuple[bytes, bytes]:
     """Return the range of the progress of all tasks of a job."""
     prefix = _KIND + id_bytes(job_id)
+    return prefix, prefix + b"\xff" * 9
+
+
+def counter_key(job_id: int, slot: int) -> bytes:
+    """Return the key of the number of units that a worker of a work list has done."""
+    return _COUNTER + id_bytes(job_id) + id_bytes(slot)
+
+
+def counter_range(job_id: int) -> tuple[bytes, bytes]:
+    """Return the range of these numbers of all workers of a job."""
+    prefix = _COUNTER + id_bytes(job_id)
     return prefix, prefix + b"\xff" * 9
 
 

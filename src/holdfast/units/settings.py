@@ -28,6 +28,7 @@ class UnitSettings:
         max_reads: how many cells a unit may read.
         timeout_s: how long one run of a unit's function may take, seconds.
         patience_s: how long a task waits for a database that is not available, seconds.
+        lease_s: how long a worker of a work list may give no sign of life, seconds, until others take over its items.
         rounds: how often a unit that conflicts is tried again at the end of its task; then it locks what it reads.
     """
 
@@ -36,6 +37,7 @@ class UnitSettings:
     max_reads: int = 100_000
     timeout_s: float = 60.0
     patience_s: float = 120.0
+    lease_s: float = 30.0
     rounds: int = 7
 
     def __post_init__(self) -> None:
@@ -47,7 +49,7 @@ class UnitSettings:
             given = getattr(self, name)
             if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
                 raise InvalidRequestError(f"{name} is a number from 1 to {most}: change it", given=given)
-        for name in ("timeout_s", "patience_s"):
+        for name in ("timeout_s", "patience_s", "lease_s"):
             given = getattr(self, name)
             if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 10**7:
                 raise InvalidRequestError(f"{name} is a number of seconds greater than 0: change it", given=given)

@@ -46,9 +46,9 @@ class TaskLedger:
         self._proposed = self.progress
 
     @property
-    def key(self) -> bytes:
+    def keys(self) -> Collection[bytes]:
         """The record of the progress."""
-        return self._key
+        return (self._key,)
 
     # --- the input ----------------------------------------------------------------------------------------------------
     def see(self, placed: PlacedUnit) -> Standing:

@@ -40,13 +40,17 @@ class Unit:
     _pickled: bytes | None = field(default=None, repr=False)
 
     @staticmethod
-    def of(key: Row, value: object) -> Unit:
+    def of(key: Row, value: object, unit_id: bytes | None = None) -> Unit:
         """Return a unit.
+
+        Args:
+            unit_id: what identifies it in its task, if the key alone does not.
 
         Raises:
             InvalidRequestError: the key is no text, integer, bytes or tuple of these.
         """
-        unit_id = encode_row(key)
+        if unit_id is None:
+            unit_id = encode_row(key)
         return Unit(key, unit_id, value) if _is_immutable(value) else Unit(key, unit_id, None, pickle.dumps(value, 5))
 
     @property

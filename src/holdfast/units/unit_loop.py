@@ -45,8 +45,8 @@ class Ledger(Protocol):
     """Records which units are done, in the commit of these units."""
 
     @property
-    def key(self) -> bytes:
-        """The record that every commit validates and writes."""
+    def keys(self) -> Collection[bytes]:
+        """The records that every commit validates; if one has changed, the ledger has to be read again."""
         ...
 
     def change(self, done: Sequence[Unit], put_off: Collection[bytes]) -> Change:
@@ -201,7 +201,7 @@ class UnitLoop:
         self._unknown = self._unknown + 1 if attempt.unknown else 0
         if self._unknown > _MOST_UNKNOWN:
             raise UnavailableError("the database loses one reply after the other: run the task again later")
-        return attempt.unknown or self._ledger.key in attempt.conflict
+        return attempt.unknown or not set(attempt.conflict).isdisjoint(self._ledger.keys)
 
     def _load(self) -> None:
         self.patiently(self._ledger.load)

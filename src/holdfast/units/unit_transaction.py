@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from holdfast.errors import InvalidRequestError
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.records.cells import VALUE
 from holdfast.records.row_keys import Row
 from holdfast.records.values import Value
+from holdfast.units.work_list import WorkList
 
-__all__ = ["Emit", "UnitTransaction"]
+__all__ = ["UnitTransaction"]
 
 T = TypeVar("T")
-
-Emit: TypeAlias = "Callable[[Row, Value | None, int], tuple[bytes, bytes]]"
-"""Returns the record of a key that is added to a work list, given its value and its priority."""
 
 
 class UnitTransaction:
@@ -30,11 +28,11 @@ class UnitTransaction:
         failure: what a call found wrong with the store; the unit fails then, even if the function goes on.
     """
 
-    __slots__ = ("_cells", "_emit", "failure")
+    __slots__ = ("_cells", "_emit_to", "failure")
 
-    def __init__(self, cells: CellTransaction, emit: Emit | None) -> None:
+    def __init__(self, cells: CellTransaction, emit_to: WorkList | None) -> None:
         self._cells = cells
-        self._emit = emit
+        self._emit_to = emit_to
         self.failure: Exception | None = None
 
     # --- reads --------------------------------------------------------------------------------------------------------
@@ -88,9 +86,10 @@ class UnitTransaction:
         self._call(lambda: self._add_work(key, value, priority))
 
     def _add_work(self, key: Row, value: Value | None, priority: int) -> None:
-        if self._emit is None:
+        if self._emit_to is None:
             raise InvalidRequestError("the job has no work list: pass emit_to='name of the list'", key=key)
-        self._cells.put_record(*self._emit(key, value, priority))
+        self._cells.require(self._emit_to.definition_key, self._emit_to.version)
+        self._cells.put_record(*self._emit_to.new_item(key, value, priority))
 
     def _call(self, call: Callable[[], T]) -> T:
         try:

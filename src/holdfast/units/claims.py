@@ -1,0 +1,154 @@
+"""Claim items of a work list, and dissolve claims of the dead."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.errors import CorruptDataError, OutcomeUnknownError
+from holdfast.runtime import Environment
+from holdfast.transactions.base import ABSENT, Commit, Committed, Record, TransactionStore
+from holdfast.units.work_list import Item, WorkList, scan_all
+
+__all__ = ["Claim", "ClaimWatch", "decode_claim", "dissolve", "dissolve_slot", "encode_claim", "take_items"]
+
+_MOST_BYTES = 2 * 1024 * 1024
+"""Values of a claim: they are written again with every commit of its worker."""
+
+_TRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The items that one worker has taken.
+
+    Attributes:
+        version: of the record; a worker whose claim has another version has lost it.
+    """
+
+    key: bytes
+    version: int
+    items: Mapping[bytes, Item]
+
+
+def encode_claim(items: Collection[Item]) -> bytes:
+    """Return the value of a claim's record."""
+    return json.dumps([[b64encode(one.place).decode(), b64encode(one.encoded).decode()] for one in items]).encode()
+
+
+def decode_claim(key: bytes, record: Record) -> Claim:
+    """Return the claim in a record.
+
+    Raises:
+        CorruptDataError: it is damaged.
+    """
+    try:
+        items = [
+            Item(b64decode(place, validate=True), b64decode(encoded, validate=True))
+            for place, encoded in json.loads(record.value)
+        ]
+    except (ValueError, TypeError) as error:
+        raise CorruptDataError("a claim of a work list cannot be read: report it", key=key) from error
+    return Claim(key, record.version, {one.place: one for one in items})
+
+
+def take_items(
+    store: TransactionStore,
+    work: WorkList,
+    claim_key: bytes,
+    waiting: Sequence[tuple[bytes, Record]],
+) -> Claim | None:
+    """Claim items that were seen waiting; return None if somebody else was first, or the worker has a claim already.
+
+    Raises:
+        OutcomeUnknownError: perhaps they are claimed, now or later: look for the claim.
+    """
+    keys: list[bytes] = []
+    items: list[Item] = []
+    size = 0
+    for key, record in waiting:
+        item = work.item_of(key, record)
+        assert item is not None, "claims are no items"
+        size += len(record.value)
+        if items and size > _MOST_BYTES:
+            break
+        keys.append(key)
+        items.append(item)
+    versions = {key: record.version for key, record in waiting[: len(keys)]}
+    outcome = store.commit(
+        Commit(
+            reads={**versions, work.definition_key: work.version, claim_key: ABSENT},
+            deletes=keys,
+            puts={claim_key: encode_claim(items)},
+        )
+    )
+    if not isinstance(outcome, Committed):
+        return None
+    return Claim(claim_key, outcome.version, {one.place: one for one in items})
+
+
+def dissolve(store: TransactionStore, work: WorkList, claim: Claim) -> bool:
+    """Let the items of a claim wait again, unless they were added again meanwhile; return whether that is done.
+
+    Guarantee: its worker commits nothing anymore.
+    """
+    keys = [work.item_key(place) for place in claim.items]
+    there = store.get_many(keys)
+    absent = [key for key in keys if key not in there]
+    values = {work.item_key(item.place): item.encoded for item in claim.items.values()}
+    try:
+        outcome = store.commit(
+            Commit(
+                reads={claim.key: claim.version, **dict.fromkeys(absent, ABSENT)},
+                puts={key: values[key] for key in absent},
+                deletes=[claim.key, work.beat_key(claim.key)],
+            )
+        )
+    except OutcomeUnknownError:
+        return False
+    return isinstance(outcome, Committed)
+
+
+def dissolve_slot(store: TransactionStore, work: WorkList, slot: int) -> None:
+    """Dissolve the claims of earlier attempts at a worker: Spark has started another one."""
+    prefix = work.claim_key(slot)
+    for _ in range(_TRIES):
+        found = list(scan_all(store, prefix, prefix + b"\xff"))
+        if all(dissolve(store, work, decode_claim(key, record)) for key, record in found):
+            return
+
+
+@dataclass(slots=True)
+class ClaimWatch:
+    """Observes the claims of others, to find those whose workers are dead.
+
+    A claim is expired if neither it nor the heartbeat of its worker has changed for the time of a lease, as measured by
+    the monotonic clock of the observer.
+    """
+
+    store: TransactionStore
+    work: WorkList
+    environment: Environment
+    lease_s: float
+    _seen: dict[bytes, tuple[int, int, float]] = field(default_factory=dict)
+
+    def dissolve_expired(self, own: bytes) -> int:
+        """Look at all claims but one's own; dissolve those that are expired, and return how many."""
+        now_s = self.environment.clock.elapsed_s()
+        claims = [one for one in scan_all(self.store, *self.work.claims) if one[0] != own]
+        beats = self.store.get_many([self.work.beat_key(key) for key, _record in claims]) if claims else {}
+        seen: dict[bytes, tuple[int, int, float]] = {}
+        count = 0
+        for key, record in claims:
+            beat = beats.get(self.work.beat_key(key))
+            number = 0 if beat is None else beat.number
+            version, last, since_s = self._seen.get(key, (ABSENT, 0, now_s))
+            if (version, last) != (record.version, number):
+                since_s = now_s
+            seen[key] = (record.version, number, since_s)
+            if now_s - since_s >= self.lease_s:
+                count += dissolve(self.store, self.work, decode_claim(key, record))
+        self._seen = seen
+        return count

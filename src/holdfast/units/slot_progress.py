@@ -1,0 +1,74 @@
+"""Record the figures of a worker of a work list, now and then: for people who watch the job."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from holdfast.errors import FencedError, OutcomeUnknownError
+from holdfast.transactions.base import Commit, Committed, TransactionStore
+from holdfast.units.jobs import Job
+from holdfast.units.progress import TaskProgress, progress_key
+from holdfast.units.statistics import Statistics
+
+__all__ = ["SlotProgress"]
+
+_TRIES = 20
+
+
+class SlotProgress:
+    """The record of one worker. Unlike that of a task, nothing depends on it.
+
+    Args:
+        statistics: the figures of this attempt.
+    """
+
+    def __init__(self, store: TransactionStore, job: Job, slot: int, statistics: Statistics) -> None:
+        self._store = store
+        self._job = job
+        self._key = progress_key(job.id, slot)
+        self._statistics = statistics
+        self._recorded = Statistics()
+        self._version = 0
+        self._progress = TaskProgress(statistics=Statistics())
+
+    def load(self) -> None:
+        """Read the record.
+
+        Raises:
+            FencedError: the job was forgotten.
+        """
+        record = self._store.get_many([self._key]).get(self._key)
+        if record is None:
+            raise FencedError("the job was forgotten meanwhile: begin it again", job=self._job.name)
+        self._version = record.version
+        self._progress = TaskProgress.of(record.value)
+
+    def record(self) -> None:
+        """Write the figures so far; if another attempt has written, read them, and try again the next time."""
+        self._write(is_finished=False)
+
+    def finish(self) -> None:
+        """Write all figures, and that the worker has found the list at its end.
+
+        Raises:
+            FencedError: the job was forgotten.
+        """
+        for _ in range(_TRIES):
+            if self._write(is_finished=True):
+                return
+
+    def _write(self, *, is_finished: bool) -> bool:
+        now = self._statistics.plus(Statistics())
+        total = self._progress.statistics.plus(now.since(self._recorded))
+        progress = replace(self._progress, statistics=total, is_finished=is_finished or self._progress.is_finished)
+        try:
+            outcome = self._store.commit(
+                Commit(reads={self._key: self._version}, puts={self._key: progress.to_bytes()})
+            )
+        except OutcomeUnknownError:
+            outcome = None
+        if isinstance(outcome, Committed):
+            self._version, self._progress, self._recorded = outcome.version, progress, now
+            return True
+        self.load()
+        return False

@@ -1,0 +1,268 @@
+"""Keep a list of work in the store, from which long-lived tasks take units, and to which units add others.
+
+An item is a key with a value and a priority. It waits under its priority and its key, so a key that is added again
+while it waits is still one item. A worker *claims* several items: one transaction deletes them from those that wait,
+and writes them into a claim of the worker. The commit of a unit validates the claim and takes the unit's item out of
+it, in the same step in which the unit's writes and the items that it adds take effect. So:
+
+- a claim that somebody else has dissolved makes every later commit of its worker conflict: zombies do nothing;
+- the list is at its end when nothing waits and nothing is claimed, as seen in one read. Nobody can add to it then,
+  because only units add to it, and each unit that runs has a claim.
+
+A claim is dissolved, and its items wait again, when its worker gave no sign of life for the time of a lease. Whoever
+waits for work observes the workers' heartbeats on its own monotonic clock: no two clocks are compared, and if the time
+is wrong, units run twice, but only one commit counts.
+
+| key | record |
+|---|---|
+| ``Sl`` name | the definition of a list |
+| ``Sw`` list id, ``r``, priority, key | an item that waits |
+| ``Sw`` list id, ``t``, slot, token | a claim: the items that one worker has taken |
+| ``Sb`` list id, slot, token | the heartbeat of a worker, as a number that grows |
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
+from holdfast.records.keys import ID_BYTES, id_bytes
+from holdfast.records.row_keys import Row, decode_row, encode_row
+from holdfast.records.values import Value, decode_value, encode_value
+from holdfast.runtime import Environment
+from holdfast.transactions.base import MAX_KEY_BYTES, Commit, Conflict, Record, TransactionStore
+from holdfast.transactions.retry import run_transaction
+from holdfast.transactions.transaction import Transaction
+from holdfast.wording import nearest
+
+__all__ = ["Item", "WorkList", "create_work_list", "drop_work_list", "find_work_list", "list_work_lists"]
+
+_DEFINITION, _WORK, _BEAT = b"Sl", b"Sw", b"Sb"
+_READY, _CLAIM = b"r", b"t"  # in this order: whoever looks for work reads claims only if little waits
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+_PAGE = 500
+_MOST_PRIORITY = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item that waits, or that is claimed.
+
+    Attributes:
+        place: the end of its record's key: priority and key, as bytes.
+        encoded: the bytes of its value; empty for None.
+    """
+
+    place: bytes
+    encoded: bytes
+
+    @property
+    def priority(self) -> int:
+        """The priority: items with smaller numbers are taken first."""
+        found, _end = decode_row(self.place)
+        assert isinstance(found, int), "a priority comes first"
+        return found
+
+    @property
+    def key(self) -> Row:
+        """The key of the unit."""
+        return decode_row(self.place, decode_row(self.place)[1])[0]
+
+    @property
+    def value(self) -> Value | None:
+        """The value of the unit."""
+        return decode_value(self.encoded) if self.encoded else None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkList:
+    """A work list.
+
+    Attributes:
+        version: of its definition.
+    """
+
+    name: str
+    id: int
+    version: int
+
+    @property
+    def definition_key(self) -> bytes:
+        """The key of the definition. Whoever adds items validates its version: nobody adds to a dropped list."""
+        return _DEFINITION + self.name.encode()
+
+    @property
+    def range(self) -> tuple[bytes, bytes]:
+        """The range of all claims and of all items that wait."""
+        prefix = _WORK + id_bytes(self.id)
+        return prefix, prefix + b"\xff"
+
+    @property
+    def claims(self) -> tuple[bytes, bytes]:
+        """The range of all claims."""
+        prefix = _WORK + id_bytes(self.id) + _CLAIM
+        return prefix, prefix + b"\xff" * (ID_BYTES + 1)
+
+    @property
+    def waiting(self) -> tuple[bytes, bytes]:
+        """The range of all items that wait."""
+        prefix = _WORK + id_bytes(self.id) + _READY
+        return prefix, prefix + b"\xff"
+
+    def item_key(self, place: bytes) -> bytes:
+        """Return the key of an item that waits."""
+        return self.waiting[0] + place
+
+    def item_of(self, key: bytes, record: Record) -> Item | None:
+        """Return an item that waits, or None if it is the key of a claim."""
+        start = self.waiting[0]
+        return Item(key[len(start) :], record.value) if key.startswith(start) else None
+
+    def claim_key(self, slot: int, token: str = "") -> bytes:
+        """Return the key of a worker's claim, or the beginning of those of a slot."""
+        return self.claims[0] + id_bytes(slot) + token.encode()
+
+    def beat_key(self, claim: bytes) -> bytes:
+        """Return the key of the heartbeat of a claim's worker."""
+        return _BEAT + id_bytes(self.id) + claim[len(self.claims[0]) :]
+
+    @property
+    def beats(self) -> tuple[bytes, bytes]:
+        """The range of all heartbeats."""
+        prefix = _BEAT + id_bytes(self.id)
+        return prefix, prefix + b"\xff" * (ID_BYTES + 1)
+
+    def new_item(self, key: Row, value: Value | None, priority: object) -> tuple[bytes, bytes]:
+        """Return the record of an item.
+
+        Raises:
+            InvalidRequestError: the key, the value or the priority is not valid: change it.
+        """
+        if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > _MOST_PRIORITY:
+            raise InvalidRequestError("a priority is an integer of 62 bits: change it", priority=priority)
+        record = self.item_key(encode_row(priority) + encode_row(key))
+        if len(record) > MAX_KEY_BYTES:
+            raise InvalidRequestError("the key of an item is too long: shorten it", bytes=len(record))
+        return record, b"" if value is None else encode_value(value)
+
+    # --- what people call ---------------------------------------------------------------------------------------------
+    def add(self, store: TransactionStore, items: Iterable[tuple[Row, Value | None, int]]) -> int:
+        """Add items, each a key, a value and a priority; return how many were given.
+
+        Guarantee: items of one batch of some hundreds appear together. A key that waits already with this priority gets
+        the new value. Add before the work begins: a list that is at its end does not begin again for running workers.
+
+        Raises:
+            NotFoundError: the list was dropped.
+        """
+        count = 0
+        batch: dict[bytes, bytes] = {}
+        for key, value, priority in items:
+            record, encoded = self.new_item(key, value, priority)
+            batch[record] = encoded
+            count += 1
+            if len(batch) >= _PAGE:
+                self._put(store, batch)
+                batch = {}
+        if batch:
+            self._put(store, batch)
+        return count
+
+    def _put(self, store: TransactionStore, batch: dict[bytes, bytes]) -> None:
+        outcome = store.commit(Commit(reads={self.definition_key: self.version}, puts=batch))
+        if isinstance(outcome, Conflict):
+            raise NotFoundError("the work list was dropped: create it", list=self.name)
+
+
+def _definition(name: str, record: Record) -> WorkList:
+    try:
+        list_id = json.loads(record.value)["id"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise CorruptDataError("the definition of a work list cannot be read: report it", list=name) from error
+    if type(list_id) is not int or not 0 <= list_id < 2**63:
+        raise CorruptDataError("the definition of a work list cannot be read: report it", list=name)
+    return WorkList(name, list_id, record.version)
+
+
+def create_work_list(
+    store: TransactionStore, name: str, environment: Environment, *, exist_ok: bool = False
+) -> WorkList:
+    """Create a work list.
+
+    Raises:
+        ConflictError: it exists.
+    """
+    if not _NAME.fullmatch(name):
+        raise InvalidRequestError(
+            "the name of a work list has 1 to 64 letters, digits, points, hyphens and underscores: change it", name=name
+        )
+    list_id = int(environment.ids.token(), 16)
+
+    def create(transaction: Transaction) -> bool:
+        if transaction.get(_DEFINITION + name.encode()) is not None:
+            return False
+        transaction.insert(_DEFINITION + name.encode(), json.dumps({"id": list_id}).encode())
+        return True
+
+    if not run_transaction(store, create, environment) and not exist_ok:
+        raise ConflictError("the work list exists: choose another name, or pass exist_ok=True", list=name)
+    return find_work_list(store, name)
+
+
+def find_work_list(store: TransactionStore, name: str) -> WorkList:
+    """Return a work list.
+
+    Raises:
+        NotFoundError: there is none with this name.
+    """
+    key = _DEFINITION + name.encode()
+    record = store.get_many([key]).get(key)
+    if record is None:
+        known = [one.name for one in list_work_lists(store)]
+        hint = nearest(name, known) if known else "create it first"
+        raise NotFoundError(f"the store has no such work list: {hint}", list=name)
+    return _definition(name, record)
+
+
+def list_work_lists(store: TransactionStore) -> list[WorkList]:
+    """Return all work lists, by name."""
+    return [
+        _definition(key[len(_DEFINITION) :].decode(errors="replace"), record)
+        for key, record in scan_all(store, _DEFINITION, _DEFINITION + b"\xff")
+    ]
+
+
+def drop_work_list(store: TransactionStore, name: str, environment: Environment) -> None:
+    """Drop a work list with everything that waits; units that run fail with their next commit.
+
+    Raises:
+        NotFoundError: there is none with this name.
+
+    Crash: what is left of it is never seen again.
+    """
+    found = find_work_list(store, name)
+
+    def drop(transaction: Transaction) -> None:
+        record = transaction.get(found.definition_key)
+        if record is None or record.version != found.version:
+            raise NotFoundError("the work list was dropped meanwhile", list=name)
+        transaction.delete(found.definition_key)
+
+    run_transaction(store, drop, environment)
+    for start, end in (found.range, found.beats):
+        keys = [key for key, _record in scan_all(store, start, end)]
+        for first in range(0, len(keys), _PAGE):
+            store.commit(Commit(deletes=keys[first : first + _PAGE]))
+
+
+def scan_all(store: TransactionStore, start: bytes, end: bytes) -> Iterator[tuple[bytes, Record]]:
+    """Read a range page by page."""
+    more = True
+    while more:
+        page = store.scan(start, end, _PAGE)
+        yield from page.records
+        more = page.more
+        start = page.records[-1][0] + b"\0" if page.records else end

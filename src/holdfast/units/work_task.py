@@ -1,0 +1,146 @@
+"""Run units from a work list, until the list is at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from holdfast.errors import HoldfastError, OutcomeUnknownError
+from holdfast.runtime import Periodic, ThreadPeriodic
+from holdfast.transactions.base import Commit, Database, Record
+from holdfast.units.claim_ledger import ClaimLedger
+from holdfast.units.claims import Claim, ClaimWatch, decode_claim, dissolve_slot, take_items
+from holdfast.units.execution import UnitExecution
+from holdfast.units.jobs import Job
+from holdfast.units.progress import counter_key
+from holdfast.units.slot_progress import SlotProgress
+from holdfast.units.statistics import Statistics
+from holdfast.units.unit_loop import UnitLoop
+from holdfast.units.work_list import WorkList
+
+__all__ = ["WorkTask"]
+
+_BEATS = 4
+"""Heartbeats in the time of a lease."""
+
+_FIRST_WAIT_S = 0.002
+_LONGEST_WAIT_S = 0.1
+_MOST_WINDOW = 1000
+
+
+class WorkTask:
+    """An attempt at one of the workers of a job.
+
+    Guarantee: when `run` returns, no item of the list waits, none is claimed, and every unit that has run has taken
+    effect exactly once, durably. If it raises, its items wait again: at once if it is started anew, else after a lease.
+
+    Args:
+        slot: number of the worker, from 0; only attempts at the same worker share one.
+    """
+
+    def __init__(
+        self,
+        execution: UnitExecution,
+        database: Database,
+        job: Job,
+        slot: int,
+        work: WorkList,
+        *,
+        periodic: Periodic | None = None,
+    ) -> None:
+        self._execution = execution
+        self._store = execution.store
+        self._database = database
+        self._environment = execution.environment
+        self._work = work
+        self._workers = job.shards
+        self._slot = slot
+        self._key = work.claim_key(slot, execution.environment.ids.token())
+        self._ledger = ClaimLedger(self._store, work, self._key, counter_key(job.id, slot))
+        self._loop = UnitLoop(execution, self._ledger, job.name)
+        self._watch = ClaimWatch(self._store, work, execution.environment, execution.settings.lease_s)
+        self._progress = SlotProgress(self._store, job, slot, execution.statistics)
+        self._periodic = periodic or ThreadPeriodic()
+
+    def run(self) -> Statistics:
+        """Run units until the list is at its end, and return what happened.
+
+        Raises:
+            InvalidRequestError: a unit's function failed.
+            TransactionConflictError: a unit conflicts however often it is tried.
+            UnavailableError: the database did not come back in time.
+            FencedError: the job was forgotten, or the list dropped.
+        """
+        clock = self._environment.clock
+        before_s = clock.elapsed_s()
+        self._loop.patiently(lambda: dissolve_slot(self._store, self._work, self._slot))
+        self._loop.patiently(self._progress.load)
+        with self._periodic.repeat(self._beat, self._execution.settings.lease_s / _BEATS):
+            self._work_on()
+        self._execution.statistics.run_s = clock.elapsed_s() - before_s
+        self._loop.patiently(lambda: self._store.commit(Commit(deletes=[self._work.beat_key(self._key)])))
+        self._loop.patiently(self._progress.finish)
+        self._loop.patiently(self._database.make_durable)
+        return self._execution.statistics
+
+    def _work_on(self) -> None:
+        """Claim and run items; look for dead workers when there are none, and at times also when there are."""
+        clock, chance = self._environment.clock, self._environment.chance
+        looked_s = clock.elapsed_s()
+        wait_s = _FIRST_WAIT_S
+        while True:
+            page = self._loop.patiently(self._look)
+            if not page:
+                return
+            claim = self._loop.patiently(partial(self._take, page))
+            if claim is not None:
+                self._loop.run(self._ledger.begin(claim))
+                self._loop.drain()
+                wait_s = _FIRST_WAIT_S
+            else:
+                clock.sleep(wait_s * (0.5 + chance.fraction() / 2))
+                wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+            if clock.elapsed_s() - looked_s >= self._execution.settings.lease_s / _BEATS:
+                looked_s = clock.elapsed_s()
+                self._loop.patiently(lambda: self._watch.dissolve_expired(self._key))
+                self._loop.patiently(self._progress.record)
+
+    def _look(self) -> Sequence[tuple[bytes, Record]]:
+        """Return items that wait, and then claims, if not many wait: nothing if the list is at its end.
+
+        It is one read, so it sees one moment.
+        """
+        size = min(self._workers * self._loop.group_size, _MOST_WINDOW)
+        return self._store.scan(*self._work.range, size).records
+
+    def _take(self, page: Sequence[tuple[bytes, Record]]) -> Claim | None:
+        """Claim this worker's share of what waits: items at a random place among the first, so that fewer collide.
+
+        A claim whose commit seemed to fail may have taken effect after all, so this looks for it.
+        """
+        waiting = [one for one in page if self._work.item_of(*one) is not None]
+        if len(waiting) < len(page):
+            own = [decode_claim(key, record) for key, record in page if key == self._key]
+            if own:
+                return own[0]
+        if not waiting:
+            return None
+        share = -(-len(waiting) // self._workers)
+        count = max(1, min(self._loop.group_size, share))
+        first = int(self._environment.chance.fraction() * (len(waiting) // count)) * count
+        try:
+            taken = take_items(self._store, self._work, self._key, waiting[first : first + count])
+        except OutcomeUnknownError:
+            self._execution.statistics.unknown += 1
+            taken = None
+        if taken is None:
+            record = self._store.get_many([self._key]).get(self._key)
+            taken = None if record is None else decode_claim(self._key, record)
+        return taken
+
+    def _beat(self) -> None:
+        """Give a sign of life. If it fails, others take over; their commits are validated anyway."""
+        try:
+            self._database.commit(Commit(adds={self._work.beat_key(self._key): 1}))
+        except HoldfastError:
+            return
