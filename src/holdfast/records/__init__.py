@@ -6,7 +6,7 @@ one transaction.
 
 Worked composition::
 
-    with open_store("sqlite:////tmp/shop.db", create=True) as store:
+    with open_store("sqlite:///tmp/shop.db", create=True) as store:
         store.create_table("stock")
         store.put("stock", "apples", 5)
 

@@ -35,12 +35,14 @@ class Store:
 
     Attributes:
         url: of the database, without its password.
+        full_url: with its password: for other processes, never to be shown.
         database: where the cells are records.
     """
 
     def __init__(self, database: Database, url: str, environment: Environment) -> None:
         self.database = database
         self.url = public_url(url)
+        self.full_url = url
         self.environment = environment
 
     # --- tables -------------------------------------------------------------------------------------------------------

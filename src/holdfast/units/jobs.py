@@ -113,13 +113,22 @@ class Job:
             raise CorruptDataError("the record of a job cannot be read: report it", job=name) from error
 
 
-def begin_job(store: TransactionStore, name: str, *, kind: str, shards: int | None, environment: Environment) -> Job:
+def begin_job(
+    store: TransactionStore,
+    name: str,
+    *,
+    kind: str,
+    shards: int | None,
+    environment: Environment,
+    default: int | None = None,
+) -> Job:
     """Create a job, or return the one that has this name, to go on with it.
 
     Guarantee: all tasks of a job have a record of their progress, from its begin until it is forgotten.
 
     Args:
-        shards: number of tasks; None for that of the existing job.
+        shards: number of tasks; None for that of the existing job, or the default.
+        default: number of tasks of a new job.
 
     Raises:
         InvalidRequestError: the name is not valid, or the job exists with another number of tasks.
@@ -140,12 +149,13 @@ def begin_job(store: TransactionStore, name: str, *, kind: str, shards: int | No
         record = transaction.get(key)
         if record is not None:
             return Job.of(key, record)
-        if shards is None:
+        count = shards or default
+        if count is None:
             raise NotFoundError("the store has no such job: check the name", job=name)
-        job = Job(name=name, id=job_id, shards=shards, kind=kind, began_s=began_s)
+        job = Job(name=name, id=job_id, shards=count, kind=kind, began_s=began_s)
         transaction.insert(key, job.to_bytes())
         start = TaskProgress(statistics=Statistics()).to_bytes()
-        for shard in range(shards):
+        for shard in range(count):
             transaction.put(progress_key(job_id, shard), start)
         return job
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
 from holdfast.errors import InvalidRequestError
 from holdfast.wording import nearest
@@ -39,6 +41,19 @@ class UnitSettings:
     patience_s: float = 120.0
     lease_s: float = 30.0
     rounds: int = 7
+
+    @staticmethod
+    def of(given: Mapping[str, Any]) -> UnitSettings:
+        """Return settings from keyword arguments.
+
+        Raises:
+            InvalidRequestError: there is no such setting, or a value is out of range.
+        """
+        known = [one.name for one in fields(UnitSettings)]
+        for name in given:
+            if name not in known:
+                raise InvalidRequestError(f"there is no such setting for units: {nearest(name, known)}", setting=name)
+        return UnitSettings(**given)
 
     def __post_init__(self) -> None:
         if self.buffering not in _BUFFERING:

@@ -1,0 +1,207 @@
+"""Implement `holdfast.TransactionalMap` and `holdfast.TransactionalReduce`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.records.opening import open_store
+from holdfast.records.store import Store
+from holdfast.runtime import Environment
+from holdfast.spark.failures import find_holdfast_error
+from holdfast.spark.session import require_session
+from holdfast.spark.units.inputs import as_input, run_workers
+from holdfast.spark.units.tasks import UnitsTask
+from holdfast.transactions.base import Database
+from holdfast.units.jobs import MAP, REDUCE, WORK_LIST, Job, begin_job, end_job, read_progress
+from holdfast.units.report import JobReport
+from holdfast.units.settings import UnitSettings
+from holdfast.units.unit import UnitFunction, UnitReads
+from holdfast.units.work_list import find_work_list
+
+__all__ = ["TransactionalMap", "TransactionalReduce"]
+
+_log = logging.getLogger(__name__)
+
+_DEFAULT_WORKERS = 4
+
+
+class TransactionalMap:
+    """Calls a function once for each row, each call as one transaction over a store: a computation unit.
+
+    Worked composition::
+
+        def count(txn, number, row):
+            for word in row.line.split():
+                txn.add("words", word)
+
+        TransactionalMap(count, store="sqlite:///tmp/words.db").run(lines, key="number")
+
+    Guarantee: when `run` returns, each unit has taken effect exactly once, whatever failed, was repeated or ran twice,
+    and all units together had the effect of some serial order. The effects of a unit are visible to everybody from the
+    moment it commits. When `run` raises, some units have taken effect; run the job again with its name, and it goes on
+    from there.
+
+    Args:
+        function: takes a `holdfast.units.unit_transaction.UnitTransaction`, a key and a value. It runs in Spark's
+            workers, perhaps several times for one unit, and has no effects but through the transaction.
+        store: the URL of a store, which every executor can reach.
+        reads: takes a key and a value, and names cells that the unit will read, as (table, row) or (table, row,
+            column): those of a whole group of units are then read in one round trip. A hint: nothing depends on it.
+        emit_to: name of the work list to which units add with ``txn.emit``.
+        settings: those of `holdfast.units.settings.UnitSettings`, such as ``group=1`` or ``timeout_s=600``.
+
+    Source: paper 003 (4.2, 4.3, 4.5).
+    """
+
+    _kind = MAP
+
+    def __init__(
+        self,
+        function: UnitFunction,
+        *,
+        store: str | Store,
+        reads: UnitReads | None = None,
+        emit_to: str | None = None,
+        **settings: Any,
+    ) -> None:
+        self._function = function
+        self._url = store.full_url if isinstance(store, Store) else store
+        self._reads = reads
+        self._emit_to = emit_to
+        self._settings = UnitSettings.of(settings)
+        self._environment = Environment()
+        _check_function(function)
+        if self._url.startswith("memory:"):
+            raise UnsupportedError("a store in memory is in one process: use sqlite:///… or a server")
+
+    def run(
+        self, data: Any, *, key: str | Sequence[str] | None = None, job: str | None = None, tasks: int | None = None
+    ) -> JobReport:
+        """Run the units of a DataFrame's rows, or of an RDD's pairs.
+
+        Args:
+            data: a DataFrame, whose rows are the values; or an RDD of pairs of key and value.
+            key: the columns that identify a row; for an RDD, the first part of the pairs does.
+            job: a name, to go on with the job if it fails. A job that is finished is not run again.
+            tasks: how many tasks; by default as many as Spark runs at the same time.
+
+        Raises:
+            InvalidRequestError: fix the call, the input or the function; see the message.
+            NotFoundError: the store does not exist: create it.
+            UnavailableError: the database cannot be reached: run the job again.
+            HoldfastError: see `holdfast.errors` for what to do next.
+        """
+        found = as_input(data, key)
+        return self._run(job, tasks, found.parallelism, self._kind, found.run, self._emit_to)
+
+    def run_work_list(
+        self, spark: SparkSession, work_list: str, *, job: str | None = None, tasks: int | None = None
+    ) -> JobReport:
+        """Run the units of a work list, and those that they add to it, until nothing is left.
+
+        Args:
+            work_list: its name; units add to it with ``txn.emit``.
+            tasks: how many long-lived workers; by default as many as Spark runs at the same time.
+
+        Raises: see `run`.
+        """
+        require_session(spark)
+        context = getattr(spark, "sparkContext", None) if hasattr(spark, "_jsparkSession") else None
+        parallelism = _DEFAULT_WORKERS if context is None else int(context.defaultParallelism)
+        return self._run(job, tasks, parallelism, WORK_LIST, lambda task: run_workers(spark, task), work_list)
+
+    def _run(
+        self,
+        name: str | None,
+        tasks: int | None,
+        parallelism: int,
+        kind: str,
+        run: Callable[[UnitsTask], list[str]],
+        emit_to: str | None,
+    ) -> JobReport:
+        environment, clock = self._environment, self._environment.clock
+        with closing(open_store(self._url, environment=environment)) as store:
+            database = store.database
+            if emit_to is not None:
+                find_work_list(database, emit_to)
+            job = begin_job(
+                database,
+                name or f"{kind.replace(' ', '-')}-{environment.ids.token()}",
+                kind=kind,
+                shards=tasks,
+                default=parallelism,
+                environment=environment,
+            )
+            if job.is_finished:
+                _log.warning(
+                    "the job was finished before, nothing runs: choose another name for new work: %s", job.name
+                )
+                return JobReport.of(job.report)
+            before_s = clock.elapsed_s()
+            self._run_job(job, run, emit_to)
+            return self._end(database, job, clock.elapsed_s() - before_s)
+
+    def _run_job(self, job: Job, run: Callable[[UnitsTask], list[str]], emit_to: str | None) -> None:
+        task = UnitsTask(
+            function=self._function,
+            url=self._url,
+            job=job,
+            settings=self._settings,
+            reads=self._reads,
+            is_reduce=job.kind == REDUCE,
+            emit_to=emit_to,
+        )
+        try:
+            run(task)
+        except (PySparkException, Py4JError) as error:
+            cause = find_holdfast_error(error)
+            if cause is None:
+                raise
+            raise cause from None
+
+    def _end(self, database: Database, job: Job, seconds: float) -> JobReport:
+        progress = read_progress(database, job)
+        assert all(one.is_finished for one in progress), "every task has said that it is finished"
+        report = JobReport.of_tasks(job, [one.statistics for one in progress], seconds)
+        end_job(database, job, report.to_json(), self._environment)
+        return report
+
+
+class TransactionalReduce(TransactionalMap):
+    """Calls a function once for each key, with the list of its values, each call as one transaction over a store.
+
+    See `TransactionalMap`. The values of a key are in memory together, in no particular order.
+
+    Source: paper 003 (4.5).
+    """
+
+    _kind = REDUCE
+
+
+def _check_function(function: object) -> None:
+    """Check that a function can be sent to tasks.
+
+    Raises:
+        InvalidRequestError: it cannot.
+    """
+    if not callable(function):
+        raise InvalidRequestError(
+            "this is not a function: pass def step(txn, key, value)", type=type(function).__name__
+        )
+    from pyspark import cloudpickle
+
+    try:
+        cloudpickle.dumps(function)  # type: ignore[no-untyped-call] # PySpark's copy of cloudpickle has no types
+    except Exception as error:
+        raise InvalidRequestError(
+            "the function cannot be sent to Spark's tasks: let it make what it needs itself, such as connections",
+            error=f"{type(error).__name__}: {error}"[:200],
+        ) from error

@@ -1,0 +1,95 @@
+"""What runs in Spark's tasks: open the store, run the units, return the figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from holdfast.errors import InvalidRequestError
+from holdfast.records.row_keys import Row
+from holdfast.runtime import Environment
+from holdfast.spark.failures import one_sentence
+from holdfast.units.connections import store_of_process
+from holdfast.units.execution import UnitExecution
+from holdfast.units.jobs import Job
+from holdfast.units.settings import UnitSettings
+from holdfast.units.shard_task import ShardTask
+from holdfast.units.statistics import Statistics
+from holdfast.units.unit import Unit, UnitFunction, UnitReads
+from holdfast.units.work_list import find_work_list
+from holdfast.units.work_task import WorkTask
+
+__all__ = ["UnitsTask", "key_of_row"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitsTask:
+    """What each task of a job does. Spark pickles it, with the user's function.
+
+    Attributes:
+        url: of the store, with its password.
+        is_reduce: whether rows with the same key are one unit.
+        emit_to: name of the work list to which units add; None if there is none.
+    """
+
+    function: UnitFunction
+    url: str
+    job: Job
+    settings: UnitSettings
+    reads: UnitReads | None
+    is_reduce: bool
+    emit_to: str | None
+
+    def run_shard(self, shard: int, pairs: Iterable[tuple[Row, object]]) -> Iterator[str]:
+        """Run the units of a partition: pairs of key and value, sorted by key. Yield the figures as JSON."""
+        with one_sentence():
+            execution = self._execution()
+            units = _reduced(pairs) if self.is_reduce else (Unit.of(key, value) for key, value in pairs)
+            database = store_of_process(self.url).database
+            yield _report(ShardTask(execution, database, self.job, shard).run(units))
+
+    def run_worker(self, slot: int) -> Iterator[str]:
+        """Run units from the work list. Yield the figures as JSON."""
+        with one_sentence():
+            assert self.emit_to is not None, "a worker has a work list"
+            database = store_of_process(self.url).database
+            work = find_work_list(database, self.emit_to)
+            yield _report(WorkTask(self._execution(), database, self.job, slot, work).run())
+
+    def _execution(self) -> UnitExecution:
+        database = store_of_process(self.url).database
+        emit_to = None if self.emit_to is None else find_work_list(database, self.emit_to)
+        return UnitExecution(self.function, database, self.settings, Environment(), reads=self.reads, emit_to=emit_to)
+
+    def __repr__(self) -> str:
+        return f"UnitsTask(job={self.job.name!r})"
+
+
+def _report(statistics: Statistics) -> str:
+    return json.dumps(statistics.to_json())
+
+
+def _reduced(pairs: Iterable[tuple[Row, object]]) -> Iterator[Unit]:
+    """Yield a unit for each key, with the list of its values."""
+    units = (Unit.of(key, value) for key, value in pairs)
+    for _unit_id, same in groupby(units, key=attrgetter("id")):
+        first, *others = same
+        yield Unit.of(first.key, [first.value, *(one.value for one in others)], first.id)
+
+
+def key_of_row(row: Any, columns: tuple[str, ...]) -> Row:
+    """Return the key of a DataFrame's row.
+
+    Raises:
+        InvalidRequestError: it is null.
+    """
+    parts = tuple(bytes(part) if isinstance(part, bytearray) else part for part in (row[name] for name in columns))
+    if None in parts:
+        raise InvalidRequestError(
+            "the key of a unit is null: choose columns that are never null, or filter the rows", columns=columns
+        )
+    return parts[0] if len(parts) == 1 else parts
