@@ -13,9 +13,21 @@ if TYPE_CHECKING:
     from holdfast.spark.count import count
     from holdfast.spark.job import job
     from holdfast.spark.read import read
+    from holdfast.spark.units.runner import TransactionalMap, TransactionalReduce
     from holdfast.spark.write import write
+    from holdfast.units.open_work_list import open_work_list
 
-__all__ = ["HoldfastError", "__version__", "count", "job", "read", "write"]
+__all__ = [
+    "HoldfastError",
+    "TransactionalMap",
+    "TransactionalReduce",
+    "__version__",
+    "count",
+    "job",
+    "open_work_list",
+    "read",
+    "write",
+]
 
 __version__ = "0.1.0"
 
@@ -29,10 +41,22 @@ def __getattr__(name: str) -> object:
         from holdfast.spark.job import job
 
         return job
+    if name == "open_work_list":
+        from holdfast.units.open_work_list import open_work_list
+
+        return open_work_list
     if name == "read":
         from holdfast.spark.read import read
 
         return read
+    if name == "TransactionalMap":
+        from holdfast.spark.units.runner import TransactionalMap
+
+        return TransactionalMap
+    if name == "TransactionalReduce":
+        from holdfast.spark.units.runner import TransactionalReduce
+
+        return TransactionalReduce
     if name == "write":
         from holdfast.spark.write import write
 

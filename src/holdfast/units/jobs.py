@@ -172,7 +172,9 @@ def begin_job(
 
 
 def end_job(store: TransactionStore, job: Job, report: Mapping[str, object], environment: Environment) -> Job:
-    """Record that a job is finished; all its tasks have said so.
+    """Record that a job is finished; all its tasks have said so. The records of their progress are deleted.
+
+    Guarantee: attempts that still run fail with their next commit.
 
     Raises:
         FencedError: the job was forgotten meanwhile.
@@ -188,6 +190,7 @@ def end_job(store: TransactionStore, job: Job, report: Mapping[str, object], env
             return found
         ended = replace(found, ended_s=ended_s, report=report)
         transaction.put(job_key(job.name), ended.to_bytes())
+        _delete_progress(transaction, job)
         return ended
 
     return run_transaction(store, end, environment)
@@ -214,7 +217,7 @@ def list_jobs(store: SnapshotReader) -> list[Job]:
 
 
 def read_progress(store: SnapshotReader, job: Job) -> list[TaskProgress]:
-    """Return the progress of all tasks of a job, those of a work list with what each has done so far."""
+    """Return the progress of all tasks of a job that is not finished; for a work list, with what each has done."""
     found = [TaskProgress.of(record.value) for _key, record in _records(store, *progress_range(job.id))]
     if job.kind != WORK_LIST:
         return found
@@ -236,11 +239,15 @@ def forget_job(store: TransactionStore, name: str, environment: Environment) -> 
         job = find_job(store, name)
         transaction.get(job_key(name))
         transaction.delete(job_key(name))
-        for shard in range(job.shards):
-            transaction.delete(progress_key(job.id, shard))
-            transaction.delete(counter_key(job.id, shard))
+        _delete_progress(transaction, job)
 
     run_transaction(store, forget, environment)
+
+
+def _delete_progress(transaction: Transaction, job: Job) -> None:
+    for shard in range(job.shards):
+        transaction.delete(progress_key(job.id, shard))
+        transaction.delete(counter_key(job.id, shard))
 
 
 def _records(store: SnapshotReader, start: bytes, end: bytes) -> Iterator[tuple[bytes, Record]]:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
@@ -33,12 +33,20 @@ from holdfast.records.keys import ID_BYTES, id_bytes
 from holdfast.records.row_keys import Row, decode_row, encode_row
 from holdfast.records.values import Value, decode_value, encode_value
 from holdfast.runtime import Environment
-from holdfast.transactions.base import MAX_KEY_BYTES, Commit, Conflict, Record, TransactionStore
+from holdfast.transactions.base import MAX_KEY_BYTES, Commit, Record, SnapshotReader, TransactionStore
 from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
 from holdfast.wording import nearest
 
-__all__ = ["Item", "WorkList", "create_work_list", "drop_work_list", "find_work_list", "list_work_lists"]
+__all__ = [
+    "Item",
+    "WorkList",
+    "create_work_list",
+    "drop_work_list",
+    "find_work_list",
+    "list_work_lists",
+    "scan_all",
+]
 
 _DEFINITION, _WORK, _BEAT = b"Sl", b"Sw", b"Sb"
 _READY, _CLAIM = b"r", b"t"  # in this order: whoever looks for work reads claims only if little waits
@@ -148,34 +156,6 @@ class WorkList:
             raise InvalidRequestError("the key of an item is too long: shorten it", bytes=len(record))
         return record, b"" if value is None else encode_value(value)
 
-    # --- what people call ---------------------------------------------------------------------------------------------
-    def add(self, store: TransactionStore, items: Iterable[tuple[Row, Value | None, int]]) -> int:
-        """Add items, each a key, a value and a priority; return how many were given.
-
-        Guarantee: items of one batch of some hundreds appear together. A key that waits already with this priority gets
-        the new value. Add before the work begins: a list that is at its end does not begin again for running workers.
-
-        Raises:
-            NotFoundError: the list was dropped.
-        """
-        count = 0
-        batch: dict[bytes, bytes] = {}
-        for key, value, priority in items:
-            record, encoded = self.new_item(key, value, priority)
-            batch[record] = encoded
-            count += 1
-            if len(batch) >= _PAGE:
-                self._put(store, batch)
-                batch = {}
-        if batch:
-            self._put(store, batch)
-        return count
-
-    def _put(self, store: TransactionStore, batch: dict[bytes, bytes]) -> None:
-        outcome = store.commit(Commit(reads={self.definition_key: self.version}, puts=batch))
-        if isinstance(outcome, Conflict):
-            raise NotFoundError("the work list was dropped: create it", list=self.name)
-
 
 def _definition(name: str, record: Record) -> WorkList:
     try:
@@ -258,7 +238,7 @@ def drop_work_list(store: TransactionStore, name: str, environment: Environment)
             store.commit(Commit(deletes=keys[first : first + _PAGE]))
 
 
-def scan_all(store: TransactionStore, start: bytes, end: bytes) -> Iterator[tuple[bytes, Record]]:
+def scan_all(store: SnapshotReader, start: bytes, end: bytes) -> Iterator[tuple[bytes, Record]]:
     """Read a range page by page."""
     more = True
     while more:

@@ -1,0 +1,105 @@
+"""Let people fill and look at work lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from holdfast.errors import NotFoundError
+from holdfast.records.row_keys import Row
+from holdfast.records.store import Store
+from holdfast.records.values import Value
+from holdfast.transactions.base import Commit, Conflict
+from holdfast.units.claims import decode_claim
+from holdfast.units.work_list import WorkList, create_work_list, drop_work_list, find_work_list, scan_all
+
+__all__ = ["OpenWorkList", "open_work_list"]
+
+NewItem: TypeAlias = "tuple[Row, Value | None] | tuple[Row, Value | None, int]"
+"""A key, its value, and perhaps its priority."""
+
+_BATCH = 500
+
+
+class OpenWorkList:
+    """A work list of an open store: keys with values and priorities, which workers take and units add to.
+
+    Attributes:
+        name: of the list.
+    """
+
+    def __init__(self, store: Store, work: WorkList) -> None:
+        self.name = work.name
+        self._store = store
+        self._work = work
+
+    def add(self, key: Row, value: Value | None = None, *, priority: int = 0) -> None:
+        """Add a key. One that waits already with this priority gets the new value, and runs once.
+
+        Add keys before the work begins: workers that have found the list at its end do not begin again.
+
+        Args:
+            priority: keys with smaller numbers are taken first.
+
+        Raises:
+            NotFoundError: the list was dropped.
+        """
+        self.add_many([(key, value, priority)])
+
+    def add_many(self, items: Iterable[NewItem]) -> int:
+        """Add many keys, some hundreds in each transaction; return how many were given.
+
+        Raises:
+            NotFoundError: the list was dropped.
+
+        Crash: some are there; add all of them again.
+        """
+        count = 0
+        batch: dict[bytes, bytes] = {}
+        for key, value, *priority in items:
+            record, encoded = self._work.new_item(key, value, priority[0] if priority else 0)
+            batch[record] = encoded
+            count += 1
+            if len(batch) >= _BATCH:
+                self._put(batch)
+                batch = {}
+        if batch:
+            self._put(batch)
+        return count
+
+    def _put(self, batch: dict[bytes, bytes]) -> None:
+        commit = Commit(reads={self._work.definition_key: self._work.version}, puts=batch)
+        if isinstance(self._store.database.commit(commit), Conflict):
+            raise NotFoundError("the work list was dropped: create it", list=self.name)
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many keys wait, and how many workers have taken, at one moment."""
+        waiting = claimed = 0
+        with self._store.database.snapshot() as reader:
+            for key, record in scan_all(reader, *self._work.range):
+                if self._work.item_of(key, record) is not None:
+                    waiting += 1
+                else:
+                    claimed += len(decode_claim(key, record).items)
+        return waiting, claimed
+
+    def drop(self) -> None:
+        """Drop the list with everything that waits."""
+        drop_work_list(self._store.database, self.name, self._store.environment)
+
+    def __repr__(self) -> str:
+        return f"OpenWorkList({self.name!r})"
+
+
+def open_work_list(store: Store, name: str, *, create: bool = False) -> OpenWorkList:
+    """Open a work list of a store.
+
+    Args:
+        create: whether to create it if it does not exist.
+
+    Raises:
+        NotFoundError: it does not exist.
+    """
+    if create:
+        return OpenWorkList(store, create_work_list(store.database, name, store.environment, exist_ok=True))
+    return OpenWorkList(store, find_work_list(store.database, name))
