@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -28,14 +29,20 @@ from holdfast.transactions.base import MAX_VALUE_BYTES
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Value", "decode_value", "encode_integer", "encode_value", "is_integer", "type_of"]
+__all__ = ["MAX_ENCODED_BYTES", "Value", "decode_value", "encode_integer", "encode_value", "is_integer", "type_of"]
 
 Value: TypeAlias = "bytes | str | int | float | bool | list[Any] | dict[str, Any] | np.ndarray[Any, Any]"
 
 _FLOAT = struct.Struct(">d")
 _LENGTH = struct.Struct(">Q")
-_ARRAY_KINDS = "biufcmMSU"
+_DTYPE = re.compile(r"[<>|](b1|[iu][1248]|f[248]|c8|c16|[mM]8(\[\d*[A-Za-z]+\])?|[SU][1-9]\d{0,8})")
+"""The names of dtypes that mean the same on every machine. Others, such as long doubles, are refused."""
 _MOST_DIMENSIONS = 32
+_LAST_CODE_POINT = 0x10FFFF
+_LARGEST_JSON_INTEGER_BITS = 14_000
+"""Python reads no decimal number of more than 4,300 digits."""
+MAX_ENCODED_BYTES = MAX_VALUE_BYTES - 64
+"""The longest encoding; a record has room for an update counter besides."""
 _TYPES = {b"b": "bytes", b"t": "text", b"i": "int", b"f": "float", b"j": "json", b"a": "array", b"": "int"}
 
 
@@ -46,8 +53,8 @@ def encode_value(value: object) -> bytes:
         InvalidRequestError: the type is none of those above, or the value is too long: convert or split it.
     """
     encoded = _encode(value)
-    if len(encoded) > MAX_VALUE_BYTES:
-        raise InvalidRequestError(f"a value is limited to {MAX_VALUE_BYTES} bytes: split it", bytes=len(encoded))
+    if len(encoded) > MAX_ENCODED_BYTES:
+        raise InvalidRequestError(f"a value is limited to {MAX_ENCODED_BYTES} bytes: split it", bytes=len(encoded))
     return encoded
 
 
@@ -123,7 +130,10 @@ def _check_json(value: object, depth: int) -> None:
     elif kind is float:
         if not math.isfinite(value):  # type: ignore[arg-type] # kind is float: mypy does not narrow by type()
             raise InvalidRequestError("JSON has no infinities and no NaN: use None, or a numpy array")
-    elif value is not None and kind not in (str, int, bool):
+    elif kind is int:
+        if value.bit_length() > _LARGEST_JSON_INTEGER_BITS:  # type: ignore[attr-defined] # kind is int: mypy does not narrow by type()
+            raise InvalidRequestError("an integer in JSON has at most 4,000 digits: use a text")
+    elif value is not None and kind not in (str, bool):
         raise InvalidRequestError(
             "a JSON value consists of lists, dictionaries, texts, integers, floats, booleans and None: convert it",
             type=kind.__name__,
@@ -137,16 +147,24 @@ def _encode_numpy(value: Any) -> bytes:
         if (
             isinstance(value, np.bool_ | np.integer | np.floating | np.str_ | np.bytes_)
             and value.dtype != np.longdouble
+            and value.dtype.kind != "m"  # numpy takes durations for integers
         ):
             return _encode(value.item())
         raise InvalidRequestError("a numpy scalar of this type cannot be stored: store an array", dtype=value.dtype.str)
     dtype = value.dtype
-    if dtype.kind not in _ARRAY_KINDS or dtype == np.longdouble or dtype == np.clongdouble:
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidRequestError("a masked array cannot be stored: fill it, or store its data and its mask")
+    if not _DTYPE.fullmatch(dtype.str):
         raise InvalidRequestError("an array of this type cannot be stored: convert it with astype", dtype=dtype.str)
-    name = dtype.str.encode()
+    dimensions: int = value.ndim
+    if dimensions > _MOST_DIMENSIONS:
+        raise InvalidRequestError(
+            f"an array has at most {_MOST_DIMENSIONS} dimensions: reshape it", dimensions=dimensions
+        )
+    name: bytes = dtype.str.encode()
     shape = b"".join(_LENGTH.pack(length) for length in value.shape)
     data: bytes = value.tobytes()
-    header: bytes = bytes([len(name)]) + name + bytes([value.ndim]) + shape
+    header: bytes = bytes([len(name)]) + name + bytes([dimensions]) + shape
     return b"a" + header + data
 
 
@@ -180,14 +198,20 @@ def decode_value(encoded: bytes, number: int = 0) -> Value:
             return _decode_json(rest)
         if kind == b"a":
             return _decode_array(rest)
-    except (ValueError, struct.error, TypeError, IndexError, RecursionError) as error:
+    except (ValueError, struct.error, TypeError, IndexError, OverflowError, RecursionError) as error:
         raise CorruptDataError("a stored value cannot be read: keep the database and report it") from error
     raise CorruptDataError("a stored value has an unknown type: keep the database and report it", type=kind)
 
 
 def _decode_json(rest: bytes) -> Value:
-    value: Value = json.loads(rest)
+    value: object = json.loads(rest.decode(), parse_constant=_refuse_constant)
+    if not isinstance(value, bool | list | dict):
+        raise ValueError(type(value))
     return value
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
 
 
 def _decode_array(rest: bytes) -> Value:
@@ -196,14 +220,17 @@ def _decode_array(rest: bytes) -> Value:
     except ImportError as error:
         raise UnsupportedError("the value is a numpy array: pip install numpy") from error
     end = 1 + rest[0]
-    dtype = np.dtype(rest[1:end].decode("ascii"))
+    name = rest[1:end].decode("ascii")
     dimensions = rest[end]
-    if dtype.kind not in _ARRAY_KINDS or dimensions > _MOST_DIMENSIONS:
-        raise ValueError(dtype.kind, dimensions)
+    if not _DTYPE.fullmatch(name) or dimensions > _MOST_DIMENSIONS:
+        raise ValueError(name, dimensions)
+    dtype = np.dtype(name)
     start = end + 1 + _LENGTH.size * dimensions
     shape = tuple(_LENGTH.unpack_from(rest, end + 1 + _LENGTH.size * index)[0] for index in range(dimensions))
     if dtype.itemsize * math.prod(shape) != len(rest) - start:
         raise ValueError(shape)
-    found: np.ndarray[Any, Any] = np.frombuffer(rest[start:], dtype) if dtype.itemsize else np.empty(shape, dtype)
+    found: np.ndarray[Any, Any] = np.frombuffer(rest[start:], dtype)
+    if dtype.kind == "U" and (found.view(f"{dtype.byteorder}u4") > _LAST_CODE_POINT).any():
+        raise ValueError("no text")
     array: np.ndarray[Any, Any] = found.reshape(shape).copy()  # callers may change it
     return array
