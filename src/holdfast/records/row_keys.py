@@ -9,6 +9,7 @@ Source: the tuple layer of FoundationDB, "Data Modeling: Tuples", for the idea a
 
 from __future__ import annotations
 
+from operator import index
 from typing import TypeAlias
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
@@ -45,7 +46,7 @@ def prefix_range(prefix: Row) -> tuple[bytes, bytes]:
         start = b"".join(map(_encode, prefix))
         return start, start + _LAST
     encoded = _encode(prefix)
-    start = encoded if isinstance(prefix, int) else encoded[: -len(_END)]
+    start = encoded[: -len(_END)] if isinstance(prefix, str | bytes) else encoded
     return start, after_prefix(start)
 
 
@@ -63,8 +64,8 @@ def _encode(part: object) -> bytes:
             raise InvalidRequestError("a row is a text without lone surrogates: change it", row=part) from error
     if isinstance(part, bytes):
         return bytes([_BYTES]) + part.replace(b"\0", _ESCAPED_ZERO) + _END
-    if isinstance(part, int) and not isinstance(part, bool):
-        return _encode_integer(int(part))
+    if hasattr(part, "__index__") and not isinstance(part, bool):  # numpy's integers too, as in columns of a frame
+        return _encode_integer(index(part))
     raise InvalidRequestError(
         "a row is a text, an integer, bytes or a tuple of these: convert it to a text", type=type(part).__name__
     )
@@ -74,7 +75,9 @@ def _encode_integer(number: int) -> bytes:
     """Encode the sign and the length in the type code, so that the bytes sort as the numbers do."""
     width = (abs(number).bit_length() + 7) // 8
     if width > _WIDTH:
-        raise InvalidRequestError("a row that is an integer has 64 bits: convert it to a text", row=number)
+        raise InvalidRequestError(
+            "a row that is an integer has 64 bits: convert it to a text", bits=number.bit_length()
+        )
     if number >= 0:
         return bytes([_ZERO + width]) + number.to_bytes(width, "big")
     return bytes([_ZERO - width]) + (number + (1 << 8 * width) - 1).to_bytes(width, "big")
