@@ -5,11 +5,13 @@ Importing this package is light: PySpark, pyarrow and boto3 are loaded by the fi
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
+    from holdfast.records.opening import open_store
     from holdfast.spark.count import count
     from holdfast.spark.job import job
     from holdfast.spark.read import read
@@ -24,6 +26,7 @@ __all__ = [
     "__version__",
     "count",
     "job",
+    "open_store",
     "open_work_list",
     "read",
     "write",
@@ -31,37 +34,23 @@ __all__ = [
 
 __version__ = "0.1.0"
 
+_MODULES = {
+    "TransactionalMap": "holdfast.spark.units.runner",
+    "TransactionalReduce": "holdfast.spark.units.runner",
+    "count": "holdfast.spark.count",
+    "job": "holdfast.spark.job",
+    "open_store": "holdfast.records.opening",
+    "open_work_list": "holdfast.units.open_work_list",
+    "read": "holdfast.spark.read",
+    "write": "holdfast.spark.write",
+}
+
 
 def __getattr__(name: str) -> object:
-    if name == "count":
-        from holdfast.spark.count import count
-
-        return count
-    if name == "job":
-        from holdfast.spark.job import job
-
-        return job
-    if name == "open_work_list":
-        from holdfast.units.open_work_list import open_work_list
-
-        return open_work_list
-    if name == "read":
-        from holdfast.spark.read import read
-
-        return read
-    if name == "TransactionalMap":
-        from holdfast.spark.units.runner import TransactionalMap
-
-        return TransactionalMap
-    if name == "TransactionalReduce":
-        from holdfast.spark.units.runner import TransactionalReduce
-
-        return TransactionalReduce
-    if name == "write":
-        from holdfast.spark.write import write
-
-        return write
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(module), name)
 
 
 def __dir__() -> list[str]:

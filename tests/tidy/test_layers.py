@@ -26,6 +26,7 @@ _ALLOWED = {
     "stores": _BELOW_STORES,
     "transactions": _BELOW_STORES,  # beside stores: neither knows the other
     "versioned_log": _BELOW_LOG,
+    "records": _BELOW_STORES | {"transactions"},
     "namespace": _BELOW_LOG | {"transactions"},  # beside commit: the commit layer sees it as a store
     "commit": _BELOW_COMMIT,
     "formats": _BELOW_LOG,
@@ -37,9 +38,9 @@ _ALLOWED = {
     "testing": _BELOW_COMMIT,
     "demo": _BELOW_DEMO,
     # `holdfast demo` and `holdfast check` start them; `holdfast fs` works with namespaces and writes to stores.
-    "cli": _BELOW_DEMO | {"demo", "checker", "guarantees", "namespace", "transactions", "fs"},
+    "cli": _BELOW_DEMO | {"demo", "checker", "guarantees", "namespace", "transactions", "records", "fs"},
     "pyspark_holdfast": {"spark"},
-    "holdfast": {"errors", "spark"},  # spark is imported on first use: test_light_import.py
+    "holdfast": {"errors", "records", "spark"},  # the last two are imported on first use: test_light_import.py
 }
 _KNOW_SPARK = {"spark", "cli", "demo", "pyspark_holdfast"}
 

@@ -50,7 +50,7 @@ class Deleted:
 DELETED = Deleted()
 
 Write: TypeAlias = "Put | Deleted | int"
-"""What becomes of a record; an integer is added to its number."""
+"""The outcome for a record; an integer is added to its number."""
 
 
 @dataclass(frozen=True, slots=True)

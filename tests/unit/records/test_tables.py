@@ -1,0 +1,212 @@
+"""Tables: created once, dropped in one step, and never mixed up with a later table of the same name."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
+from holdfast.records import CellTransaction, Store, open_store
+from holdfast.records.keys import cells_range, dropped_key, dropped_range, table_histories_range, table_key
+from holdfast.records.tables import ALL_VERSIONS, TableCache
+from holdfast.transactions.base import Commit, Conflict
+from tests.unit.records.stores import FAST, SERVERS, begin, memory_store, open_stores
+
+
+def _records(store: Store) -> int:
+    return len(store.database.scan(b"S", b"T", 10_000).records)
+
+
+def test_create_list_and_find() -> None:
+    store = memory_store()
+    assert store.tables() == []
+    with pytest.raises(NotFoundError, match="the store has no tables"):
+        store.table("stock")
+    created = store.create_table("stock")
+    assert store.table("stock") == created
+    assert [one.name for one in store.tables()] == ["stock"]
+    for name, history, length in (("a", True, ALL_VERSIONS), ("Z.z-_9", 3, 3), ("9", False, 0)):
+        assert store.create_table(name, history=history).history == length
+    assert [one.name for one in store.tables()] == ["9", "Z.z-_9", "a", "stock"]
+    with pytest.raises(NotFoundError, match="did you mean stock"):
+        store.get("stok", "apples")
+
+
+def test_many_tables_are_listed_page_by_page() -> None:
+    store = memory_store()
+    for number in range(1100):
+        store.create_table(f"t{number:04}")
+    assert [one.name for one in store.tables()] == [f"t{number:04}" for number in range(1100)]
+
+
+def test_an_existing_table_is_kept() -> None:
+    store = memory_store()
+    store.create_table("stock", history=2)
+    store.put("stock", "apples", 5)
+    with pytest.raises(ConflictError, match="pass exist_ok=True"):
+        store.create_table("stock", history=2)
+    with pytest.raises(ConflictError, match="another history"):
+        store.create_table("stock", exist_ok=True)
+    assert store.create_table("stock", history=2, exist_ok=True) == store.table("stock")
+    assert store.get("stock", "apples") == 5
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "é", "-a", ".a", "a" * 65, "a\n", "a\0", None, 1, b"a"])
+def test_other_names_are_refused(name: Any) -> None:
+    store = memory_store()
+    for call in (
+        lambda: store.create_table(name),
+        lambda: store.drop_table(name),
+        lambda: store.table(name),
+        lambda: store.get(name, "a"),
+        lambda: list(store.scan(name)),
+    ):
+        with pytest.raises(InvalidRequestError, match="the name of a table"):
+            call()
+
+
+@pytest.mark.parametrize("history", [-1, None, "all", 1.0, 2**62])
+def test_other_histories_are_refused(history: Any) -> None:
+    with pytest.raises(InvalidRequestError, match="the history of a table"):
+        memory_store().create_table("stock", history=history)
+
+
+@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("backend", [*FAST, *SERVERS])
+def test_cells_of_a_dropped_table_never_appear_again(
+    backend: str, history: bool, request: pytest.FixtureRequest
+) -> None:
+    with open_stores(backend, request) as (store, other):
+        store.create_table("kept")
+        store.put("kept", "apples", 1)
+        store.create_table("stock", history=history)
+        store.transact(lambda cells: [cells.put("stock", number, number) for number in range(600)])
+        other.drop_table("stock")
+        with pytest.raises(NotFoundError):
+            store.get("stock", 5)
+        assert _records(store) == 2
+        store.create_table("stock", history=history)
+        assert store.get("stock", 5) is None
+        assert list(other.scan("stock")) == []
+        if history:
+            assert store.history("stock", 5) == []
+        assert store.get("kept", "apples") == 1
+
+
+def test_what_a_crash_left_of_a_dropped_table_is_collected() -> None:
+    store = memory_store()
+    table = store.create_table("stock", history=True)
+    for number in range(1200):
+        store.put("stock", number, number)
+    store.database.commit(Commit(deletes=[table.key], puts={dropped_key(table.id): b""}))  # and then it died
+    assert store.create_table("stock").id != table.id
+    store.put("stock", 1, "new")
+    assert store.collect() == 2400
+    assert store.collect() == 0
+    assert dict(store.scan("stock")) == {1: {"value": "new"}}
+    for first, last in (cells_range(table.id), table_histories_range(table.id), dropped_range()):
+        assert not store.database.scan(first, last, 1).records
+
+
+def test_a_missing_table_cannot_be_dropped() -> None:
+    store = memory_store()
+    store.create_table("stock")
+    with pytest.raises(NotFoundError, match="did you mean stock"):
+        store.drop_table("stocks")
+
+
+@pytest.mark.parametrize("recreated", [False, True])
+@pytest.mark.parametrize("operation", ["get", "put", "add", "delete", "scan", "get_row"])
+@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("backend", FAST)
+def test_who_uses_a_table_that_is_dropped_meanwhile_conflicts(
+    backend: str, history: bool, operation: str, recreated: bool, request: pytest.FixtureRequest
+) -> None:
+    with open_stores(backend, request) as (store, other):
+        store.create_table("log")
+        store.create_table("stock", history=history)
+        store.put("stock", "apples", 5)
+        cells = begin(store.database)
+        _use(cells, operation)
+        cells.put("log", "done", operation)
+        cells.end_unit()
+        other.drop_table("stock")
+        if recreated:
+            other.create_table("stock", history=history)
+        before = _records(other)
+        outcome = store.database.commit(cells.to_commit())
+        assert isinstance(outcome, Conflict)
+        assert table_key("stock") in outcome.keys
+        assert (other.get("log", "done"), _records(other)) == (None, before)
+
+
+def _use(cells: CellTransaction, operation: str) -> None:
+    if operation == "put":
+        cells.put("stock", "apples", 1)
+    elif operation == "scan":
+        cells.scan("stock")
+    else:
+        getattr(cells, operation)("stock", "apples")
+
+
+def test_a_function_whose_table_is_dropped_meanwhile_says_so_and_changes_nothing() -> None:
+    store = memory_store()
+    store.create_table("log")
+    store.create_table("stock")
+    runs = []
+
+    def work(cells: CellTransaction) -> None:
+        cells.put("log", "done", 1)
+        cells.add("stock", "apples", 1)
+        if not runs:
+            store.drop_table("stock")
+        runs.append(1)
+
+    with pytest.raises(NotFoundError, match="no such table"):
+        store.transact(work)
+    assert len(runs) == 1, "the second run ends at the missing table"
+    assert store.get("log", "done") is None
+
+
+def test_an_old_entry_in_the_cache_of_tables_is_noticed() -> None:
+    store = memory_store()
+    cache = TableCache(store.database)
+    store.create_table("stock")
+    old = cache.get("stock")
+    store.drop_table("stock")
+    new = store.create_table("stock")
+    assert cache.get("stock") == old
+    cells = CellTransaction(begin(store.database)._read_set, cache)
+    cells.put("stock", "apples", 1)
+    cells.end_unit()
+    assert isinstance(store.database.commit(cells.to_commit()), Conflict)
+    cache.forget()
+    assert cache.get("stock") == new
+
+
+@pytest.mark.parametrize(
+    "value", [b"", b"{}", b"[]", b"nonsense", b'{"id": -1, "history": 0}', b'{"id": 1, "history": true}', b"\xff"]
+)
+def test_a_damaged_definition_is_told(value: bytes) -> None:
+    store = memory_store()
+    store.database.commit(Commit(puts={table_key("stock"): value}))
+    for call in (store.tables, lambda: store.get("stock", "a"), lambda: store.drop_table("stock")):
+        with pytest.raises(CorruptDataError, match="definition"):
+            call()
+
+
+def test_a_store_is_opened_by_its_url(tmp_path: Any) -> None:
+    url = f"sqlite://{tmp_path}/shop.db"
+    with pytest.raises(NotFoundError):
+        open_store(url)
+    with holdfast.open_store(url, create=True) as store:
+        store.create_table("stock")
+        assert repr(store) == f"Store({url!r})"
+        with pytest.raises(InvalidRequestError, match="pass its URL"):
+            pickle.dumps(store)
+    store.close()
+    with open_store(url) as again:
+        assert [table.name for table in again.tables()] == ["stock"]
