@@ -13,12 +13,23 @@ from itertools import islice
 from typing import Protocol
 
 from holdfast.errors import InvalidRequestError
-from holdfast.records.cells import DELETED, VALUE, Content, Put, Write, head_record, split_head, written, written_over
+from holdfast.records.cells import (
+    DELETED,
+    VALUE,
+    Content,
+    Deleted,
+    Put,
+    Write,
+    head_record,
+    split_head,
+    written,
+    written_over,
+)
 from holdfast.records.keys import cell_key, column_bytes, history_key, row_prefix
 from holdfast.records.row_keys import Row, after_prefix
 from holdfast.records.rows import rows_of, rows_range
 from holdfast.records.tables import Table, Tables
-from holdfast.records.values import Value, encode_integer, encode_value
+from holdfast.records.values import Value, encode_integer, encode_value, is_integer
 from holdfast.transactions.base import MAX_NUMBER, Commit, Record
 
 __all__ = ["CellTransaction", "ReadSet"]
@@ -63,6 +74,7 @@ class CellTransaction:
         self._required: dict[bytes, int] = {}
         self._shared: dict[bytes, Write] = {}  # of the units that have ended
         self._own: dict[bytes, Write] = {}  # of the unit that runs
+        self._no_integers: set[bytes] = set()  # records that were read
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get(self, table: str, row: Row, *, column: str = VALUE, default: Value | None = None) -> Value | None:
@@ -128,13 +140,14 @@ class CellTransaction:
         Adds of several transactions do not conflict with each other, unless the table has a history.
 
         Raises:
-            InvalidRequestError: the amount is no integer, or the cell is known to hold something else.
+            InvalidRequestError: the amount is no integer; or the cell holds something else, and the transaction has
+                read or written it. If it has not, the cell cannot be read after the commit, until it is put again.
         """
         if isinstance(amount, bool) or not hasattr(amount, "__index__"):
             raise InvalidRequestError("only integers can be added: put a float", type=type(amount).__name__)
         amount = int(amount)
         if not -MAX_NUMBER <= amount <= MAX_NUMBER:
-            raise InvalidRequestError(f"an amount is limited to {MAX_NUMBER}: put the sum", amount=amount)
+            raise InvalidRequestError(f"an amount is limited to {MAX_NUMBER}: put the sum", bits=amount.bit_length())
         definition = self._table(table)
         key = cell_key(definition.id, row, column_bytes(column))
         if definition.history:
@@ -145,6 +158,8 @@ class CellTransaction:
             self._put(definition, key, total.value)
             return
         before = self._write(key)
+        if key in self._no_integers and not isinstance(before, Put | Deleted):
+            raise InvalidRequestError("only an integer can be added to: put a new value instead", table=table, row=row)
         self._own[key] = written_over(before, amount)
 
     def delete(self, table: str, row: Row, *, column: str = VALUE) -> None:
@@ -250,7 +265,12 @@ class CellTransaction:
         if write is None or isinstance(write, int):
             self._count(1)
             record = self._read_set.get_many([key]).get(key)
+            self._note(key, record)
         return written(record, write)
+
+    def _note(self, key: bytes, record: Record | None) -> None:
+        if record is not None and not is_integer(record.value):
+            self._no_integers.add(key)
 
     def _content(self, table: Table, key: bytes) -> Content | None:
         return self._head(key)[1] if table.history else self._stored(key)
@@ -279,6 +299,7 @@ class CellTransaction:
             records = dict(page)
             keys = {key for writes in (self._shared, self._own) for key in writes if first <= key < end}
             for key in sorted(keys.union(records)):
+                self._note(key, records.get(key))
                 content = written(records.get(key), self._write(key))
                 if content is not None:
                     yield key, content
