@@ -27,7 +27,7 @@ from holdfast.records.cells import (
 )
 from holdfast.records.keys import cell_key, column_bytes, history_key, row_prefix
 from holdfast.records.row_keys import Row, after_prefix
-from holdfast.records.rows import rows_of, rows_range
+from holdfast.records.rows import rows_of, rows_range, value_of
 from holdfast.records.tables import Table, Tables
 from holdfast.records.values import Value, encode_integer, encode_value, is_integer
 from holdfast.transactions.base import MAX_NUMBER, Commit, Record
@@ -80,8 +80,9 @@ class CellTransaction:
     def get(self, table: str, row: Row, *, column: str = VALUE, default: Value | None = None) -> Value | None:
         """Return the value of a cell, or `default` if there is none."""
         definition = self._table(table)
-        content = self._content(definition, cell_key(definition.id, row, column_bytes(column)))
-        return default if content is None else content.value()
+        key = cell_key(definition.id, row, column_bytes(column))
+        content = self._content(definition, key)
+        return default if content is None else value_of(key, content)
 
     def get_many(self, table: str, rows: Iterable[Row], *, column: str = VALUE) -> dict[Row, Value]:
         """Return the values of those rows that have the column, in one round trip."""
@@ -89,12 +90,10 @@ class CellTransaction:
         keys: dict[Row, bytes] = {}
         for row in rows:
             keys[row] = cell_key(definition.id, row, name)
-            if self._most_reads is not None and len(keys) > self._most_reads:
-                self._count(len(keys))
-        self._count(len(keys))
+            self._check(len(keys))
         self.prefetch(keys.values())
-        found = ((row, self._content(definition, key)) for row, key in keys.items())
-        return {row: content.value() for row, content in found if content is not None}
+        found = ((row, key, self._content(definition, key)) for row, key in keys.items())
+        return {row: value_of(key, content) for row, key, content in found if content is not None}
 
     def get_row(self, table: str, row: Row) -> dict[str, Value]:
         """Return the values of a row by column."""
@@ -240,8 +239,11 @@ class CellTransaction:
         Raises:
             InvalidRequestError: these are too many.
         """
+        self._check(reads)
         self._reads += reads
-        if self._most_reads is not None and self._reads > self._most_reads:
+
+    def _check(self, reads: int) -> None:
+        if self._most_reads is not None and self._reads + reads > self._most_reads:
             raise InvalidRequestError(
                 "the unit reads more cells than it may: read fewer, or raise the limit max_reads",
                 max_reads=self._most_reads,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.records.cells import Content, split_head
 from holdfast.records.keys import cell_of, cells_range, row_prefix
 from holdfast.records.row_keys import Row, prefix_range
@@ -12,7 +12,7 @@ from holdfast.records.tables import Table
 from holdfast.records.values import Value
 from holdfast.transactions.base import SnapshotReader
 
-__all__ = ["read_cells", "rows_of", "rows_range"]
+__all__ = ["present_value", "read_cells", "rows_of", "rows_range", "value_of"]
 
 _PAGE = 2000
 
@@ -49,19 +49,51 @@ def read_cells(reader: SnapshotReader, first: bytes, last: bytes) -> Iterator[tu
             first = page.records[-1][0] + b"\0"
 
 
+def value_of(key: bytes, content: Content) -> Value:
+    """Return the value of a cell.
+
+    Raises:
+        HoldfastError: see `decode_value`; the message names the row and the column.
+    """
+    try:
+        return content.value()
+    except HoldfastError as error:
+        raise _named(error, key) from error
+
+
+def present_value(table: Table, key: bytes, stored: Content) -> Value | None:
+    """Return the value in the record of a cell; None if the cell is deleted.
+
+    Raises:
+        HoldfastError: see `value_of`.
+    """
+    content: Content | None = stored
+    if table.history:
+        try:
+            content = split_head(stored)[1]
+        except HoldfastError as error:
+            raise _named(error, key) from error
+    return None if content is None else value_of(key, content)
+
+
+def _named(error: HoldfastError, key: bytes) -> HoldfastError:
+    row, column = cell_of(key)
+    return type(error)(error.message, row=row, column=column, **error.variables)
+
+
 def rows_of(table: Table, cells: Iterable[tuple[bytes, Content]]) -> Iterator[tuple[Row, dict[str, Value]]]:
     """Yield rows with their values by column, given cells in the order of their keys; deleted cells are left out."""
     row: Row | None = None
     columns: dict[str, Value] = {}
     for key, stored in cells:
-        content = split_head(stored)[1] if table.history else stored
-        if content is None:
+        value = present_value(table, key, stored)
+        if value is None:
             continue
         found, column = cell_of(key)
         if columns and found != row and row is not None:
             yield row, columns
             columns = {}
         row = found
-        columns[column] = content.value()
+        columns[column] = value
     if columns and row is not None:
         yield row, columns

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from holdfast.errors import InvalidRequestError
-from holdfast.records.cells import VALUE, Content, split_head
+from holdfast.records.cells import VALUE, Content
 from holdfast.records.keys import cell_key, column_bytes, counter_of, history_range
 from holdfast.records.row_keys import Row
-from holdfast.records.rows import read_cells, rows_of, rows_range
+from holdfast.records.rows import present_value, read_cells, rows_of, rows_range
 from holdfast.records.tables import Table, TablesRead
 from holdfast.records.values import Value
 from holdfast.transactions.base import SnapshotReader, TransactionStore
@@ -45,10 +45,9 @@ class StoreSnapshot:
         keys = {cell_key(definition.id, row, name): row for row in rows}
         found: dict[Row, Value] = {}
         for key, record in self.reader.get_many(list(keys)).items():
-            stored = Content(record.value, record.number)
-            content = split_head(stored)[1] if definition.history else stored
-            if content is not None:
-                found[keys[key]] = content.value()
+            value = present_value(definition, key, Content(record.value, record.number))
+            if value is not None:
+                found[keys[key]] = value
         return found
 
     def scan(

@@ -1,0 +1,210 @@
+"""Scans: ranges and limits with own writes on top, page by page, and no phantoms at the commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from holdfast.errors import InvalidRequestError
+from holdfast.records import CellTransaction, Row, Store
+from holdfast.transactions.base import Commit, Committed, Conflict
+from tests.unit.records.stores import FAST, SERVERS, begin, memory_store, open_stores
+
+
+def _filled(count: int, history: bool | int = False) -> Store:
+    store = memory_store()
+    store.create_table("t", history=history)
+    store.transact(lambda cells: [cells.put("t", number, number) for number in range(count)])
+    return store
+
+
+def _rows(found: list[tuple[Row, Any]]) -> list[Row]:
+    return [row for row, _columns in found]
+
+
+def test_ranges_begin_with_the_start_and_end_before_the_end() -> None:
+    store = memory_store()
+    store.create_table("t")
+    rows: list[Row] = [b"a", b"\xff", "", "a", ("a", 1), ("a", 2), ("a", "b", 3), "a\0", "ab", "b", -5, 0, 5, (5, "x")]
+    for row in reversed(rows):
+        store.put("t", row, repr(row))
+    ordered = [row for row, _columns in store.scan("t")]
+    assert ordered == [b"a", b"\xff", "", "a", ("a", "b", 3), ("a", 1), ("a", 2), "a\0", "ab", "b", -5, 0, 5, (5, "x")]
+    cases: list[tuple[dict[str, Any], list[Row]]] = [
+        ({"prefix": "a"}, ["a", ("a", "b", 3), ("a", 1), ("a", 2), "a\0", "ab"]),
+        ({"prefix": ("a",)}, ["a", ("a", "b", 3), ("a", 1), ("a", 2)]),
+        ({"prefix": ("a", 1)}, [("a", 1)]),
+        ({"prefix": ()}, ordered),
+        ({"prefix": ""}, ordered[2:10]),
+        ({"prefix": b""}, [b"a", b"\xff"]),
+        ({"prefix": b"\xff"}, [b"\xff"]),
+        ({"prefix": 5}, [5, (5, "x")]),
+        ({"start": "ab"}, ["ab", "b", -5, 0, 5, (5, "x")]),
+        ({"end": "a"}, [b"a", b"\xff", ""]),
+        ({"start": ("a", 1), "end": "a\0"}, [("a", 1), ("a", 2)]),
+        ({"start": "b", "end": "a"}, []),
+        ({"start": "a", "end": "a"}, []),
+    ]
+    for bounds, expected in cases:
+        assert [row for row, _columns in store.scan("t", **bounds)] == expected, bounds
+        assert _rows(store.transact(lambda cells, bounds=bounds: cells.scan("t", **bounds))) == expected, bounds
+        for limit in range(1, 15):
+            found = store.transact(lambda cells, bounds=bounds, limit=limit: cells.scan("t", limit=limit, **bounds))
+            assert _rows(found) == expected[:limit], (bounds, limit)
+
+
+def test_wrong_ranges_are_refused() -> None:
+    store = _filled(1)
+    with pytest.raises(InvalidRequestError, match="leave one of them out"):
+        list(store.scan("t", prefix="a", end="b"))
+    for limit in (0, -1):
+        with pytest.raises(InvalidRequestError, match="at least one row"):
+            store.transact(lambda cells, limit=limit: cells.scan("t", limit=limit))
+
+
+@pytest.mark.parametrize("backend", [*FAST, *SERVERS])
+def test_own_writes_are_on_top(backend: str, request: pytest.FixtureRequest) -> None:
+    with open_stores(backend, request) as (store, _other):
+        store.create_table("t")
+        store.transact(lambda cells: [cells.put("t", number, number) for number in (1, 3, 5, 7)])
+        cells = begin(store.database)
+        cells.put("t", 2, "new")
+        cells.delete("t", 3)
+        cells.end_unit()
+        cells.add("t", 5, 10)
+        cells.put("t", 5, "column", column="a")
+        cells.add("t", 9, 1)
+        expected = [
+            (1, {"value": 1}),
+            (2, {"value": "new"}),
+            (5, {"a": "column", "value": 15}),
+            (7, {"value": 7}),
+            (9, {"value": 1}),
+        ]
+        for limit in (None, 1, 2, 3, 4, 5, 6):
+            assert cells.scan("t", limit=limit) == expected[:limit]
+        cells.drop_unit()
+        assert cells.scan("t") == [(1, {"value": 1}), (2, {"value": "new"}), (5, {"value": 5}), (7, {"value": 7})]
+        assert isinstance(store.database.commit(cells.to_commit()), Committed)
+        assert [row for row, _columns in store.scan("t")] == [1, 2, 5, 7]
+
+
+def test_a_limit_finds_rows_behind_many_deleted_ones() -> None:
+    """Deleted cells of a table with history keep a record: more pages are read until there are enough rows."""
+    store = _filled(200, history=1)
+    store.transact(lambda cells: [cells.delete("t", number) for number in range(150)])
+    assert _rows(store.transact(lambda cells: cells.scan("t", limit=2))) == [150, 151]
+    assert len(list(store.scan("t"))) == 50
+
+
+def test_wide_rows_are_whole() -> None:
+    store = memory_store()
+    store.create_table("t")
+    store.transact(
+        lambda cells: [cells.put("t", row, column, column=f"c{column:03}") for row in "ab" for column in range(300)]
+    )
+    for limit in (1, 2, 3):
+        found = store.transact(lambda cells, limit=limit: cells.scan("t", limit=limit))
+        assert [(row, len(columns)) for row, columns in found] == [("a", 300), ("b", 300)][:limit]
+
+
+def _scan(cells: CellTransaction) -> None:
+    cells.scan("t", start=10, end=20)
+
+
+def _scan_some(cells: CellTransaction) -> None:
+    assert _rows(cells.scan("t", start=10, limit=2)) == [10, 12]
+
+
+def _get_row(cells: CellTransaction) -> None:
+    cells.get_row("t", 12)
+
+
+@pytest.mark.parametrize(
+    ("read", "change", "conflicts"),
+    [
+        (_scan, lambda cells: cells.put("t", 11, 0), True),
+        (_scan, lambda cells: cells.add("t", 11, 0), True),
+        (_scan, lambda cells: cells.put("t", 12, 0, column="a"), True),
+        (_scan, lambda cells: cells.put("t", 12, 0), True),
+        (_scan, lambda cells: cells.delete("t", 12), True),
+        (_scan, lambda cells: cells.delete("t", 13), False),
+        (_scan, lambda cells: cells.put("t", 9, 0), False),
+        (_scan, lambda cells: cells.put("t", 20, 0), False),
+        (_scan, lambda cells: cells.put("t", ("12", 1), 0), False),
+        (_scan, lambda cells: cells.put("other", 11, 0), False),
+        (_scan_some, lambda cells: cells.put("t", 11, 0), True),
+        (_scan_some, lambda cells: cells.put("t", 15, 0), False),
+        (_get_row, lambda cells: cells.put("t", 12, 0, column="zz"), True),
+        (_get_row, lambda cells: cells.put("t", 11, 0), False),
+    ],
+)
+@pytest.mark.parametrize("backend", [*FAST, "postgresql"])
+def test_phantoms_conflict_and_others_do_not(
+    backend: str,
+    read: Callable[[CellTransaction], None],
+    change: Callable[[CellTransaction], None],
+    conflicts: bool,
+    request: pytest.FixtureRequest,
+) -> None:
+    with open_stores(backend, request) as (store, other):
+        store.create_table("t")
+        store.create_table("other")
+        store.transact(lambda cells: [cells.put("t", number, number) for number in range(0, 40, 2)])
+        cells = begin(store.database)
+        read(cells)
+        cells.put("other", "result", 1)
+        cells.end_unit()
+        other.transact(change)
+        outcome = store.database.commit(cells.to_commit())
+        assert isinstance(outcome, Conflict if conflicts else Committed)
+        assert store.get("other", "result") == (None if conflicts else 1)
+
+
+def test_a_scan_of_the_store_is_one_snapshot_of_many_pages() -> None:
+    store = _filled(4500)
+    rows = store.scan("t")
+    assert next(rows) == (0, {"value": 0})
+    store.transact(lambda cells: [cells.put("t", number, "late") for number in range(4000, 5000)])
+    assert list(rows) == [(number, {"value": number}) for number in range(1, 4500)]
+
+
+def test_a_damaged_cell_is_named() -> None:
+    store = _filled(3)
+    store.transact(lambda cells: cells.put("t", 1, "text"))
+    store.transact(lambda cells: cells.add("t", 1, 5))  # it has not read the text
+    for read in (
+        lambda: store.get("t", 1),
+        lambda: store.get_many("t", [0, 1]),
+        lambda: list(store.scan("t")),
+        lambda: store.transact(lambda cells: cells.scan("t")),
+    ):
+        with pytest.raises(InvalidRequestError, match=r"put a new value row=1 column='value' type='text' added=5"):
+            read()
+    with store.snapshot() as snapshot, pytest.raises(InvalidRequestError, match="row=1"):
+        snapshot.get("t", 1)
+    store.put("t", 1, 8)
+    assert store.get("t", 1) == 8
+
+
+def test_a_limit_of_reads_counts_each_cell_once() -> None:
+    store = _filled(20)
+    cells = begin(store.database)
+    limited = CellTransaction(cells._read_set, cells._tables, most_reads=10)
+    assert len(limited.get_many("t", range(10))) == 10
+    with pytest.raises(InvalidRequestError, match="reads more cells"):
+        limited.get("t", 10)
+    limited.drop_unit()
+    with pytest.raises(InvalidRequestError, match="reads more cells"):
+        limited.get_many("t", range(11))
+    limited.drop_unit()
+    assert len(limited.scan("t", limit=5)) == 5
+
+
+def test_records_of_others_are_left_alone() -> None:
+    store = _filled(2)
+    store.database.commit(Commit(puts={b"R": b"", b"T": b"", b"Sb": b"", b"Sc": b"", b"Scc": b""}))
+    store.drop_table("t")
+    assert [key for key, _record in store.database.scan(b"", b"\xff", 9).records] == [b"R", b"Sb", b"Sc", b"Scc", b"T"]
