@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.records.keys import cells_range, dropped_range, dropped_table_of, table_histories_range
+from holdfast.records.paging import PageSize
 from holdfast.transactions.base import Commit, TransactionStore
 
 __all__ = ["collect_dropped"]
@@ -35,8 +36,10 @@ def collect_dropped(store: TransactionStore) -> int:
 def _delete_range(store: TransactionStore, first: bytes, last: bytes) -> int:
     deleted = 0
     more = True
+    size = PageSize()
     while more:
-        page = store.scan(first, last, _PAGE)
+        page = store.scan(first, last, size.records)
+        size.adapt(page)
         if page.records:
             store.commit(Commit(deletes=[key for key, _record in page.records]))
             deleted += len(page.records)

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.records.cells import Content, split_head
 from holdfast.records.keys import cell_of, cells_range, row_prefix
+from holdfast.records.paging import PageSize
 from holdfast.records.row_keys import Row, prefix_range
 from holdfast.records.tables import Table
 from holdfast.records.values import Value
 from holdfast.transactions.base import SnapshotReader
 
 __all__ = ["present_value", "read_cells", "rows_of", "rows_range", "value_of"]
-
-_PAGE = 2000
 
 
 def rows_range(
@@ -40,8 +39,10 @@ def rows_range(
 def read_cells(reader: SnapshotReader, first: bytes, last: bytes) -> Iterator[tuple[bytes, Content]]:
     """Read a range of cells page by page."""
     more = True
+    size = PageSize()
     while more and first < last:
-        page = reader.scan(first, last, _PAGE)
+        page = reader.scan(first, last, size.records)
+        size.adapt(page)
         for key, record in page.records:
             yield key, Content(record.value, record.number)
         more = page.more
