@@ -26,21 +26,27 @@ _ALLOWED = {
     "stores": _BELOW_STORES,
     "transactions": _BELOW_STORES,  # beside stores: neither knows the other
     "versioned_log": _BELOW_LOG,
-    "records": _BELOW_STORES | {"transactions"},
+    "records": _BELOW_STORES | {"transactions"},  # beside namespace: another use of the same transactions
+    "units": _BELOW_STORES | {"transactions", "records"},
     "namespace": _BELOW_LOG | {"transactions"},  # beside commit: the commit layer sees it as a store
     "commit": _BELOW_COMMIT,
     "formats": _BELOW_LOG,
     "table": _BELOW_TABLE,
     "options": _BELOW_OPTIONS,
     "fs": _BELOW_COMMIT | {"commit", "transactions", "namespace"},
-    "spark": _BELOW_SPARK,
-    "checker": _BELOW_COMMIT | {"commit", "guarantees", "transactions", "namespace"},
+    "spark": _BELOW_SPARK | {"transactions", "records", "units"},
+    "checker": _BELOW_COMMIT | {"commit", "guarantees", "transactions", "namespace", "records", "units"},
     "testing": _BELOW_COMMIT,
     "demo": _BELOW_DEMO,
     # `holdfast demo` and `holdfast check` start them; `holdfast fs` works with namespaces and writes to stores.
-    "cli": _BELOW_DEMO | {"demo", "checker", "guarantees", "namespace", "transactions", "records", "fs"},
+    "cli": _BELOW_DEMO | {"demo", "checker", "guarantees", "namespace", "transactions", "records", "units", "fs"},
     "pyspark_holdfast": {"spark"},
-    "holdfast": {"errors", "records", "spark"},  # the last two are imported on first use: test_light_import.py
+    "holdfast": {
+        "errors",
+        "records",
+        "spark",
+        "units",
+    },  # all but errors are imported on first use: test_light_import.py
 }
 _KNOW_SPARK = {"spark", "cli", "demo", "pyspark_holdfast"}
 

@@ -13,7 +13,7 @@ from holdfast.transactions.base import Commit, Conflict
 from holdfast.units.claims import decode_claim
 from holdfast.units.work_list import WorkList, create_work_list, drop_work_list, find_work_list, scan_all
 
-__all__ = ["OpenWorkList", "open_work_list"]
+__all__ = ["NewItem", "OpenWorkList", "open_work_list"]
 
 NewItem: TypeAlias = "tuple[Row, Value | None] | tuple[Row, Value | None, int]"
 """A key, its value, and perhaps its priority."""
