@@ -59,8 +59,12 @@ def take_items(
     work: WorkList,
     claim_key: bytes,
     waiting: Sequence[tuple[bytes, Record]],
+    required: Mapping[bytes, int],
 ) -> Claim | None:
     """Claim items that were seen waiting; return None if somebody else was first, or the worker has a claim already.
+
+    Args:
+        required: versions that records must have, or the worker may not claim anything.
 
     Raises:
         OutcomeUnknownError: perhaps they are claimed, now or later: look for the claim.
@@ -79,7 +83,7 @@ def take_items(
     versions = {key: record.version for key, record in waiting[: len(keys)]}
     outcome = store.commit(
         Commit(
-            reads={**versions, work.definition_key: work.version, claim_key: ABSENT},
+            reads={**versions, **required, work.definition_key: work.version, claim_key: ABSENT},
             deletes=keys,
             puts={claim_key: encode_claim(items)},
         )

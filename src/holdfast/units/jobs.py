@@ -35,6 +35,7 @@ __all__ = [
     "job_key",
     "list_jobs",
     "read_progress",
+    "require_running",
 ]
 
 MAP, REDUCE, WORK_LIST = "map", "reduce", "work list"
@@ -209,6 +210,20 @@ def find_job(store: SnapshotReader, name: str) -> Job:
         hint = nearest(name, known) if known else "there are none"
         raise NotFoundError(f"the store has no such job: {hint}", job=name)
     return Job.of(key, record)
+
+
+def require_running(store: SnapshotReader, job: Job) -> int:
+    """Return the version of the record of a job that is neither finished nor forgotten.
+
+    Raises:
+        FencedError: it is.
+    """
+    key = job_key(job.name)
+    record = store.get_many([key]).get(key)
+    found = None if record is None else Job.of(key, record)
+    if record is None or found is None or found.id != job.id or found.is_finished:
+        raise FencedError("the job is finished, or was forgotten: nothing is left to do", job=job.name)
+    return record.version
 
 
 def list_jobs(store: SnapshotReader) -> list[Job]:

@@ -58,8 +58,7 @@ class ShardTask:
         ledger.check_end()
         loop.drain()
         self._execution.statistics.run_s = clock.elapsed_s() - before_s
-        while not loop.patiently(ledger.finish):
-            pass
+        loop.patiently(ledger.finish)
         # Only now may Spark be told: it never runs the task again.
         loop.patiently(self._database.make_durable)
         return self._execution.statistics

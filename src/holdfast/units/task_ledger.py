@@ -21,6 +21,9 @@ from holdfast.units.unit_loop import Standing
 
 __all__ = ["TaskLedger"]
 
+_TRIES = 20
+"""Others write the record at most once for each attempt at the task that still runs."""
+
 
 class TaskLedger:
     """The progress of one task, as one attempt sees it.
@@ -44,6 +47,7 @@ class TaskLedger:
         self._taken = START  # the last one that is done or put off
         self._places: dict[bytes, tuple[Place, Place]] = {}  # of units on their way: the place before, and their own
         self._proposed = self.progress
+        self._proposed_bytes = b""
 
     @property
     def keys(self) -> Collection[bytes]:
@@ -104,11 +108,13 @@ class TaskLedger:
     def change(self, done: Sequence[Unit], put_off: Collection[bytes]) -> Change:
         """Return what records that units are done."""
         self._proposed = self._after(done, put_off)
-        return Change(reads={self._key: self._version}, puts={self._key: self._proposed.to_bytes()})
+        self._proposed_bytes = self._proposed.to_bytes()
+        return Change(reads={self._key: self._version}, puts={self._key: self._proposed_bytes})
 
     def committed(self, version: int) -> None:
         """Note that the commit with the last change took effect."""
         self._recorded = self._recorded.plus(self._proposed.statistics.since(self.progress.statistics))
+        self._proposed_bytes = b""
         self._version = version
         self.progress = self._proposed
         waiting = set(self.progress.deferred)
@@ -131,30 +137,42 @@ class TaskLedger:
         found = TaskProgress.of(record.value)
         if found.place.count < self.progress.place.count:
             raise UnavailableError("the database has lost commits, perhaps in a crash: run the task again")
+        if record.value == self._proposed_bytes:
+            # The commit whose reply was lost has taken effect, and its figures are recorded.
+            self._statistics.units += found.done - self.progress.done
+            self._statistics.groups += 1
+            self.committed(record.version)
         self._version = record.version
         self.progress = found
 
-    def finish(self) -> bool:
-        """Record that the task is finished; return whether the record says so now."""
-        if not self.progress.is_finished:
-            finished = replace(self._after((), ()), is_finished=True)
-            self._proposed = finished
+    def finish(self) -> None:
+        """Record that the task is finished.
+
+        Raises:
+            FencedError: the job was forgotten, or is finished.
+            UnavailableError: the record cannot be written; repeat later.
+        """
+        for _ in range(_TRIES):
+            if self.progress.is_finished:
+                return
+            self._proposed = replace(self._after((), ()), is_finished=True)
+            commit = Commit(reads={self._key: self._version}, puts={self._key: self._proposed.to_bytes()})
             try:
-                outcome = self._store.commit(
-                    Commit(reads={self._key: self._version}, puts={self._key: finished.to_bytes()})
-                )
+                outcome = self._store.commit(commit)
             except OutcomeUnknownError:
                 outcome = None
             if isinstance(outcome, Committed):
                 self.committed(outcome.version)
             else:
                 self.load()
-        return self.progress.is_finished
+        raise UnavailableError("the end of the task cannot be recorded: run the task again later", job=self._job.name)
 
     def _after(self, done: Sequence[Unit], put_off: Collection[bytes]) -> TaskProgress:
         places = [self._places[unit.id][1] for unit in done if unit.id in self._places]
         deferred = {*self.progress.deferred, *put_off}.difference(unit.id for unit in done)
         statistics = self.progress.statistics.plus(self._statistics.since(self._recorded))
+        statistics.units += len(done)
+        statistics.groups += bool(done)
         return TaskProgress(
             place=max(self.progress.place, self._taken, *places, key=_last),
             deferred=sorted(deferred),

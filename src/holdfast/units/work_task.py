@@ -11,7 +11,7 @@ from holdfast.transactions.base import Commit, Database, Record
 from holdfast.units.claim_ledger import ClaimLedger
 from holdfast.units.claims import Claim, ClaimWatch, decode_claim, dissolve_slot, take_items
 from holdfast.units.execution import UnitExecution
-from holdfast.units.jobs import Job
+from holdfast.units.jobs import Job, job_key, require_running
 from holdfast.units.progress import counter_key
 from holdfast.units.slot_progress import SlotProgress
 from holdfast.units.statistics import Statistics
@@ -53,7 +53,9 @@ class WorkTask:
         self._database = database
         self._environment = execution.environment
         self._work = work
+        self._job = job
         self._workers = job.shards
+        self._required: dict[bytes, int] = {}
         self._slot = slot
         self._key = work.claim_key(slot, execution.environment.ids.token())
         self._ledger = ClaimLedger(self._store, work, self._key, counter_key(job.id, slot))
@@ -74,6 +76,7 @@ class WorkTask:
         clock = self._environment.clock
         before_s = clock.elapsed_s()
         self._loop.patiently(lambda: dissolve_slot(self._store, self._work, self._slot))
+        self._loop.patiently(self._check_job)
         self._loop.patiently(self._progress.load)
         with self._periodic.repeat(self._beat, self._execution.settings.lease_s / _BEATS):
             self._work_on()
@@ -129,14 +132,23 @@ class WorkTask:
         count = max(1, min(self._loop.group_size, share))
         first = int(self._environment.chance.fraction() * (len(waiting) // count)) * count
         try:
-            taken = take_items(self._store, self._work, self._key, waiting[first : first + count])
+            taken = take_items(self._store, self._work, self._key, waiting[first : first + count], self._required)
         except OutcomeUnknownError:
             self._execution.statistics.unknown += 1
             taken = None
         if taken is None:
+            self._check_job()
             record = self._store.get_many([self._key]).get(self._key)
             taken = None if record is None else decode_claim(self._key, record)
         return taken
+
+    def _check_job(self) -> None:
+        """Read the version of the job's record. Claims validate it: a zombie must not work for the list's next job.
+
+        Raises:
+            FencedError: the job is finished, or was forgotten.
+        """
+        self._required = {job_key(self._job.name): require_running(self._store, self._job)}
 
     def _beat(self) -> None:
         """Give a sign of life. If it fails, others take over; their commits are validated anyway."""
