@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 _BUCKET = re.compile(r"s3a?://bucket/")
+_DATABASE = re.compile(r"sqlite:///data/")
 
 
 def page(name: str) -> str:
@@ -32,12 +33,14 @@ def run_examples(name: str, names: dict[str, object], bucket: Path | None = None
     """Run every Python block of a page; each sees the `names` that the previous ones defined.
 
     Args:
-        bucket: a directory that stands for ``s3://bucket/``.
+        bucket: a directory that stands for ``s3://bucket/``, and for ``/data/`` in the URL of an SQLite file.
     """
     examples = python_examples(name)
     assert examples, f"{name} has no example"
     for example in examples:
-        code = example if bucket is None else _BUCKET.sub(f"{bucket}/", example)
+        code = example
+        if bucket is not None:
+            code = _DATABASE.sub(f"sqlite://{bucket}/", _BUCKET.sub(f"{bucket}/", example))
         exec(compile(code, name, "exec"), names)
 
 

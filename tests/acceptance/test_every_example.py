@@ -18,6 +18,7 @@ RUN_BY = {
     "docs/how-to/read-tables.md": "tests/acceptance/test_spark_guide.py",
     "docs/how-to/read-with-other-tools.md": "tests/acceptance/test_spark_guide.py",
     "docs/how-to/run-the-checker.md": "tests/acceptance/test_checker_guide.py",
+    "docs/how-to/run-units.md": "tests/acceptance/test_units_guide.py",
     "docs/how-to/use-a-namespace-with-spark.md": "tests/acceptance/test_spark_guide.py",
     "docs/how-to/use-sql.md": "tests/acceptance/test_spark_guide.py",
     "docs/how-to/use-the-namespace-from-python.md": "tests/acceptance/test_namespace_guide.py",

@@ -33,9 +33,11 @@ def test_the_guide_runs_as_it_stands(tmp_path: Path) -> None:
         run_examples(name, names)
     df = spark.range(24).selectExpr("id", "id % 12 + 1 as month")
     images = spark.range(3).selectExpr("id", "encode(string(id), 'utf-8') as picture")
+    orders = spark.range(4).selectExpr("id as order_id", "'apples' as item", "2 as quantity")
     for name in PAGES_WITH_BUCKET:
         bucket = tmp_path / name.replace("/", "-")
-        run_examples(name, {"spark": spark, "df": df, "images": images}, bucket)
+        bucket.mkdir()
+        run_examples(name, {"spark": spark, "df": df, "images": images, "orders": orders}, bucket)
         assert spark.read.parquet(str(bucket / "flights")).count() == 24
         assert_clean(bucket / "flights")
     assert spark.read.option("header", True).csv(url + "-csv").count() == 1000
