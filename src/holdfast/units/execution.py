@@ -105,11 +105,11 @@ class UnitExecution:
         self.statistics = Statistics()
         self.settings = settings
         self.environment = environment
-        self.store = MeteredStore(store, environment.clock, self.statistics)
+        self._alarm = alarm or SystemAlarm()
+        self.store = MeteredStore(store, environment.clock, self.statistics, self._alarm)
         self._function = function
         self._reads = reads
         self._emit_to = emit_to
-        self._alarm = alarm or SystemAlarm()
         self._tables = TableCache(self.store)
 
     def attempt(self, units: Sequence[Unit], change: Callable[[int], Change], *, locked: bool = False) -> Attempt:

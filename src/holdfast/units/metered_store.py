@@ -1,11 +1,11 @@
-"""Measure the calls of a store."""
+"""Measure the calls of a store, and keep alarms away from them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
-from holdfast.runtime import Clock
+from holdfast.runtime import Alarm, Clock
 from holdfast.transactions.base import Commit, LockedTransaction, LockingStore, Outcome, Record, ScanPage
 from holdfast.units.statistics import Statistics
 
@@ -13,14 +13,15 @@ __all__ = ["MeteredStore"]
 
 
 class MeteredStore:
-    """A store that holds another one, and notes how long its calls take.
+    """A store that holds another one, and notes how long its calls take. The alarm breaks off none of them.
 
     Attributes:
         calls_s: seconds in all calls so far.
     """
 
-    def __init__(self, inner: LockingStore, clock: Clock, statistics: Statistics) -> None:
+    def __init__(self, inner: LockingStore, clock: Clock, statistics: Statistics, alarm: Alarm) -> None:
         self._inner = inner
+        self._alarm = alarm
         self._clock = clock
         self._statistics = statistics
         self.calls_s = 0.0
@@ -53,7 +54,8 @@ class MeteredStore:
     def _reading(self) -> Iterator[None]:
         before_s = self._clock.elapsed_s()
         try:
-            yield
+            with self._alarm.shielded():
+                yield
         finally:
             took_s = self._clock.elapsed_s() - before_s
             self.calls_s += took_s
@@ -64,7 +66,8 @@ class MeteredStore:
     def _committing(self) -> Iterator[None]:
         before_s = self._clock.elapsed_s()
         try:
-            yield
+            with self._alarm.shielded():
+                yield
         finally:
             took_s = self._clock.elapsed_s() - before_s
             self.calls_s += took_s

@@ -1,0 +1,287 @@
+"""The record of a task's progress: what it refuses, what it notices, and what it stops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from holdfast.errors import ConflictError, FencedError, InvalidRequestError, OutcomeUnknownError, UnavailableError
+from holdfast.records.row_keys import Row
+from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.units.jobs import end_job, forget_job, read_progress
+from holdfast.units.progress import progress_key
+from holdfast.units.settings import UnitSettings
+from holdfast.units.unit import Unit
+from tests.units_world import Death, Shaky, UnitWorld, replayed, units
+
+_KEYS = ("a", "b", "c", "d", "e", "f")
+_ONE_BY_ONE = UnitSettings(group=1)
+
+
+def count(txn: Any, key: Row, value: object) -> None:
+    txn.add("t", key)
+
+
+def change_at(call: int, act: Callable[[], object]) -> Callable[[int, str], None]:
+    """Return a function that acts before one call."""
+
+    def before(number: int, name: str) -> None:
+        if number == call:
+            act()
+
+    return before
+
+
+# --- an input that changes --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param(("b", "c", "d", "e", "f"), id="the first is missing"),
+        pytest.param(("a", "c", "d", "e", "f"), id="one is missing"),
+        pytest.param(("a", "b"), id="the end is missing"),
+        pytest.param((), id="all are missing"),
+        pytest.param(("a", "ab", "b", "c", "d", "e", "f"), id="one more"),
+        pytest.param(("A", "a", "b", "c", "d", "e", "f"), id="one more at the start"),
+        pytest.param(("a", "b2", "c", "d", "e", "f"), id="another key"),
+    ],
+)
+@pytest.mark.parametrize("group", [1, 32])
+def test_a_changed_input_is_refused(group: int, changed: Sequence[str]) -> None:
+    world = UnitWorld()
+    with pytest.raises(Death):
+        world.task(count, UnitSettings(group=3), database=_dying(world, 3)).run(units(_KEYS))
+    before = world.cells
+    assert before == replayed(count, _KEYS[:3])
+    with pytest.raises(InvalidRequestError, match=r"input of the job is not what it was.*job='job'"):
+        world.run(count, changed, UnitSettings(group=group))
+    assert world.cells == before
+    world.run(count, _KEYS)
+    assert world.cells == replayed(count, _KEYS)
+
+
+def _dying(world: UnitWorld, after: int) -> Shaky:
+    """Return a database that dies before the next commit when so many units are done."""
+
+    def before(number: int, name: str) -> None:
+        if name == "commit" and world.progress.done >= after:
+            raise Death
+
+    return Shaky(world.inner, before)
+
+
+def test_an_input_that_grows_at_its_end_goes_on_before_the_task_is_finished() -> None:
+    world = UnitWorld()
+    with pytest.raises(Death):
+        world.task(count, UnitSettings(group=3), database=_dying(world, 6)).run(units(_KEYS))
+    world.run(count, [*_KEYS, "g"])
+    assert world.cells == replayed(count, [*_KEYS, "g"])
+
+
+def test_another_order_is_refused() -> None:
+    world = UnitWorld()
+    with pytest.raises(InvalidRequestError, match=r"not sorted.*unit='a' after='b'"):
+        world.task(count).run([Unit.of("b", None), Unit.of("a", None)])
+
+
+@pytest.mark.parametrize("group", [1, 32])
+@pytest.mark.parametrize("more", ["g", "A", "ab"])
+def test_a_finished_task_refuses_more_units(more: str, group: int) -> None:
+    world = UnitWorld()
+    world.run(count, _KEYS)
+    with pytest.raises(InvalidRequestError, match="input of the job is not what it was"):
+        world.run(count, [*_KEYS, more], UnitSettings(group=group))
+    assert world.cells == replayed(count, _KEYS)
+    assert world.progress.is_finished
+    assert world.run(count, _KEYS).skipped == len(_KEYS)
+
+
+def test_a_task_that_its_twin_finishes_meanwhile_refuses_more_units() -> None:
+    """The twin had fewer units; the input depends on something that changes."""
+    world = UnitWorld()
+    shaky = Shaky(world.inner, change_at(2, lambda: world.run(count, _KEYS)))
+    with pytest.raises(InvalidRequestError, match="input of the job is not what it was"):
+        world.task(count, database=shaky).run(units([*_KEYS, "g"]))
+    assert world.cells == replayed(count, _KEYS)
+    assert world.progress.is_finished
+
+
+def test_a_finished_task_without_units() -> None:
+    world = UnitWorld()
+    world.run(count, ())
+    assert world.progress.is_finished and world.progress.done == 0
+    with pytest.raises(InvalidRequestError, match="input of the job is not what it was"):
+        world.run(count, _KEYS)
+    assert world.cells == {}
+
+
+# --- a database that loses commits ------------------------------------------------------------------------------------
+class _Forgetful(MemoryTransactionStore):
+    """A database that can crash, and come back with what was on its disk."""
+
+    def save(self) -> None:
+        self._saved = dict(self._records), list(self._keys)
+
+    def make_durable(self) -> None:
+        self.save()
+
+    def crash(self) -> None:
+        self._records, self._keys = dict(self._saved[0]), list(self._saved[1])
+
+
+def hot(txn: Any, key: Row, value: object) -> None:
+    """Read what others change if it is unit b, so that it is put off."""
+    if key == "b":
+        txn.put("t", "seen", txn.get("t", "hot", default=0))
+    txn.add("t", key)
+
+
+@pytest.mark.parametrize("group", [1, 3, 32])
+@pytest.mark.parametrize("conflicts", [0, 2])
+@pytest.mark.parametrize("stride", [pytest.param(1, marks=pytest.mark.slow), 5])
+def test_lost_commits_are_noticed(stride: int, conflicts: int, group: int) -> None:
+    """Wherever the crash is, and whatever it loses, no unit is missing at the end, and none is done twice."""
+    settings = UnitSettings(group=group)
+    noticed = 0
+    for saved in range(1, 30):
+        for crashed in range(saved + 1, 30, stride):
+            inner = _Forgetful()
+            world = UnitWorld(inner)
+            inner.save()
+            left = [conflicts]
+
+            def before(
+                number: int,
+                name: str,
+                saved: int = saved,
+                crashed: int = crashed,
+                inner: _Forgetful = inner,
+                left: list[int] = left,
+                world: UnitWorld = world,
+            ) -> None:
+                if number == saved:
+                    inner.save()
+                if number == crashed:
+                    inner.crash()
+                if name == "commit" and left[0]:
+                    left[0] -= 1
+                    world.store.add("t", "hot")
+
+            shaky = Shaky(inner, before)
+            try:
+                world.task(hot, settings, database=shaky).run(units(_KEYS))
+            except ConflictError:
+                noticed += 1
+                world.task(hot, settings).run(units(_KEYS))
+            else:
+                inner.crash()  # what the task has said is durable
+            if len(shaky.calls) < saved:
+                break
+            assert all(world.cells[key, "value"] == 1 for key in _KEYS), (saved, crashed)
+            assert world.progress.is_finished and not world.progress.deferred
+    assert noticed
+
+
+# --- a job that is forgotten ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("group", [1, 32])
+def test_a_forgotten_job_stops_its_tasks(group: int, again: bool) -> None:
+    settings = UnitSettings(group=group)
+    world = UnitWorld()
+    shaky = Shaky(world.inner)
+    world.task(count, settings, database=shaky).run(units(_KEYS))
+    for call in range(1, len(shaky.calls)):  # the last one makes durable what is done
+        world = UnitWorld()
+
+        def forget(world: UnitWorld = world) -> None:
+            forget_job(world.inner, "job", world.environment)
+            if again:
+                world.begin("job")
+
+        shaky = Shaky(world.inner, change_at(call, forget))
+        with pytest.raises(FencedError, match=r"the job was forgotten meanwhile.*job='job'"):
+            world.task(count, settings, database=shaky).run(units(_KEYS))
+        assert all(one == 1 for one in world.cells.values())
+        with pytest.raises(FencedError):
+            end_job(world.inner, world.job, {}, world.environment)
+        if not again:
+            assert world.inner.get_many([progress_key(world.job.id, 0)]) == {}
+
+
+def test_a_job_that_is_begun_again_while_it_is_forgotten_keeps_its_records() -> None:
+    """Another process has forgotten the job and begun it again, between the look at its name and the deletion."""
+    world = UnitWorld()
+
+    def begin_again() -> None:
+        forget_job(world.inner, "job", world.environment)
+        world.job = world.begin("job", 2)
+
+    shaky = Shaky(world.inner)
+    shaky.before = change_at(2, begin_again)
+    forget_job(shaky, "job", world.environment)
+    found = world.inner.scan(b"Sj", b"Sk", 10).records
+    left = world.inner.scan(b"Sp", b"Sq", 10).records
+    assert (len(found), len(left)) in ((0, 0), (1, 2)), "the job, or its progress, is left behind"
+
+
+# --- next and deferred ------------------------------------------------------------------------------------------------
+def test_the_record_names_units_that_are_put_off() -> None:
+    world = UnitWorld()
+    left = [1, 1]
+
+    def before(number: int, name: str) -> None:
+        if name == "commit" and left and "b" not in [key for key, _column in world.cells] and world.progress.done:
+            left.pop()
+            world.store.add("t", "hot")
+        if name == "commit" and world.progress.done == 3:
+            raise Death
+
+    with pytest.raises(Death):
+        world.task(hot, _ONE_BY_ONE, database=Shaky(world.inner, before)).run(units(_KEYS))
+    progress = world.progress
+    assert progress.place.count == 4 and progress.done == 3
+    assert list(progress.deferred) == [Unit.of("b", None).id]
+    assert ("b", "value") not in world.cells
+    statistics = world.run(hot, _KEYS)
+    assert (statistics.units, statistics.skipped) == (3, 3)
+    assert all(world.cells[key, "value"] == 1 for key in _KEYS)
+
+
+def test_many_lost_replies_that_are_not_in_a_row() -> None:
+    """Every second commit loses its reply, and its effect: the database is not taken for one that loses all."""
+    world = UnitWorld()
+    keys = range(40)
+
+    def before(number: int, name: str) -> None:
+        if name == "commit" and shaky.calls.count("commit") % 2:
+            raise OutcomeUnknownError("the reply was lost")
+
+    shaky = Shaky(world.inner, before)
+    statistics = world.task(count, _ONE_BY_ONE, database=shaky).run(units(keys))
+    assert statistics.units == len(keys) and statistics.unknown > 10
+    assert world.cells == replayed(count, keys)
+
+
+@pytest.mark.parametrize("keys", [_KEYS, ()])
+def test_a_database_that_loses_every_reply(keys: Sequence[str]) -> None:
+    world = UnitWorld()
+
+    def before(number: int, name: str) -> None:
+        if name == "commit":
+            raise OutcomeUnknownError("the reply was lost")
+
+    with pytest.raises(UnavailableError, match="loses one reply after the other"):
+        world.task(count, database=Shaky(world.inner, before)).run(units(keys))
+    assert world.cells == {}
+
+
+def test_statistics_of_several_attempts_add_up() -> None:
+    world = UnitWorld()
+    for done in (2, 4):
+        with pytest.raises(Death):
+            world.task(count, UnitSettings(group=2), database=_dying(world, done)).run(units(_KEYS))
+    world.run(count, _KEYS, UnitSettings(group=2))
+    total = read_progress(world.inner, world.job)[0].statistics
+    assert (total.units, total.groups) == (6, 3)
+    assert total.skipped >= 4
