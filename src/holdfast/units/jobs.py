@@ -206,10 +206,14 @@ def find_job(store: SnapshotReader, name: str) -> Job:
     key = job_key(name)
     record = store.get_many([key]).get(key)
     if record is None:
-        known = [job.name for job in list_jobs(store)]
-        hint = nearest(name, known) if known else "there are none"
-        raise NotFoundError(f"the store has no such job: {hint}", job=name)
+        raise _missing(store, name)
     return Job.of(key, record)
+
+
+def _missing(store: SnapshotReader, name: str) -> NotFoundError:
+    known = [job.name for job in list_jobs(store)]
+    hint = nearest(name, known) if known else "there are none"
+    return NotFoundError(f"the store has no such job: {hint}", job=name)
 
 
 def require_running(store: SnapshotReader, job: Job) -> int:
@@ -251,8 +255,10 @@ def forget_job(store: TransactionStore, name: str, environment: Environment) -> 
     """
 
     def forget(transaction: Transaction) -> None:
-        job = find_job(store, name)
-        transaction.get(job_key(name))
+        record = transaction.get(job_key(name))
+        if record is None:
+            raise _missing(store, name)
+        job = Job.of(job_key(name), record)
         transaction.delete(job_key(name))
         _delete_progress(transaction, job)
 
