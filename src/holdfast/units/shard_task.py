@@ -37,6 +37,7 @@ class ShardTask:
                 attempt. The message names the unit.
             TransactionConflictError: a unit conflicts however often it is tried.
             FencedError: the job was forgotten meanwhile.
+            ConflictError: the database has lost commits; run the task again.
             UnavailableError: the database did not come back in time.
 
         Crash: the units that have taken effect are recorded; run the task again.
@@ -61,4 +62,6 @@ class ShardTask:
         loop.patiently(ledger.finish)
         # Only now may Spark be told: it never runs the task again.
         loop.patiently(self._database.make_durable)
+        # A database that crashed before it was asked to make that durable has perhaps lost it.
+        loop.patiently(ledger.load)
         return self._execution.statistics

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from holdfast.errors import FencedError, InvalidRequestError, OutcomeUnknownError, UnavailableError
+from holdfast.errors import ConflictError, FencedError, InvalidRequestError, OutcomeUnknownError, UnavailableError
 from holdfast.transactions.base import Commit, Committed, TransactionStore
 from holdfast.units.execution import Change
 from holdfast.units.jobs import Job
@@ -81,11 +81,14 @@ class TaskLedger:
         """Check that the units up to a place are those that are recorded, unless it is further than the record."""
         reached = self.progress.place
         if place.last <= reached.last and place != reached:
-            raise InvalidRequestError(
-                "the input of the job is not what it was when the job began: run the old input, or choose another name "
-                "for the job",
-                job=self._job.name,
-            )
+            raise self._changed()
+
+    def _changed(self) -> InvalidRequestError:
+        return InvalidRequestError(
+            "the input of the job is not what it was when the job began: run the old input, or choose another name "
+            "for the job",
+            job=self._job.name,
+        )
 
     # --- the ledger ---------------------------------------------------------------------------------------------------
     def standing(self, unit: Unit) -> Standing:
@@ -99,6 +102,8 @@ class TaskLedger:
         if unit.id <= self.progress.place.last:
             return Standing.DONE
         self._check_place(self._places[unit.id][0])
+        if self.progress.is_finished:
+            raise self._changed()
         return Standing.TO_DO
 
     def take_up(self, unit: Unit) -> None:
@@ -129,14 +134,16 @@ class TaskLedger:
 
         Raises:
             FencedError: the job was forgotten.
-            UnavailableError: the database has lost what it had committed, so units that are done have to run again.
+            ConflictError: the database has lost what it had committed, so units that were done have to run again.
         """
         record = self._store.get_many([self._key]).get(self._key)
         if record is None:
             raise FencedError("the job was forgotten meanwhile: begin it again", job=self._job.name)
         found = TaskProgress.of(record.value)
-        if found.place.count < self.progress.place.count:
-            raise UnavailableError("the database has lost commits, perhaps in a crash: run the task again")
+        if self._has_lost(found):
+            raise ConflictError(
+                "the database has lost commits, perhaps in a crash: run the task again", job=self._job.name
+            )
         if record.value == self._proposed_bytes:
             # The commit whose reply was lost has taken effect, and its figures are recorded.
             self._statistics.units += found.done - self.progress.done
@@ -145,14 +152,26 @@ class TaskLedger:
         self._version = record.version
         self.progress = found
 
+    def _has_lost(self, found: TaskProgress) -> bool:
+        """Check whether something was done, and is not done any more."""
+        known = self.progress
+        again = set(found.deferred).difference(known.deferred)
+        return (
+            found.place.count < known.place.count
+            or (known.is_finished and not found.is_finished)
+            or any(unit_id <= known.place.last for unit_id in again)
+        )
+
     def finish(self) -> None:
         """Record that the task is finished.
 
         Raises:
+            InvalidRequestError: the input of another attempt has more units.
             FencedError: the job was forgotten, or is finished.
             UnavailableError: the record cannot be written; repeat later.
         """
         for _ in range(_TRIES):
+            self.check_end()
             if self.progress.is_finished:
                 return
             self._proposed = replace(self._after((), ()), is_finished=True)
@@ -160,6 +179,7 @@ class TaskLedger:
             try:
                 outcome = self._store.commit(commit)
             except OutcomeUnknownError:
+                self._statistics.unknown += 1
                 outcome = None
             if isinstance(outcome, Committed):
                 self.committed(outcome.version)

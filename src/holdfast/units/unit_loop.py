@@ -183,6 +183,7 @@ class UnitLoop:
 
         attempt = self.patiently(lambda: self._execution.attempt(units, change, locked=locked))
         if attempt.done:
+            self._unknown = 0
             self._ledger.committed(attempt.version)
             for unit in units[: attempt.done]:
                 self.deferred.pop(unit.id, None)
