@@ -7,28 +7,18 @@ processes, and a figure always says how.
 
 from __future__ import annotations
 
-import json
-import os
-import select
 import statistics
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from benchmarks.namespace_runs.worker import Order
+from benchmarks.worker_processes import WorkerProcesses
 
 __all__ = ["Clients", "Layout", "Taken"]
-
-_ROOT = Path(__file__).resolve().parents[2]
-_ANSWER_S = 180.0
-"""How long a process may take to answer, beside the time for which it was told to work."""
 
 _NOTHING = nullcontext()
 
@@ -95,19 +85,14 @@ class Taken:
 
 
 class Clients:
-    """Processes that wait for orders.
+    """Processes with clients that wait for orders.
 
     Args:
         processes: how many there are; a layout may use fewer.
     """
 
     def __init__(self, processes: int) -> None:
-        command = [sys.executable, "-m", "benchmarks.namespace_runs.worker"]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(_ROOT), str(_ROOT / "src")])}
-        self._processes = [
-            subprocess.Popen(command, cwd=_ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            for _ in range(processes)
-        ]
+        self._processes = WorkerProcesses("benchmarks.namespace_runs.worker", processes)
 
     def run(
         self,
@@ -126,26 +111,19 @@ class Clients:
         Raises:
             RuntimeError: a process failed, or did not answer.
         """
-        used = self._processes[: layout.processes]
-        assert len(used) == layout.processes, "more processes than were started"
-        for number, process in enumerate(used):
-            own = {**asdict(order), "threads": layout.threads, "first": number, "stride": layout.processes}
-            _tell(process, {"do": "prepare", "order": own})
-        for process in used:
-            _answer(process)
+        assert layout.processes <= self._processes.count, "more processes than were started"
+        own = {**asdict(order), "threads": layout.threads, "stride": layout.processes}
+        self._processes.ask(
+            [{"do": "prepare", "order": {**own, "first": number}} for number in range(layout.processes)]
+        )
         before_s = server_cpu_s()
         with watch:
-            for process in used:
-                _tell(process, {"do": "go"})
-            answers = [_answer(process, order.limit_s) for process in used]
+            answers = self._processes.ask([{"do": "go"}] * layout.processes, order.limit_s)
         return _taken(order.count, answers, server_cpu_s() - before_s)
 
     def close_namespaces(self) -> None:
         """Close what the processes have opened, such as connections to a server that is about to stop."""
-        for process in self._processes:
-            _tell(process, {"do": "close"})
-        for process in self._processes:
-            _answer(process)
+        self._processes.ask([{"do": "close"}] * self._processes.count)
 
     def __enter__(self) -> Clients:
         return self
@@ -153,36 +131,7 @@ class Clients:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        for process in self._processes:
-            if process.stdin is not None:
-                process.stdin.close()
-        for process in self._processes:
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            if process.stdout is not None:
-                process.stdout.close()
-
-
-def _tell(process: subprocess.Popen[bytes], order: Mapping[str, object]) -> None:
-    assert process.stdin is not None
-    process.stdin.write(json.dumps(order).encode() + b"\n")
-    process.stdin.flush()
-
-
-def _answer(process: subprocess.Popen[bytes], limit_s: float = 0.0) -> dict[str, Any]:
-    assert process.stdout is not None
-    deadline_s = time.monotonic() + limit_s + _ANSWER_S
-    pieces: list[bytes] = []
-    while not pieces or not pieces[-1].endswith(b"\n"):
-        ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline_s - time.monotonic()))
-        piece = os.read(process.stdout.fileno(), 1 << 16) if ready else b""
-        if not piece:
-            raise RuntimeError(f"a process of clients {'failed: see above' if ready else 'does not answer'}")
-        pieces.append(piece)
-    return dict(json.loads(b"".join(pieces)))
+        self._processes.__exit__(kind, error, traceback)
 
 
 def _taken(wanted: int, answers: Sequence[Mapping[str, Any]], server_cpu_s: float) -> Taken:

@@ -1,0 +1,1 @@
+"""Measure computation units: committed units per second, where the time goes, work lists and memory."""

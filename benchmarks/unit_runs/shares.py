@@ -1,0 +1,108 @@
+"""Find out where the time of a job in Spark goes: Spark, this process, the network, the database."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from benchmarks.unit_runs.rates import Place
+from benchmarks.unit_runs.tasks import VARIANTS, reads, step
+from benchmarks.unit_runs.workloads import CELLS
+from holdfast.spark.units import TransactionalMap
+from holdfast.units.statistics import Statistics
+from holdfast.units.unit_transaction import UnitTransaction
+
+__all__ = ["Shares", "measure_shares"]
+
+_TASKS = 2
+
+
+def _step(transaction: UnitTransaction, key: int, row: Any) -> None:
+    step(transaction, key, (row.one, row.other))
+
+
+def _reads(key: int, row: Any) -> Any:
+    return reads(key, (row.one, row.other))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shares:
+    """The seconds of all tasks of a job, from the call to its return.
+
+    Attributes:
+        spark: not in the tasks' units: planning, shuffling and sorting the rows, starting tasks.
+        function: in the functions of the units, without the calls of the store.
+        client: what else the tasks' Python does: rows from Spark, groups, keys, progress.
+        network: what the calls of the store take longer than without the network.
+        database: the calls of the store without the network, with the driver's part.
+    """
+
+    spark: float
+    function: float
+    client: float
+    network: float
+    database: float
+
+    def as_dict(self) -> dict[str, float]:
+        """Return the shares of the whole."""
+        parts = {
+            "Spark": self.spark,
+            "functions": self.function,
+            "client": self.client,
+            "network": self.network,
+            "database": self.database,
+        }
+        whole = sum(parts.values())
+        return {name: round(seconds / whole, 3) for name, seconds in parts.items()}
+
+
+def measure_shares(spark: SparkSession, variant: str, units: int, near: Place, far: Place) -> Mapping[str, Any]:
+    """Run a job through a network, and the same job without it.
+
+    Args:
+        near, far: a database without the network, and one behind it.
+    """
+    _run(spark, variant, 200, far)  # starts Spark's workers, and their connections
+    seconds, through = _run(spark, variant, units, far)
+    _, direct = _run(spark, variant, units, near)
+    direct_s = (direct.read_s + direct.commit_s) / direct.calls * through.calls
+    calls_s = through.read_s + through.commit_s
+    database_s = min(direct_s, calls_s)
+    shares = Shares(
+        spark=_TASKS * seconds - through.run_s,
+        function=through.function_s,
+        client=through.run_s - through.function_s - calls_s,
+        network=calls_s - database_s,
+        database=database_s,
+    )
+    return {
+        "variant": variant,
+        "units": units,
+        "seconds": round(seconds, 3),
+        "units_per_s": round(units / seconds, 1),
+        "calls": through.calls,
+        "shares": shares.as_dict(),
+    }
+
+
+def _run(spark: SparkSession, variant: str, units: int, place: Place) -> tuple[float, Statistics]:
+    chosen = VARIANTS[variant]
+    first = f"2 * id % {CELLS}"
+    rows = spark.range(units).selectExpr("id", f"int({first}) AS one", f"int({first} + 1) AS other")
+    job = TransactionalMap(
+        _step,
+        store=place.worker_url,
+        reads=_reads if chosen.hints else None,
+        group=chosen.group,
+        buffering=chosen.buffering,
+    )
+    before_s = time.monotonic()
+    report = job.run(rows, key="id", tasks=_TASKS)
+    seconds = time.monotonic() - before_s
+    if report.total.units != units:
+        raise RuntimeError(f"{report.total.units} of {units} units took effect")
+    return seconds, report.total

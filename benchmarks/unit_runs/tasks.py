@@ -1,0 +1,100 @@
+"""Run units of Holdfast in a process, as a task of Spark does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from benchmarks.unit_runs.workloads import CELLS
+from holdfast.records.cell_transaction import CellTransaction
+from holdfast.records.keys import cells_range
+from holdfast.records.rows import read_cells
+from holdfast.records.store import Store
+from holdfast.runtime import Environment
+from holdfast.units.execution import UnitExecution
+from holdfast.units.jobs import find_job
+from holdfast.units.settings import CLIENT, SERVER, UnitSettings
+from holdfast.units.shard_task import ShardTask
+from holdfast.units.statistics import Statistics
+from holdfast.units.unit import Cell, Unit
+from holdfast.units.unit_transaction import UnitTransaction
+
+__all__ = ["TABLE", "VARIANTS", "Variant", "create_cells", "reads", "run_attempt", "step", "total"]
+
+TABLE = "cells"
+_BATCH = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """How units run.
+
+    Attributes:
+        hints: whether the cells that a unit reads are named before it runs.
+    """
+
+    group: int
+    hints: bool
+    buffering: str = CLIENT
+
+
+VARIANTS: Mapping[str, Variant] = {
+    "single": Variant(group=1, hints=True),
+    "single, no hint": Variant(group=1, hints=False),
+    "grouped 32": Variant(group=32, hints=True),
+    "grouped 32, no hint": Variant(group=32, hints=False),
+    "grouped 128": Variant(group=128, hints=True),
+    "server": Variant(group=1, hints=True, buffering=SERVER),
+}
+
+
+def create_cells(store: Store) -> None:
+    """Create the table with all cells."""
+    store.create_table(TABLE)
+    for first in range(0, CELLS, _BATCH):
+
+        def put(cells: CellTransaction, first: int = first) -> None:
+            for row in range(first, first + _BATCH):
+                cells.put(TABLE, row, 0)
+
+        store.transact(put)
+
+
+def total(store: Store) -> int:
+    """Return the sum of all cells."""
+    with store.snapshot() as snapshot:
+        cells = read_cells(snapshot.reader, *cells_range(store.table(TABLE).id))
+        return sum(int(content.value()) for _, content in cells)  # type: ignore[arg-type]  # all of them are integers
+
+
+def step(transaction: UnitTransaction, key: int, cells: tuple[int, int]) -> None:
+    """Be a unit: read two cells, and write each with 1 more."""
+    one, other = cells
+    first = transaction.get(TABLE, one)
+    second = transaction.get(TABLE, other)
+    transaction.put(TABLE, one, first + 1)  # type: ignore[operator]  # an integer
+    transaction.put(TABLE, other, second + 1)  # type: ignore[operator]  # an integer
+
+
+def reads(key: int, cells: tuple[int, int]) -> list[Cell]:
+    """Name the cells that a unit reads."""
+    return [(TABLE, cells[0]), (TABLE, cells[1])]
+
+
+def run_attempt(store: Store, variant: str, job: str, shard: int, cells: Iterable[tuple[int, int]]) -> Statistics:
+    """Attempt a task, and return what happened."""
+    chosen = VARIANTS[variant]
+    execution = UnitExecution(
+        step,
+        store.database,
+        UnitSettings(group=chosen.group, buffering=chosen.buffering),
+        Environment(),
+        reads=reads if chosen.hints else None,
+    )
+    task = ShardTask(execution, store.database, find_job(store.database, job), shard)
+    return task.run(_units(cells))
+
+
+def _units(cells: Iterable[tuple[int, int]]) -> Iterator[Unit]:
+    for number, pair in enumerate(cells):
+        yield Unit.of(number, pair)
