@@ -73,6 +73,7 @@ class CellTransaction:
         self._used: dict[str, Table] = {}
         self._required: dict[bytes, int] = {}
         self._shared: dict[bytes, Write] = {}  # of the units that have ended
+        self._bytes = 0  # of their values
         self._own: dict[bytes, Write] = {}  # of the unit that runs
         self._no_integers: set[bytes] = set()  # records that were read
 
@@ -189,7 +190,10 @@ class CellTransaction:
 
     def end_unit(self) -> None:
         """Keep what the present unit has written; what follows is another unit."""
-        self._shared.update(self._own)
+        shared = self._shared
+        for key, write in self._own.items():
+            self._bytes += _size(write) - _size(shared.get(key))
+            shared[key] = write
         self.drop_unit()
 
     def drop_unit(self) -> None:
@@ -201,6 +205,11 @@ class CellTransaction:
     def writes(self) -> Mapping[bytes, Write]:
         """What the units that have ended make of records."""
         return self._shared
+
+    @property
+    def written_bytes(self) -> int:
+        """The bytes of the values that the units that have ended put."""
+        return self._bytes
 
     # --- the end ------------------------------------------------------------------------------------------------------
     def to_validation(self) -> Commit:
@@ -307,3 +316,7 @@ class CellTransaction:
                     yield key, content
             first = end
             size = None if size is None else min(2 * size, _LARGEST_PAGE)
+
+
+def _size(write: Write | None) -> int:
+    return len(write.value) if isinstance(write, Put) else 0

@@ -21,7 +21,6 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.records.cell_transaction import CellTransaction
-from holdfast.records.cells import Put
 from holdfast.records.keys import tables_range
 from holdfast.records.tables import TableCache
 from holdfast.runtime import Alarm, Environment, SystemAlarm, TimeIsUp
@@ -171,7 +170,7 @@ class UnitExecution:
                 cells.drop_unit()
                 return _Ran(count, failure)
             cells.end_unit()
-            if _is_full(cells):
+            if len(cells.writes) >= _MOST_RECORDS or cells.written_bytes > _MOST_BYTES:
                 return _Ran(count + 1)
         return _Ran(len(units))
 
@@ -243,10 +242,3 @@ def _with_change(commit: Commit, change: Change) -> Commit:
         deletes=[*commit.deletes, *change.deletes],
         adds={**commit.adds, **change.adds},
     )
-
-
-def _is_full(cells: CellTransaction) -> bool:
-    writes = cells.writes
-    if len(writes) >= _MOST_RECORDS:
-        return True
-    return sum(len(write.value) for write in writes.values() if isinstance(write, Put)) > _MOST_BYTES
