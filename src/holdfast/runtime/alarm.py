@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType
 from typing import Protocol
 
 __all__ = ["Alarm", "NoAlarm", "SystemAlarm", "TimeIsUp"]
 
-
 _AGAIN_S = 1.0
+_SHORTEST_S = 0.0005
+"""A timer may ring a little early, and one of less than a microsecond is none."""
 
 
 class TimeIsUp(BaseException):
@@ -21,6 +23,10 @@ class TimeIsUp(BaseException):
 
 class Alarm(Protocol):
     """Limits the time of blocks."""
+
+    def ready(self) -> AbstractContextManager[None]:
+        """Prepare for many short blocks inside of this one, which then cost less."""
+        ...
 
     def limit(self, duration_s: float) -> AbstractContextManager[None]:
         """Raise `TimeIsUp` inside of the block when so many seconds have passed, or at its end if it has caught that.
@@ -38,8 +44,11 @@ class Alarm(Protocol):
 class SystemAlarm:
     """The timer of this process, which sends a signal: it also ends loops that call nothing.
 
-    Only the main thread can be stopped so; in other threads nothing is limited. A call into C ends first. The signal
-    comes again every second until the block ends, for code that catches everything.
+    Only the main thread can be stopped so; in other threads nothing is limited. A call into C ends first.
+
+    The signal comes again every second: for code that catches everything, and because the system may let another thread
+    take a signal, which Python 3.11 tells the main thread only when that thread does something else (`ceval.c`,
+    COMPUTE_EVAL_BREAKER). So a block may end a second late.
 
     An instance belongs to one thread. A timer that somebody else has set is lost.
 
@@ -47,9 +56,27 @@ class SystemAlarm:
     """
 
     def __init__(self) -> None:
-        self._is_inside = False
+        self._is_ready = False
+        self._deadline_s: float | None = None  # of the block that runs
+        self._rings_s: float | None = None  # when the timer sends its signal
         self._is_up = False
         self._shields = 0
+
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """Handle the signal as long as the block runs."""
+        if self._is_ready or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.signal(signal.SIGALRM, self._ring)
+        self._is_ready = True
+        try:
+            yield
+        finally:
+            self._is_ready = False
+            self._deadline_s = self._rings_s = None
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL if before is None else before)
 
     @contextmanager
     def limit(self, duration_s: float) -> Iterator[None]:
@@ -59,19 +86,19 @@ class SystemAlarm:
             return
         self._is_up = False
         self._shields = 0
-        before = signal.signal(signal.SIGALRM, self._ring)
-        try:
+        with nullcontext() if self._is_ready else self.ready():
             # A ring between any two of these statements raises; the outer block ends it all the same.
             try:
-                self._is_inside = True
-                signal.setitimer(signal.ITIMER_REAL, duration_s, _AGAIN_S)
-                yield
+                try:
+                    self._deadline_s = deadline_s = time.monotonic() + duration_s
+                    # A timer that rings too early is set again then: so it is not set anew for each block.
+                    if self._rings_s is None or self._rings_s > deadline_s:
+                        self._set(duration_s)
+                    yield
+                finally:
+                    self._deadline_s = None
             finally:
-                self._is_inside = False
-        finally:
-            self._is_inside = False
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, signal.SIG_DFL if before is None else before)
+                self._deadline_s = None
         if self._is_up:
             raise TimeIsUp
 
@@ -83,17 +110,36 @@ class SystemAlarm:
             yield
         finally:
             self._shields -= 1
-        if self._is_up and self._is_inside and not self._shields:
+        if self._is_up and self._deadline_s is not None and not self._shields:
             raise TimeIsUp
 
+    def _set(self, duration_s: float) -> None:
+        duration_s = max(duration_s, _SHORTEST_S)
+        self._rings_s = time.monotonic() + duration_s
+        signal.setitimer(signal.ITIMER_REAL, duration_s, _AGAIN_S)
+
     def _ring(self, number: int, frame: FrameType | None) -> None:
+        now_s = time.monotonic()
+        self._rings_s = now_s + _AGAIN_S
+        if self._deadline_s is None:
+            return
+        left_s = self._deadline_s - now_s
+        if left_s > _SHORTEST_S:
+            if left_s < _AGAIN_S:
+                self._set(left_s)
+            return
         self._is_up = True
-        if self._is_inside and not self._shields:
+        if not self._shields:
             raise TimeIsUp
 
 
 class NoAlarm:
     """Limits nothing: for simulated worlds."""
+
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """Run the block."""
+        yield
 
     @contextmanager
     def limit(self, duration_s: float) -> Iterator[None]:

@@ -88,6 +88,9 @@ class UnitExecution:
     Args:
         reads: names cells that a unit will read, so that those of a whole group are read in one round trip.
         emit_to: the work list to which units add.
+
+    Attributes:
+        alarm: ends functions that run for too long; whoever runs many units makes it ready first.
     """
 
     def __init__(
@@ -104,8 +107,8 @@ class UnitExecution:
         self.statistics = Statistics()
         self.settings = settings
         self.environment = environment
-        self._alarm = alarm or SystemAlarm()
-        self.store = MeteredStore(store, environment.clock, self.statistics, self._alarm)
+        self.alarm: Alarm = alarm or SystemAlarm()
+        self.store = MeteredStore(store, environment.clock, self.statistics, self.alarm)
         self._function = function
         self._reads = reads
         self._emit_to = emit_to
@@ -184,7 +187,7 @@ class UnitExecution:
         clock = self.environment.clock
         before_s, calls_s = clock.elapsed_s(), self.store.calls_s
         try:
-            with self._alarm.limit(self.settings.timeout_s):
+            with self.alarm.limit(self.settings.timeout_s):
                 self._function(transaction, unit.key, unit.value)
         except TimeIsUp:
             return InvalidRequestError(

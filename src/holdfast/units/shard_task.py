@@ -44,6 +44,18 @@ class ShardTask:
         """
         clock, loop, ledger = self._execution.environment.clock, self._loop, self._ledger
         before_s = clock.elapsed_s()
+        with self._execution.alarm.ready():
+            self._run_units(units)
+        self._execution.statistics.run_s = clock.elapsed_s() - before_s
+        loop.patiently(ledger.finish)
+        # Only now may Spark be told: it never runs the task again.
+        loop.patiently(self._database.make_durable)
+        # A database that crashed before it was asked to make that durable has perhaps lost it.
+        loop.patiently(ledger.load)
+        return self._execution.statistics
+
+    def _run_units(self, units: Iterable[Unit]) -> None:
+        loop, ledger = self._loop, self._ledger
         loop.patiently(ledger.load)
         group: list[Unit] = []
         for placed in ordered_units(units):
@@ -58,10 +70,3 @@ class ShardTask:
         loop.run(group)
         ledger.check_end()
         loop.drain()
-        self._execution.statistics.run_s = clock.elapsed_s() - before_s
-        loop.patiently(ledger.finish)
-        # Only now may Spark be told: it never runs the task again.
-        loop.patiently(self._database.make_durable)
-        # A database that crashed before it was asked to make that durable has perhaps lost it.
-        loop.patiently(ledger.load)
-        return self._execution.statistics

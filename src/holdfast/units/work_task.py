@@ -78,7 +78,8 @@ class WorkTask:
         self._loop.patiently(lambda: dissolve_slot(self._store, self._work, self._slot))
         self._loop.patiently(self._check_job)
         self._loop.patiently(self._progress.load)
-        with self._periodic.repeat(self._beat, self._execution.settings.lease_s / _BEATS):
+        beats = self._periodic.repeat(self._beat, self._execution.settings.lease_s / _BEATS)
+        with beats, self._execution.alarm.ready():
             self._work_on()
         self._execution.statistics.run_s = clock.elapsed_s() - before_s
         self._loop.patiently(lambda: self._store.commit(Commit(deletes=[self._work.beat_key(self._key)])))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -27,88 +29,98 @@ def loop() -> None:
         pass
 
 
-def ring() -> None:
-    """Let the time be over now."""
+def ring(alarm: SystemAlarm) -> None:
+    """Let the time of the block be over now."""
+    alarm._deadline_s = time.monotonic()
     signal.raise_signal(signal.SIGALRM)
+
+
+def wait_until_rung(rings_s: float) -> None:
+    """Let the time of a timer pass that was set before."""
+    while time.monotonic() < rings_s + _SHORT_S:
+        pass
+
+
+def limited(alarm: SystemAlarm, duration_s: float, block: Callable[[], object]) -> None:
+    with alarm.limit(duration_s):
+        block()
 
 
 def test_an_endless_loop_ends() -> None:
     with pytest.raises(TimeIsUp):
-        with SystemAlarm().limit(_SHORT_S):
-            loop()
+        limited(SystemAlarm(), _SHORT_S, loop)
 
 
 def test_a_block_that_is_fast_enough() -> None:
     alarm = SystemAlarm()
     for _ in range(3):
-        with alarm.limit(PATIENCE_S):
-            pass
+        limited(alarm, PATIENCE_S, lambda: None)
 
 
 def test_an_error_of_the_block_is_raised() -> None:
-    with pytest.raises(KeyError):
-        with SystemAlarm().limit(PATIENCE_S):
-            raise KeyError
+    with pytest.raises(ZeroDivisionError):
+        limited(SystemAlarm(), PATIENCE_S, lambda: 1 // 0)
 
 
 def test_code_that_catches_exceptions_ends() -> None:
     def swallow() -> None:
         while True:
-            try:
+            with suppress(Exception):
                 loop()
-            except Exception:  # noqa: BLE001, S110, PERF203 # that code of users may do so is what is tested
-                pass
 
     with pytest.raises(TimeIsUp):
-        with SystemAlarm().limit(_SHORT_S):
-            swallow()
+        limited(SystemAlarm(), _SHORT_S, swallow)
 
 
 def test_a_block_that_catches_everything_has_not_ended_well() -> None:
     alarm = SystemAlarm()
+
+    def swallow() -> None:
+        with suppress(BaseException):
+            ring(alarm)
+
     with pytest.raises(TimeIsUp):
-        with alarm.limit(PATIENCE_S):
-            try:
-                ring()
-            except BaseException:  # noqa: BLE001, S110 # that code of users may do so is what is tested
-                pass
-    with alarm.limit(PATIENCE_S):
-        pass
+        limited(alarm, PATIENCE_S, swallow)
+    limited(alarm, PATIENCE_S, lambda: None)
 
 
 def test_it_rings_again_for_code_that_catches_everything_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def swallow() -> None:
+        with suppress(BaseException):
+            loop()
+        loop()
+
     monkeypatch.setattr("holdfast.runtime.alarm._AGAIN_S", _SHORT_S)
     with pytest.raises(TimeIsUp):
-        with SystemAlarm().limit(_SHORT_S):
-            try:
-                loop()
-            except BaseException:  # noqa: BLE001 # that code of users may do so is what is tested
-                loop()
+        limited(SystemAlarm(), _SHORT_S, swallow)
 
 
 def test_a_shielded_call_ends_first() -> None:
     alarm = SystemAlarm()
     did = []
-    with pytest.raises(TimeIsUp):
-        with alarm.limit(PATIENCE_S):
+
+    def work() -> None:
+        with alarm.shielded():
             with alarm.shielded():
-                with alarm.shielded():
-                    ring()
-                did.append("inner")
-            did.append("outer")
+                ring(alarm)
+            did.append("inner")
+        did.append("outer")
+
+    with pytest.raises(TimeIsUp):
+        limited(alarm, PATIENCE_S, work)
     assert did == ["inner"]
 
 
-def test_the_error_of_a_shielded_call_is_raised() -> None:
+def test_a_shielded_call_that_fails_when_time_is_up() -> None:
     alarm = SystemAlarm()
+
+    def fail() -> None:
+        with suppress(ZeroDivisionError), alarm.shielded():
+            ring(alarm)
+            _ = 1 // 0
+
     with pytest.raises(TimeIsUp):
-        with alarm.limit(PATIENCE_S):
-            try:
-                with alarm.shielded():
-                    ring()
-                    raise KeyError
-            except KeyError:
-                pass
+        limited(alarm, PATIENCE_S, fail)
 
 
 def test_a_shield_without_a_limit_does_nothing() -> None:
@@ -116,8 +128,7 @@ def test_a_shield_without_a_limit_does_nothing() -> None:
     with alarm.shielded():
         pass
     with pytest.raises(TimeIsUp):
-        with alarm.limit(PATIENCE_S):
-            ring()
+        limited(alarm, PATIENCE_S, ring)
     with alarm.shielded():
         pass
 
@@ -140,3 +151,37 @@ def test_another_thread_is_not_limited() -> None:
 def test_no_alarm() -> None:
     with NoAlarm().limit(0), NoAlarm().shielded():
         pass
+
+
+def test_each_of_many_blocks_has_its_own_time() -> None:
+    alarm = SystemAlarm()
+    with alarm.ready():
+        began_s = time.monotonic()
+        with alarm.limit(_SHORT_S):
+            pass
+        with alarm.limit(60):  # the timer of the first block rings here, for nobody
+            wait_until_rung(began_s + _SHORT_S)
+        with pytest.raises(TimeIsUp), alarm.limit(_SHORT_S):  # sooner than the one that runs for the block before
+            loop()
+
+
+def test_a_timer_of_an_earlier_block_is_set_again_for_the_rest() -> None:
+    alarm = SystemAlarm()
+    with alarm.ready():
+        with alarm.limit(_SHORT_S):
+            pass
+        began_s = time.monotonic()
+        with pytest.raises(TimeIsUp), alarm.limit(3 * _SHORT_S):
+            loop()
+        assert time.monotonic() - began_s >= 2 * _SHORT_S
+
+
+def test_a_timer_that_rings_between_two_blocks_ends_nothing() -> None:
+    alarm = SystemAlarm()
+    with alarm.ready():
+        began_s = time.monotonic()
+        with alarm.limit(_SHORT_S):
+            pass
+        wait_until_rung(began_s + _SHORT_S)
+        with pytest.raises(TimeIsUp), alarm.limit(_SHORT_S):
+            loop()
