@@ -24,6 +24,7 @@ from holdfast.units.statistics import Statistics
 __all__ = ["START", "Place", "TaskProgress", "counter_key", "counter_range", "progress_key", "progress_range"]
 
 _KIND, _COUNTER = b"Sp", b"Sn"
+_JSON = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def progress_key(job_id: int, shard: int) -> bytes:
@@ -102,7 +103,7 @@ class TaskProgress:
             "finished": self.is_finished,
             "statistics": self.statistics.to_json(),
         }
-        return json.dumps(found, separators=(",", ":")).encode()
+        return _JSON(found).encode()
 
     @staticmethod
     def of(value: bytes) -> TaskProgress:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from operator import add, attrgetter, sub
 
 from holdfast.errors import CorruptDataError
 
@@ -83,28 +84,24 @@ class Statistics:
 
     def add(self, other: Statistics) -> None:
         """Add the figures of another task or attempt."""
+        total = self.plus(other)
         for one in fields(self):
-            if one.name == "commits":
-                for bucket, count in other.commits.buckets.items():
-                    self.commits.buckets[bucket] = self.commits.buckets.get(bucket, 0) + count
-            else:
-                setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+            setattr(self, one.name, getattr(total, one.name))
 
     def plus(self, other: Statistics) -> Statistics:
         """Return the sum of both."""
-        return Statistics.total([self, other])
+        found = Statistics(*map(add, _NUMBERS(self), _NUMBERS(other)))
+        found.commits.buckets.update(self.commits.buckets)
+        for bucket, count in other.commits.buckets.items():
+            found.commits.buckets[bucket] = found.commits.buckets.get(bucket, 0) + count
+        return found
 
     def since(self, before: Statistics) -> Statistics:
         """Return what was added to earlier figures."""
-        found = Statistics()
-        for one in fields(self):
-            if one.name == "commits":
-                buckets = self.commits.buckets
-                for bucket, count in buckets.items():
-                    if count != before.commits.buckets.get(bucket, 0):
-                        found.commits.buckets[bucket] = count - before.commits.buckets.get(bucket, 0)
-            else:
-                setattr(found, one.name, getattr(self, one.name) - getattr(before, one.name))
+        found = Statistics(*map(sub, _NUMBERS(self), _NUMBERS(before)))
+        for bucket, count in self.commits.buckets.items():
+            if count != before.commits.buckets.get(bucket, 0):
+                found.commits.buckets[bucket] = count - before.commits.buckets.get(bucket, 0)
         return found
 
     @staticmethod
@@ -129,9 +126,8 @@ class Statistics:
     def to_json(self) -> dict[str, object]:
         """Return the figures as values of JSON."""
         found: dict[str, object] = {
-            one.name: round(value, 6) if isinstance(value := getattr(self, one.name), float) else value
-            for one in fields(self)
-            if one.name != "commits"
+            name: round(value, 6) if isinstance(value, float) else value
+            for name, value in zip(_NAMES, _NUMBERS(self), strict=True)
         }
         return {**found, "commits": {str(bucket): count for bucket, count in sorted(self.commits.buckets.items())}}
 
@@ -158,3 +154,8 @@ class Statistics:
                     "stored statistics cannot be read: keep the database and report it", field=one.name
                 ) from error
         return statistics
+
+
+_NAMES = tuple(one.name for one in fields(Statistics) if one.name != "commits")
+_NUMBERS = attrgetter(*_NAMES)
+"""The figures in the order of the constructor. They are added up in every commit."""

@@ -41,7 +41,7 @@ class TaskLedger:
         self._job = job
         self._key = progress_key(job.id, shard)
         self._statistics = statistics
-        self._recorded = Statistics()  # what of this attempt's figures the record has
+        self._others = Statistics()  # the figures of other attempts that the record has
         self._version = 0
         self._seen = START  # the last unit of the input that this attempt has seen
         self._taken = START  # the last one that is done or put off
@@ -118,7 +118,6 @@ class TaskLedger:
 
     def committed(self, version: int) -> None:
         """Note that the commit with the last change took effect."""
-        self._recorded = self._recorded.plus(self._proposed.statistics.since(self.progress.statistics))
         self._proposed_bytes = b""
         self._version = version
         self.progress = self._proposed
@@ -149,6 +148,8 @@ class TaskLedger:
             self._statistics.units += found.done - self.progress.done
             self._statistics.groups += 1
             self.committed(record.version)
+        own = self.progress.statistics.since(self._others)
+        self._others = found.statistics.since(own)
         self._version = record.version
         self.progress = found
 
@@ -190,7 +191,7 @@ class TaskLedger:
     def _after(self, done: Sequence[Unit], put_off: Collection[bytes]) -> TaskProgress:
         places = [self._places[unit.id][1] for unit in done if unit.id in self._places]
         deferred = {*self.progress.deferred, *put_off}.difference(unit.id for unit in done)
-        statistics = self.progress.statistics.plus(self._statistics.since(self._recorded))
+        statistics = self._others.plus(self._statistics)
         statistics.units += len(done)
         statistics.groups += bool(done)
         return TaskProgress(

@@ -1,0 +1,75 @@
+"""Test the arithmetic of statistics, and that the record of a task has the figures of all its attempts."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from holdfast.runtime import Environment
+from holdfast.transactions.base import Commit, Committed
+from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.units.jobs import begin_job
+from holdfast.units.statistics import Latencies, Statistics
+from holdfast.units.task_ledger import TaskLedger
+
+
+def filled(factor: int) -> Statistics:
+    """Return figures that all differ."""
+    found = Statistics(commits=Latencies({1: factor, 10 + factor: 7}))
+    for number, one in enumerate(fields(found), 1):
+        if one.name != "commits":
+            setattr(found, one.name, type(getattr(found, one.name))(factor * number))
+    return found
+
+
+def test_sums_and_differences() -> None:
+    first, second = filled(1), filled(2)
+    total = first.plus(second)
+    assert total.units == first.units + second.units
+    assert total.commit_s == first.commit_s + second.commit_s
+    assert total.commits.buckets == {1: 3, 11: 7, 12: 7}
+    assert total.since(second) == first
+    assert Statistics.total([first, second]) == total
+    assert first == filled(1), "a sum changes no summand"
+    first.add(second)
+    assert first == total
+    first.commits.note(1.0)
+    assert second == filled(2), "nothing is shared"
+
+
+def test_figures_read_back() -> None:
+    found = filled(3)
+    assert Statistics.of(found.to_json()) == found
+    assert list(found.to_json()) == [one.name for one in fields(found)]
+
+
+def test_a_record_has_the_figures_of_all_attempts() -> None:
+    environment = Environment()
+    store = MemoryTransactionStore(environment.ids)
+    job = begin_job(store, "sums", kind="map", shards=1, environment=environment)
+    twins = [Statistics(), Statistics()]
+    first, second = (TaskLedger(store, job, 0, own) for own in twins)
+    first.load()
+    second.load()
+    twins[0].groups = 5
+    twins[1].groups = 100
+    assert commit(store, first)
+    assert not commit(store, second)
+    second.load()
+    twins[1].groups = 101
+    assert commit(store, second)
+    assert second.progress.statistics.groups == 106
+    first.load()
+    twins[0].groups = 6
+    assert commit(store, first)
+    assert first.progress.statistics.groups == 107
+    first.load()
+    assert first.progress.statistics.groups == 107
+
+
+def commit(store: MemoryTransactionStore, ledger: TaskLedger) -> bool:
+    """Commit what a ledger records about no units; return whether it took effect."""
+    change = ledger.change((), ())
+    outcome = store.commit(Commit(reads=change.reads, puts=change.puts))
+    if isinstance(outcome, Committed):
+        ledger.committed(outcome.version)
+    return isinstance(outcome, Committed)
