@@ -16,6 +16,7 @@ Ids are 8 bytes, most significant first.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
@@ -100,7 +101,12 @@ def column_bytes(column: object) -> bytes:
 
 def row_prefix(table_id: int, row: Row) -> bytes:
     """Return the bytes with which the keys of a row's cells begin, and no others."""
-    return _CELL + id_bytes(table_id) + encode_row(row)
+    return _cells_prefix(table_id) + encode_row(row)
+
+
+@lru_cache(maxsize=1024)
+def _cells_prefix(table_id: int) -> bytes:
+    return _CELL + id_bytes(table_id)
 
 
 def cell_key(table_id: int, row: Row, column: bytes) -> bytes:
@@ -134,7 +140,7 @@ def cell_of(key: bytes) -> tuple[Row, str]:
 
 def cells_range(table_id: int) -> tuple[bytes, bytes]:
     """Return the range of a table's cells."""
-    prefix = _CELL + id_bytes(table_id)
+    prefix = _cells_prefix(table_id)
     return prefix, after_prefix(prefix)
 
 

@@ -20,6 +20,7 @@ Part: TypeAlias = "str | int | bytes"
 Row: TypeAlias = "Part | tuple[Part, ...]"
 
 _BYTES, _TEXT, _ZERO = 0x01, 0x02, 0x20
+_CODES = [bytes([code]) for code in range(256)]
 _WIDTH = 8
 _END = b"\0"
 _ESCAPED_ZERO = b"\0\xff"
@@ -57,13 +58,15 @@ def after_prefix(prefix: bytes) -> bytes:
 
 
 def _encode(part: object) -> bytes:
+    if type(part) is int:
+        return _encode_integer(part)
     if isinstance(part, str):
         try:
-            return bytes([_TEXT]) + part.encode().replace(b"\0", _ESCAPED_ZERO) + _END
+            return _CODES[_TEXT] + part.encode().replace(b"\0", _ESCAPED_ZERO) + _END
         except UnicodeEncodeError as error:
             raise InvalidRequestError("a row is a text without lone surrogates: change it", row=part) from error
     if isinstance(part, bytes):
-        return bytes([_BYTES]) + part.replace(b"\0", _ESCAPED_ZERO) + _END
+        return _CODES[_BYTES] + part.replace(b"\0", _ESCAPED_ZERO) + _END
     if hasattr(part, "__index__") and not isinstance(part, bool):  # numpy's integers too, as in columns of a frame
         return _encode_integer(index(part))
     raise InvalidRequestError(
@@ -79,8 +82,8 @@ def _encode_integer(number: int) -> bytes:
             "a row that is an integer has 64 bits: convert it to a text", bits=number.bit_length()
         )
     if number >= 0:
-        return bytes([_ZERO + width]) + number.to_bytes(width, "big")
-    return bytes([_ZERO - width]) + (number + (1 << 8 * width) - 1).to_bytes(width, "big")
+        return _CODES[_ZERO + width] + number.to_bytes(width, "big")
+    return _CODES[_ZERO - width] + (number + (1 << 8 * width) - 1).to_bytes(width, "big")
 
 
 def decode_row(key: bytes, start: int = 0) -> tuple[Row, int]:
