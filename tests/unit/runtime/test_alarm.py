@@ -128,7 +128,7 @@ def test_a_shield_without_a_limit_does_nothing() -> None:
     with alarm.shielded():
         pass
     with pytest.raises(TimeIsUp):
-        limited(alarm, PATIENCE_S, ring)
+        limited(alarm, PATIENCE_S, lambda: ring(alarm))
     with alarm.shielded():
         pass
 
