@@ -13,7 +13,7 @@ from holdfast.records.tables import Table
 from holdfast.records.values import Value
 from holdfast.transactions.base import SnapshotReader
 
-__all__ = ["present_value", "read_cells", "rows_of", "rows_range", "value_of"]
+__all__ = ["after_row", "present_value", "read_cells", "rows_of", "rows_range", "value_of"]
 
 
 def rows_range(
@@ -34,6 +34,11 @@ def rows_range(
         first if start is None else row_prefix(table.id, start),
         last if end is None else row_prefix(table.id, end),
     )
+
+
+def after_row(table: Table, row: Row) -> bytes:
+    """Return a key behind all cells of a row, and before those of the next row: no column begins with this byte."""
+    return row_prefix(table.id, row) + b"\xff"
 
 
 def read_cells(reader: SnapshotReader, first: bytes, last: bytes) -> Iterator[tuple[bytes, Content]]:

@@ -8,7 +8,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.records.cells import VALUE, Content
 from holdfast.records.keys import cell_key, column_bytes, counter_of, history_range
 from holdfast.records.row_keys import Row
-from holdfast.records.rows import present_value, read_cells, rows_of, rows_range
+from holdfast.records.rows import after_row, present_value, read_cells, rows_of, rows_range
 from holdfast.records.tables import Table, TablesRead
 from holdfast.records.values import Value
 from holdfast.transactions.base import SnapshotReader, TransactionStore
@@ -51,11 +51,24 @@ class StoreSnapshot:
         return found
 
     def scan(
-        self, table: str, *, start: Row | None = None, end: Row | None = None, prefix: Row | None = None
+        self,
+        table: str,
+        *,
+        start: Row | None = None,
+        end: Row | None = None,
+        prefix: Row | None = None,
+        after: Row | None = None,
     ) -> Iterator[tuple[Row, dict[str, Value]]]:
-        """Yield rows in order, each with its values by column."""
+        """Yield rows in order, each with its values by column.
+
+        Args:
+            start, end, prefix: see `Store.scan`.
+            after: go on behind this row, of the same scan.
+        """
         definition = self._tables.get(table)
         first, last = rows_range(definition, start, end, prefix)
+        if after is not None:
+            first = max(first, after_row(definition, after))
         return rows_of(definition, read_cells(self.reader, first, last))
 
     def history(self, table: str, row: Row, *, column: str = VALUE) -> list[tuple[int, Value | None]]:
@@ -66,7 +79,7 @@ class StoreSnapshot:
         """
         definition = self._tables.get(table)
         if not definition.history:
-            raise InvalidRequestError("the table keeps no history: create it with history=True", table=table)
+            raise InvalidRequestError("the table keeps no history: create another one that does", table=table)
         first, last = history_range(cell_key(definition.id, row, column_bytes(column)))
         return [
             (counter_of(key), content.value() if content.encoded else None)

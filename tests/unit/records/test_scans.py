@@ -50,6 +50,10 @@ def test_ranges_begin_with_the_start_and_end_before_the_end() -> None:
     for bounds, expected in cases:
         assert [row for row, _columns in store.scan("t", **bounds)] == expected, bounds
         assert _rows(store.transact(lambda cells, bounds=bounds: cells.scan("t", **bounds))) == expected, bounds
+        with store.snapshot() as snapshot:
+            for number, row in enumerate(expected, start=1):
+                rest = [one for one, _columns in snapshot.scan("t", after=row, **bounds)]
+                assert rest == expected[number:], (bounds, row)
         for limit in range(1, 15):
             found = store.transact(lambda cells, bounds=bounds, limit=limit: cells.scan("t", limit=limit, **bounds))
             assert _rows(found) == expected[:limit], (bounds, limit)

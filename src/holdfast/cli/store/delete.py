@@ -1,0 +1,62 @@
+"""Run ``holdfast store delete``: delete a row, or one cell of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli.arguments import filled
+from holdfast.cli.output import Output
+from holdfast.cli.store.arguments import RowCommand, with_row
+from holdfast.cli.store.session import on_store_of_tables
+from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.wording import counted
+
+if TYPE_CHECKING:
+    from holdfast.records import CellTransaction, Row, Store
+
+__all__ = ["delete"]
+
+_EPILOG = """\b
+Examples:
+  holdfast store delete sqlite:///var/lib/shop.db stock apples
+  holdfast store delete sqlite:///var/lib/shop.db stock apples --column color
+
+All cells of the row go in one transaction. A row that does not exist is no error. In a table with history, the earlier
+values stay in the history."""
+
+
+@click.command(cls=RowCommand, epilog=_EPILOG)
+@on_store_of_tables
+@click.argument("table")
+@with_row
+@click.option("--column", type=filled, help="Delete only the cell in this column.")
+def delete(store: Store, table: str, row: Row, column: str | None, out: Output) -> None:
+    """Delete ROW from TABLE, or one cell of it."""
+    from holdfast.cli.store.forms import json_row
+
+    def remove(cells: CellTransaction) -> list[str]:
+        if column is None:
+            chosen = list(cells.get_row(table, row))
+        else:
+            chosen = [column] if _exists(cells, table, row, column) else []
+        for name in chosen:
+            cells.delete(table, row, column=name)
+        return chosen
+
+    deleted = store.transact(remove)
+    out.document({"table": table, "row": json_row(row), "deleted": deleted})
+    out.say(f"deleted {counted(len(deleted), 'cell')}" if deleted else "there was nothing to delete")
+
+
+def _exists(cells: CellTransaction, table: str, row: Row, column: str) -> bool:
+    """Check whether there is a cell, also one whose value cannot be read."""
+    try:
+        return cells.get(table, row, column=column) is not None
+    except CorruptDataError:
+        return True
+    except InvalidRequestError as error:
+        if "added" not in error.variables:
+            raise
+        return True

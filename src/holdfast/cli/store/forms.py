@@ -1,0 +1,125 @@
+"""Show rows and values: as JSON from which they can be told again, or for people.
+
+In JSON, texts, integers, floats, booleans, lists and dictionaries are what they are, and a row that is a tuple is a
+list. Everything else is a dictionary with one name that begins with ``$``: ``{"$bytes": base64}``, ``{"$array": base64,
+"dtype": …, "shape": […]}``, ``{"$float": "nan"}`` (or ``inf``, ``-inf``), ``{"$int": "0x…"}`` for integers of more than
+4,000 digits, and ``{"$json": …}`` for a dictionary of the user that has such a name.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.errors import InvalidRequestError
+from holdfast.records.row_keys import Part, Row
+from holdfast.records.values import Value
+
+__all__ = ["json_row", "json_text", "json_value", "parse_json_row", "row_form", "row_text", "type_name", "value_text"]
+
+_LARGEST_DECIMAL_BITS = 14_000
+_MOST_ELEMENTS = 16
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+def json_row(row: Row) -> object:
+    """Return the JSON form of a row."""
+    if isinstance(row, tuple):
+        return [json_row(part) for part in row]
+    return json_value(row)
+
+
+def json_value(value: Value) -> object:
+    """Return the JSON form of a value."""
+    if isinstance(value, bytes):
+        return {"$bytes": base64.b64encode(value).decode("ascii")}
+    if isinstance(value, bool | str | list):
+        return value
+    if isinstance(value, int):
+        return value if value.bit_length() <= _LARGEST_DECIMAL_BITS else {"$int": hex(value)}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": str(value)}
+    if isinstance(value, dict):
+        return {"$json": value} if any(name.startswith("$") for name in value) else value
+    return {
+        "$array": base64.b64encode(value.tobytes()).decode("ascii"),
+        "dtype": value.dtype.str,
+        "shape": list(value.shape),
+    }
+
+
+def row_form(row: Row, columns: Mapping[str, Value]) -> dict[str, object]:
+    """Return the JSON form of a row with its values."""
+    return {"row": json_row(row), "columns": {name: json_value(value) for name, value in columns.items()}}
+
+
+def json_text(form: object) -> str:
+    """Return the text of a JSON form, on one line."""
+    return json.dumps(form, ensure_ascii=False)
+
+
+def parse_json_row(text: str, *, is_prefix: bool = False) -> Row:
+    """Return the row of a JSON form.
+
+    Args:
+        is_prefix: whether a list is the beginning of a tuple, however short.
+
+    Raises:
+        InvalidRequestError: it is none.
+    """
+    try:
+        form = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequestError("""the row is no JSON: write it as '["user1", 5]'""", row=text) from error
+    if not isinstance(form, list):
+        return _part(form, text)
+    parts = tuple(_part(one, text) for one in form)
+    return parts[0] if len(parts) == 1 and not is_prefix else parts
+
+
+def _part(form: Any, text: str) -> Part:
+    if isinstance(form, str | int) and not isinstance(form, bool):
+        return form
+    if isinstance(form, dict) and list(form) == ["$bytes"] and isinstance(form["$bytes"], str):
+        try:
+            return base64.b64decode(form["$bytes"], validate=True)
+        except binascii.Error as error:
+            raise InvalidRequestError("the bytes of the row are no base64: change them", row=text) from error
+    raise InvalidRequestError(
+        """a row in JSON consists of texts, integers and {"$bytes": "…"}: write it as '["user1", 5]'""", row=text
+    )
+
+
+# --- for people -------------------------------------------------------------------------------------------------------
+def row_text(row: Row) -> str:
+    """Return a row for a person: a text as it is, everything else in JSON."""
+    return row if isinstance(row, str) else json_text(json_row(row))
+
+
+def value_text(value: Value) -> str:
+    """Return a value for a person: bytes in hexadecimal, long arrays by their shape."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, bool | list | dict):
+        return json_text(value)
+    if isinstance(value, int):
+        return str(value) if value.bit_length() <= _LARGEST_DECIMAL_BITS else hex(value)
+    if isinstance(value, float):
+        return str(value)
+    if value.size > _MOST_ELEMENTS:
+        return f"{value.dtype} array of {' x '.join(map(str, value.shape))}"
+    return f"{value.dtype} {value.tolist()}"
+
+
+def type_name(value: Value) -> str:
+    """Return the name of the type of a value."""
+    if isinstance(value, bool | list | dict):
+        return "json"
+    names = {bytes: "bytes", str: "text", int: "int", float: "float"}
+    return names.get(type(value), "array")

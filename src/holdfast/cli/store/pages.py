@@ -1,0 +1,37 @@
+"""Read the rows of a table page by page, without a snapshot that lasts while somebody reads the output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TypeAlias
+
+from holdfast.cli.store.arguments import Bounds
+from holdfast.records import Row, Store, Value
+
+__all__ = ["Page", "iter_pages"]
+
+Page: TypeAlias = "list[tuple[Row, dict[str, Value]]]"
+
+_FIRST, _MOST = 100, 2000
+
+
+def iter_pages(store: Store, table: str, bounds: Bounds, limit: int | None) -> Iterator[Page]:
+    """Yield the rows in order, each page from a snapshot of its own.
+
+    Args:
+        limit: the most rows; None for all.
+    """
+    left, size = limit, _FIRST
+    last: Row | None = None
+    while left is None or left > 0:
+        size = min(2 * size, _MOST)
+        wanted = size if left is None else min(size, left)
+        with store.snapshot() as snapshot:
+            rows = snapshot.scan(table, **bounds, after=last)
+            page = list(islice(rows, wanted))
+        yield page
+        if len(page) < wanted:
+            return
+        last = page[-1][0]
+        left = None if left is None else left - len(page)

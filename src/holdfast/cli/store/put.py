@@ -1,0 +1,79 @@
+"""Run ``holdfast store put``: write a cell."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli.arguments import Word
+from holdfast.cli.output import Output
+from holdfast.cli.screen import in_one_line
+from holdfast.cli.store.arguments import RowCommand, parse_integer, with_row
+from holdfast.cli.store.session import on_store_of_tables
+from holdfast.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from holdfast.records import Row, Store, Value
+
+__all__ = ["put"]
+
+_EPILOG = """\b
+Examples:
+  holdfast store put sqlite:///var/lib/shop.db stock apples 5 --type int
+  holdfast store put sqlite:///var/lib/shop.db stock apples red --column color
+  holdfast store put sqlite:///var/lib/shop.db images logo "$(base64 -w0 logo.png)" --type bytes
+
+A value is a text unless --type says otherwise; a JSON value is a list, a dictionary, true or false, and bytes are given
+in base64. A cell that exists is replaced."""
+
+_TYPES = ("text", "int", "float", "json", "bytes")
+
+
+@click.command(cls=RowCommand, epilog=_EPILOG)
+@on_store_of_tables
+@click.argument("table")
+@with_row
+@click.argument("value")
+@click.option("--column", default="value", show_default=True, help="Column of the cell.")
+@click.option("--type", "kind", type=Word(_TYPES), default="text", show_default=True, help=f"{', '.join(_TYPES)}.")
+def put(store: Store, table: str, row: Row, value: str, column: str, kind: str, out: Output) -> None:
+    """Write VALUE to the cell at ROW in TABLE."""
+    from holdfast.cli.store.forms import json_row, row_text
+
+    store.put(table, row, _parse(value, kind), column=column)
+    out.document({"table": table, "row": json_row(row), "column": column, "type": kind})
+    out.say(f"put {kind} into {table}: {in_one_line(row_text(row))}, {in_one_line(column)}")
+
+
+def _parse(text: str, kind: str) -> Value:
+    if kind == "text":
+        return text
+    if kind == "int":
+        return parse_integer(text, "value")
+    if kind == "float":
+        try:
+            return float(text)
+        except ValueError as error:
+            raise InvalidRequestError("the value is no float: write one such as 1.5", given=text) from error
+    if kind == "bytes":
+        try:
+            return base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise InvalidRequestError("the value is no base64: encode the bytes with base64 -w0") from error
+    return _parse_json(text)
+
+
+def _parse_json(text: str) -> Value:
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequestError("the value is no JSON: check its quotes and brackets", given=text) from error
+    if not isinstance(value, bool | list | dict):
+        raise InvalidRequestError(
+            "a JSON value is a list, a dictionary, true or false: use another --type for texts and numbers", given=text
+        )
+    return value

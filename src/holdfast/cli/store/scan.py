@@ -1,0 +1,54 @@
+"""Run ``holdfast store scan``: show rows with their values."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli.output import Output
+from holdfast.cli.store.arguments import Bounds, with_bounds
+from holdfast.cli.store.session import lists_from_store
+
+if TYPE_CHECKING:
+    from holdfast.records import Store
+
+__all__ = ["scan"]
+
+_EPILOG = """\b
+Examples:
+  holdfast store scan sqlite:///var/lib/shop.db stock --limit 20
+  holdfast store scan sqlite:///var/lib/shop.db stock --start a --end b
+  holdfast store scan sqlite:///var/lib/shop.db stock --json | jq .columns.value
+
+All rows come from one snapshot. With --json, each row is a line, {"row": …, "columns": {…}}, from which every value can
+be told again. To read a whole table, use holdfast store export."""
+
+
+@click.command(epilog=_EPILOG)
+@lists_from_store
+@click.argument("table")
+@with_bounds
+@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="The most rows to show.")
+def scan(store: Store, table: str, bounds: Bounds, limit: int, out: Output) -> None:
+    """Show the rows of TABLE with their values."""
+    from holdfast.cli.store.forms import row_form, row_text, value_text
+
+    shown = []
+    is_more = False
+    with store.snapshot() as snapshot:
+        rows = snapshot.scan(table, **bounds)
+        for row, columns in islice(rows, limit):
+            if out.json:
+                out.line(row_form(row, columns))
+            else:
+                shown.append((row_text(row), {name: value_text(value) for name, value in columns.items()}))
+        is_more = next(rows, None) is not None
+    names = sorted({name for _row, columns in shown for name in columns})
+    if shown:
+        out.table(["row", *names], [[row, *(columns.get(name, "") for name in names)] for row, columns in shown])
+    elif not out.json:
+        out.say("no rows")
+    if is_more:
+        out.note(f"there are more rows than {limit:,}: see --limit, or holdfast store export")
