@@ -67,7 +67,7 @@ def run_steps(name: str, directory: Path, environment: Mapping[str, str]) -> int
     """Run the shell blocks of a page as a reader would type them, and compare what they print with its text blocks.
 
     A comment ``<!-- not run: why -->`` above a block leaves it out. A Python block is saved as the file that the page
-    names.
+    names, if it names one.
 
     Returns:
         The number of blocks that were run.
@@ -77,7 +77,8 @@ def run_steps(name: str, directory: Path, environment: Mapping[str, str]) -> int
         if step["file"]:
             file_name = step["file"]
         elif step["kind"] == "python":
-            (directory / file_name).write_text(step["body"])
+            if file_name:
+                (directory / file_name).write_text(step["body"])
         elif step["kind"] == "text":
             _assert_shown(step["body"], printed)
         elif not step["skip"]:

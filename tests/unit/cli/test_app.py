@@ -44,7 +44,7 @@ def test_the_help_lists_every_command_with_its_sentence() -> None:
     """The sentences stand in `app`, so that the help need not import the commands."""
     ctx = click.Context(cli)
     names = cli.list_commands(ctx)
-    assert {*_COMMANDS, "check", "uploads", "namespace", "fs"} == set(names)
+    assert {*_COMMANDS, "check", "uploads", "namespace", "fs", "store"} == set(names)
     listing = run("--help").stdout
     for name in names:
         command = cli.get_command(ctx, name)
@@ -65,7 +65,7 @@ def test_version() -> None:
     ("arguments", "sentence"),
     [
         (["hisory", "x"], "did you mean history"),
-        (["xyzzy"], "use one of the 13 known names"),
+        (["xyzzy"], "use one of the 14 known names"),
         (["verify"], "Missing argument 'URL'"),
         (["verify", "x", "--jsno"], "--json"),
         (["recover", "x", "--older-then", "1h"], "--older-than"),

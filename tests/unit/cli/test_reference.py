@@ -10,29 +10,31 @@ import pytest
 
 from holdfast.cli.fs.group import fs
 from holdfast.cli.namespace.group import namespace
+from holdfast.cli.store.group import store
 from holdfast.stores.registry import BUILT_IN
 
 _TEXT = (Path(__file__).parents[3] / "docs/reference/cli.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("group", [fs, namespace])
+@pytest.mark.parametrize("group", [fs, namespace, store])
 def test_every_command_of_a_group_is_in_the_reference(group: click.Group) -> None:
     section = _TEXT.split(f"\n## {group.name}\n")[1].split("\n## ")[0]
     known = set(re.findall(r"`(\w+) [A-Z]|`(list)`|`(quota) set", section))
     assert {"".join(one) for one in known} == set(group.list_commands(click.Context(group)))
 
 
-def test_every_option_of_a_namespace_command_is_in_the_reference() -> None:
-    section = _TEXT.split("\n## namespace\n")[1].split("\n## ")[0]
+@pytest.mark.parametrize("group", [namespace, store])
+def test_every_option_of_a_command_is_in_the_reference(group: click.Group) -> None:
+    section = _TEXT.split(f"\n## {group.name}\n")[1].split("\n## ")[0]
     everywhere = {
         "--json",
         "--debug",
         "--user",
         "--store-option",
-        *(one.flag for store in BUILT_IN for one in store.flags),
+        *(one.flag for provider in BUILT_IN for one in provider.flags),
     }
-    for name in namespace.list_commands(click.Context(namespace)):
-        command = namespace.get_command(click.Context(namespace), name)
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
         assert command is not None
         options = [
             one.opts for one in command.params if isinstance(one, click.Option) and not everywhere & set(one.opts)
