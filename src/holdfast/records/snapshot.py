@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from holdfast.errors import InvalidRequestError
 from holdfast.records.cells import VALUE, Content
-from holdfast.records.keys import cell_key, column_bytes, counter_of, history_range
-from holdfast.records.row_keys import Row
+from holdfast.records.keys import cell_key, column_bytes, counter_of, history_range, row_prefix
+from holdfast.records.row_keys import Row, after_prefix
 from holdfast.records.rows import after_row, present_value, read_cells, rows_of, rows_range
 from holdfast.records.tables import Table, TablesRead
 from holdfast.records.values import Value
@@ -49,6 +49,13 @@ class StoreSnapshot:
             if value is not None:
                 found[keys[key]] = value
         return found
+
+    def get_row(self, table: str, row: Row) -> dict[str, Value]:
+        """Return the values of a row by column."""
+        definition = self._tables.get(table)
+        prefix = row_prefix(definition.id, row)
+        cells = read_cells(self.reader, prefix, after_prefix(prefix))
+        return next((columns for _row, columns in rows_of(definition, cells)), {})
 
     def scan(
         self,

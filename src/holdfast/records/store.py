@@ -120,15 +120,18 @@ class Store:
     # --- cells --------------------------------------------------------------------------------------------------------
     def get(self, table: str, row: Row, *, column: str = VALUE, default: Value | None = None) -> Value | None:
         """Return the value of a cell, or `default`."""
-        return self.transact(lambda cells: cells.get(table, row, column=column, default=default))
+        with self.snapshot() as snapshot:  # no locks: a reader waits for nobody
+            return snapshot.get(table, row, column=column, default=default)
 
     def get_many(self, table: str, rows: Iterable[Row], *, column: str = VALUE) -> dict[Row, Value]:
         """Return the values of those rows that have the column."""
-        return self.transact(lambda cells: cells.get_many(table, rows, column=column))
+        with self.snapshot() as snapshot:
+            return snapshot.get_many(table, rows, column=column)
 
     def get_row(self, table: str, row: Row) -> dict[str, Value]:
         """Return the values of a row by column."""
-        return self.transact(lambda cells: cells.get_row(table, row))
+        with self.snapshot() as snapshot:
+            return snapshot.get_row(table, row)
 
     def put(self, table: str, row: Row, value: Value, *, column: str = VALUE) -> None:
         """Write a cell."""

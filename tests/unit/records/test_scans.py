@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.errors import InvalidRequestError
 from holdfast.records import CellTransaction, Row, Store
+from holdfast.records.keys import cell_key
 from holdfast.transactions.base import Commit, Committed, Conflict
 from tests.unit.records.stores import FAST, SERVERS, begin, memory_store, open_stores
 
@@ -212,3 +213,18 @@ def test_records_of_others_are_left_alone() -> None:
     store.database.commit(Commit(puts={b"R": b"", b"T": b"", b"Sb": b"", b"Sc": b"", b"Scc": b""}))
     store.drop_table("t")
     assert [key for key, _record in store.database.scan(b"", b"\xff", 9).records] == [b"R", b"Sb", b"Sc", b"Scc", b"T"]
+
+
+@pytest.mark.parametrize("backend", ["sqlite", *SERVERS])
+def test_reads_wait_for_no_writer(backend: str, request: pytest.FixtureRequest) -> None:
+    with open_stores(backend, request) as (store, other):
+        table = store.create_table("t")
+        store.put("t", "a", 1)
+        with other.database.locked() as writer:
+            writer.read([table.key, cell_key(table.id, "a", b"value")], exclusive=True)
+            assert store.get("t", "a") == 1
+            assert store.get_many("t", ["a", "b"]) == {"a": 1}
+            assert store.get_row("t", "a") == {"value": 1}
+            assert list(store.scan("t")) == [("a", {"value": 1})]
+            with pytest.raises(InvalidRequestError, match="did you mean t"):
+                store.get("tt", "a")
