@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import product
 from typing import Any
 
 import pytest
@@ -118,29 +119,29 @@ def test_a_missing_table_cannot_be_dropped() -> None:
         store.drop_table("stocks")
 
 
-@pytest.mark.parametrize("recreated", [False, True])
-@pytest.mark.parametrize("operation", ["get", "put", "add", "delete", "scan", "get_row"])
-@pytest.mark.parametrize("history", [False, True])
 @pytest.mark.parametrize("backend", FAST)
-def test_who_uses_a_table_that_is_dropped_meanwhile_conflicts(
-    backend: str, history: bool, operation: str, recreated: bool, request: pytest.FixtureRequest
-) -> None:
+def test_who_uses_a_table_that_is_dropped_meanwhile_conflicts(backend: str, request: pytest.FixtureRequest) -> None:
+    operations = ["get", "put", "add", "delete", "scan", "get_row"]
     with open_stores(backend, request) as (store, other):
         store.create_table("log")
-        store.create_table("stock", history=history)
-        store.put("stock", "apples", 5)
-        cells = begin(store.database)
-        _use(cells, operation)
-        cells.put("log", "done", operation)
-        cells.end_unit()
-        other.drop_table("stock")
-        if recreated:
-            other.create_table("stock", history=history)
-        before = _records(other)
-        outcome = store.database.commit(cells.to_commit())
-        assert isinstance(outcome, Conflict)
-        assert table_key("stock") in outcome.keys
-        assert (other.get("log", "done"), _records(other)) == (None, before)
+        for case in product(operations, (False, True), (False, True)):
+            operation, history, recreated = case
+            store.create_table("stock", history=history)
+            store.put("stock", "apples", 5)
+            cells = begin(store.database)
+            _use(cells, operation)
+            cells.put("log", "done", operation)
+            cells.end_unit()
+            other.drop_table("stock")
+            if recreated:
+                other.create_table("stock", history=history)
+            before = _records(other)
+            outcome = store.database.commit(cells.to_commit())
+            assert isinstance(outcome, Conflict), case
+            assert table_key("stock") in outcome.keys, case
+            assert (other.get("log", "done"), _records(other)) == (None, before), case
+            if recreated:
+                other.drop_table("stock")
 
 
 def _use(cells: CellTransaction, operation: str) -> None:
