@@ -1,47 +1,159 @@
-"""Report what happened in a job."""
+"""Report what a job has cost: units per second, conflicts, latencies, and where the time went."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from holdfast.errors import CorruptDataError
 from holdfast.units.jobs import Job
 from holdfast.units.statistics import Statistics
 
-__all__ = ["JobReport"]
+__all__ = ["JobReport", "TimeShares"]
+
+_MOST_TASKS = 1000
+"""Tasks in the stored report: all of them, with many more, would be too long for a record."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
+class TimeShares:
+    """Where the time of tasks went, from 0 to 1 each.
+
+    Attributes:
+        functions: in the functions of units, without their calls of the store.
+        reads, commits: in calls of the store.
+        rest: in Spark, in waits for the database and for other units, and in Holdfast itself.
+    """
+
+    functions: float = 0.0
+    reads: float = 0.0
+    commits: float = 0.0
+    rest: float = 0.0
+
+    @staticmethod
+    def of(statistics: Statistics) -> TimeShares:
+        """Return the shares of the time that is recorded; the rest of an attempt that died is not."""
+        measured_s = statistics.function_s + statistics.read_s + statistics.commit_s
+        total_s = max(statistics.run_s, measured_s)
+        if total_s <= 0:
+            return TimeShares()
+        return TimeShares(
+            statistics.function_s / total_s,
+            statistics.read_s / total_s,
+            statistics.commit_s / total_s,
+            (total_s - measured_s) / total_s,
+        )
+
+    def to_text(self) -> str:
+        """Return the shares for people."""
+        return ", ".join(
+            f"{share:.0%} {name}"
+            for share, name in (
+                (self.functions, "functions"),
+                (self.reads, "reads"),
+                (self.commits, "commits"),
+                (self.rest, "other"),
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class JobReport:
-    """What happened in a job.
+    """What a job has cost, so far or in all.
 
     Attributes:
         job: its name.
         kind: ``map``, ``reduce`` or ``work list``.
-        tasks: the figures of each task, all attempts together.
-        seconds: from the begin of the run that finished the job to its end.
+        number: how many tasks it has.
+        tasks: the figures of each task, of all its attempts; empty if they were too many to be kept.
+        total: the figures of all tasks.
+        seconds: from the begin to the end of the job, on the driver's clock.
     """
 
     job: str
     kind: str
-    tasks: Sequence[Statistics]
+    number: int
+    tasks: tuple[Statistics, ...]
+    total: Statistics
     seconds: float
 
     @staticmethod
     def of_tasks(job: Job, statistics: Sequence[Statistics], seconds: float) -> JobReport:
         """Return the report of a job from the figures of its tasks."""
-        return JobReport(job=job.name, kind=job.kind, tasks=tuple(statistics), seconds=seconds)
+        tasks = tuple(statistics)
+        return JobReport(job.name, job.kind, len(tasks), tasks, Statistics.total(tasks), seconds)
+
+    # --- figures ------------------------------------------------------------------------------------------------------
+    @property
+    def units_per_s(self) -> float:
+        """Units per second of the job; 0 if it took no time."""
+        return self.total.units / self.seconds if self.seconds > 0 else 0.0
 
     @property
-    def total(self) -> Statistics:
-        """The figures of all tasks together."""
-        return Statistics.total(self.tasks)
+    def conflict_share(self) -> float:
+        """Which share of all commits conflicted, from 0 to 1."""
+        return self.total.conflict_share
+
+    @property
+    def group_size(self) -> float:
+        """How many units took effect with one commit, on average."""
+        return self.total.group_size
+
+    @property
+    def commit_p50_s(self) -> float | None:
+        """What half of the commits did not exceed, seconds; None without commits."""
+        return self.total.commits.quantile_s(0.5)
+
+    @property
+    def commit_p99_s(self) -> float | None:
+        """What 99 % of the commits did not exceed, seconds; None without commits."""
+        return self.total.commits.quantile_s(0.99)
+
+    @property
+    def shares(self) -> TimeShares:
+        """Where the time of all tasks went."""
+        return TimeShares.of(self.total)
+
+    # --- forms --------------------------------------------------------------------------------------------------------
+    def summary(self) -> list[tuple[str, str]]:
+        """Return names and values for people."""
+        total, shares = self.total, self.shares
+        found = [
+            ("units", f"{total.units:,} in {self.seconds:,.1f} s, {self.units_per_s:,.0f}/s"),
+            ("tasks", f"{self.number:,}"),
+            ("commits", f"{total.groups:,} with {self.group_size:,.1f} units each"),
+            ("conflicts", f"{total.conflicts:,}, {self.conflict_share:.1%} of all commits"),
+            ("runs repeated", f"{total.reruns:,}"),
+            ("commit latency", f"{_latency(self.commit_p50_s)} (p50), {_latency(self.commit_p99_s)} (p99)"),
+            ("time", shares.to_text()),
+        ]
+        more = [
+            ("done before", total.skipped),
+            ("put off", total.deferred),
+            ("with locks", total.locked),
+            ("stale runs", total.stale),
+            ("lost replies", total.unknown),
+            ("waits for the database", total.unavailable),
+        ]
+        return [*found, *((name, f"{number:,}") for name, number in more if number)]
 
     def to_json(self) -> dict[str, object]:
-        """Return the report as values of JSON."""
-        tasks = [one.to_json() for one in self.tasks]
-        return {"job": self.job, "kind": self.kind, "tasks": tasks, "seconds": self.seconds}
+        """Return the report as values of JSON: what `of` needs, and what is derived from it, for programs."""
+        shares = self.shares
+        return {
+            "job": self.job,
+            "kind": self.kind,
+            "seconds": round(self.seconds, 6),
+            "units_per_s": round(self.units_per_s, 3),
+            "conflict_share": round(self.conflict_share, 6),
+            "group_size": round(self.group_size, 3),
+            "commit_p50_s": self.commit_p50_s,
+            "commit_p99_s": self.commit_p99_s,
+            "shares": {one.name: round(getattr(shares, one.name), 4) for one in fields(shares)},
+            "total": self.total.to_json(),
+            "number": self.number,
+            "tasks": [_without_zeros(task) for task in self.tasks] if self.number <= _MOST_TASKS else [],
+        }
 
     @staticmethod
     def of(found: Mapping[str, object]) -> JobReport:
@@ -50,12 +162,28 @@ class JobReport:
         Raises:
             CorruptDataError: it is damaged.
         """
-        tasks, seconds = found.get("tasks"), found.get("seconds")
-        if not isinstance(tasks, Sequence) or not isinstance(seconds, int | float):
-            raise CorruptDataError("the stored report of a job cannot be read: report it")
-        return JobReport(
-            job=str(found.get("job")),
-            kind=str(found.get("kind")),
-            tasks=tuple(Statistics.of(one) for one in tasks),
-            seconds=float(seconds),
-        )
+        try:
+            tasks = found["tasks"]
+            if not isinstance(tasks, list):
+                raise ValueError(tasks)
+            return JobReport(
+                job=str(found["job"]),
+                kind=str(found["kind"]),
+                number=int(str(found["number"])),
+                tasks=tuple(map(Statistics.of, tasks)),
+                total=Statistics.of(found["total"]),
+                seconds=float(str(found["seconds"])),
+            )
+        except (KeyError, ValueError) as error:
+            raise CorruptDataError("the report of a job cannot be read: keep the database and report it") from error
+
+
+def _without_zeros(statistics: Statistics) -> dict[str, object]:
+    """Return figures in fewer bytes; what is left out counts as 0."""
+    return {name: value for name, value in statistics.to_json().items() if value}
+
+
+def _latency(duration_s: float | None) -> str:
+    if duration_s is None:
+        return "-"
+    return f"{duration_s * 1000:.2g} ms" if duration_s < 0.1 else f"{duration_s:.2g} s"

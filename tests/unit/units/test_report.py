@@ -1,0 +1,78 @@
+"""Reports of jobs: their figures, and what they survive."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from holdfast.errors import CorruptDataError
+from holdfast.units.jobs import Job
+from holdfast.units.report import JobReport, TimeShares
+from holdfast.units.statistics import Statistics
+
+JOB = Job(name="count", id=7, shards=2, kind="map", began_s=1000.0)
+
+
+def _task(units: int, **more: float) -> Statistics:
+    found = Statistics(units=units, groups=10, conflicts=2, reruns=3)
+    for name, value in more.items():
+        setattr(found, name, value)
+    for number in range(100):
+        found.commits.note(0.001 if number < 98 else 0.5)
+    return found
+
+
+def test_the_figures_of_the_job_are_those_of_its_tasks() -> None:
+    report = JobReport.of_tasks(JOB, [_task(100), _task(300)], 8.0)
+    assert (report.job, report.kind, report.number, report.total.units) == ("count", "map", 2, 400)
+    assert (report.units_per_s, report.group_size) == (50.0, 20.0)
+    assert report.conflict_share == pytest.approx(4 / 24)
+    assert report.commit_p50_s == pytest.approx(0.001, rel=0.2)
+    assert report.commit_p99_s == pytest.approx(0.5, rel=0.2)
+
+
+def test_shares_are_of_all_recorded_time() -> None:
+    whole = Statistics(run_s=10.0, function_s=4.0, read_s=3.0, commit_s=2.0)
+    assert TimeShares.of(whole) == TimeShares(0.4, 0.3, 0.2, pytest.approx(0.1))
+    still_running = Statistics(run_s=0.0, function_s=1.0, read_s=1.0, commit_s=2.0)
+    assert TimeShares.of(still_running) == TimeShares(0.25, 0.25, 0.5, 0.0)
+    assert TimeShares.of(Statistics()) == TimeShares()
+
+
+def test_a_report_comes_back_from_json() -> None:
+    report = JobReport.of_tasks(JOB, [_task(100, run_s=2.5, function_s=1.25), Statistics()], 8.0)
+    assert JobReport.of(json.loads(json.dumps(report.to_json()))) == report
+
+
+def test_a_report_without_units_has_no_figures() -> None:
+    report = JobReport.of_tasks(JOB, [], 0.0)
+    assert (report.units_per_s, report.commit_p50_s) == (0.0, None)
+    assert JobReport.of(report.to_json()) == report
+    assert dict(report.summary())["commit latency"] == "- (p50), - (p99)"
+
+
+def test_of_very_many_tasks_only_the_total_is_stored() -> None:
+    report = JobReport.of_tasks(JOB, [_task(1)] * 1001, 8.0)
+    found = JobReport.of(report.to_json())
+    assert (found.tasks, found.number, found.total) == ((), 1001, report.total)
+
+
+def test_a_summary_names_what_happened() -> None:
+    told = dict(JobReport.of_tasks(JOB, [_task(1500, skipped=2, run_s=4.0, commit_s=1.0)], 2.0).summary())
+    assert told["units"] == "1,500 in 2.0 s, 750/s"
+    assert told["conflicts"] == "2, 16.7% of all commits"
+    assert told["done before"] == "2"
+    assert told["time"] == "0% functions, 0% reads, 25% commits, 75% other"
+    assert "with locks" not in told
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"tasks": None}, {"tasks": [3]}, {"total": None}, {"number": "x"}, {"seconds": None}, {"total": {"units": []}}],
+)
+def test_a_damaged_report_is_refused(damage: dict[str, object]) -> None:
+    with pytest.raises(CorruptDataError, match="report"):
+        JobReport.of({**JobReport.of_tasks(JOB, [_task(1)], 1.0).to_json(), **damage})
+    with pytest.raises(CorruptDataError):
+        JobReport.of({})
