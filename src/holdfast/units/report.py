@@ -67,7 +67,7 @@ class JobReport:
         number: how many tasks it has.
         tasks: the figures of each task, of all its attempts; empty if they were too many to be kept.
         total: the figures of all tasks.
-        seconds: from the begin to the end of the job, on the driver's clock.
+        seconds: from the begin of the run that finished the job to its end; of a job that is not finished, so far.
     """
 
     job: str

@@ -1,0 +1,96 @@
+"""Tell how far a job is, as one snapshot shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.errors import InvalidRequestError
+from holdfast.transactions.base import SnapshotReader, SnapshotStore
+from holdfast.units.estimates import UnitTotal
+from holdfast.units.jobs import WORK_LIST, Job, find_job, read_progress
+from holdfast.units.progress import TaskProgress
+from holdfast.units.statistics import Statistics
+
+__all__ = ["JobState", "poll", "read_state"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """How far a job is.
+
+    Attributes:
+        tasks: the progress of each task.
+    """
+
+    job: Job
+    tasks: Sequence[TaskProgress]
+
+    @property
+    def done(self) -> int:
+        """How many units are done."""
+        return sum(task.done for task in self.tasks)
+
+    @property
+    def deferred(self) -> int:
+        """How many units are put off, until the others of their task are done."""
+        return sum(len(task.deferred) for task in self.tasks)
+
+    @property
+    def finished(self) -> int:
+        """How many tasks have done all their units."""
+        return sum(task.is_finished for task in self.tasks)
+
+    @property
+    def statistics(self) -> Statistics:
+        """The figures of all tasks, as far as they are recorded."""
+        return Statistics.total(task.statistics for task in self.tasks)
+
+    def units(self, given: int | None = None) -> UnitTotal:
+        """Return how many units the job has.
+
+        Args:
+            given: the number, if the caller knows it.
+
+        Raises:
+            InvalidRequestError: more are done than were given.
+        """
+        done = self.done
+        if given is not None and given < done:
+            raise InvalidRequestError(
+                "the job has more units than that: leave the number out, or correct it", units=given, done=done
+            )
+        if self.job.is_finished:
+            return UnitTotal(float(done))
+        if given is not None:
+            return UnitTotal(float(given))
+        if self.job.kind == WORK_LIST:  # units add units
+            return UnitTotal(None)
+        return UnitTotal.of_tasks([task.place.count for task in self.tasks], [task.is_finished for task in self.tasks])
+
+    def share(self, given: int | None = None) -> float | None:
+        """Return which share of all units is done, from 0 to 1; None if it is not known how many there are."""
+        if self.job.is_finished:
+            return 1.0
+        expected = self.units(given).expected
+        return None if expected is None else min(1.0, self.done / expected) if expected else 1.0
+
+
+def read_state(reader: SnapshotReader, name: str) -> JobState:
+    """Return how far a job is.
+
+    Raises:
+        NotFoundError: the store has no such job.
+    """
+    job = find_job(reader, name)
+    return JobState(job, read_progress(reader, job))
+
+
+def poll(database: SnapshotStore, name: str) -> JobState:
+    """Return how far a job is: all from one snapshot, for which no unit waits.
+
+    Raises:
+        NotFoundError: the store has no such job.
+    """
+    with database.snapshot() as reader:
+        return read_state(reader, name)

@@ -1,0 +1,378 @@
+"""Watching a table while units write to it: every view is of one instant, and the last one is exact."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.errors import FencedError, InvalidRequestError, NotFoundError, UnavailableError
+from holdfast.records import open_store
+from holdfast.records.store import Store
+from holdfast.units.aggregation import TopRow, View, watch
+from holdfast.units.estimates import Estimate
+from holdfast.units.job_state import poll
+from holdfast.units.jobs import WORK_LIST, begin_job, forget_job
+from holdfast.units.unit import Unit
+from tests.patience import PATIENCE_S, wait_until
+from tests.unit.units.watched_jobs import TABLE, RunningClock, WatchedJob, add_words, memory_store, text
+
+WORDS = 10
+
+
+def _world(lines: int = 120, **more: Any) -> tuple[WatchedJob, RunningClock]:
+    clock = RunningClock()
+    job = WatchedJob(memory_store(clock), text(lines), **more)
+    job.begin()
+    clock.meanwhile = job.steps()
+    return job, clock
+
+
+def _counted(job: WatchedJob) -> Counter[str]:
+    return Counter(word for line in job.lines for word in line)
+
+
+# --- views ------------------------------------------------------------------------------------------------------------
+def test_views_follow_the_job_and_the_last_one_is_exact() -> None:
+    job, clock = _world()
+    views = list(watch(job.store, TABLE, job="count", top=3))
+    assert [view.done for view in views] == [0, 30, 60, 90, 120, 120]
+    assert [view.sum for view in views] == [WORDS * view.done for view in views]
+    assert [view.is_final for view in views] == [False] * 5 + [True]
+    last = views[-1]
+    counted = _counted(job)
+    expected = sorted(counted.items(), key=lambda one: (-one[1], one[0]))[:3]
+    assert last.top == [TopRow(word, count, Estimate(count, count, count)) for word, count in expected]
+    assert (last.rows, last.share, last.ends_in_s, last.is_certain) == (len(counted), 1.0, 0.0, True)
+    assert clock.waits == pytest.approx([1.0] * 5, abs=0.1)
+
+
+def test_the_number_of_units_is_estimated_from_tasks_that_are_finished() -> None:
+    job, _clock = _world()
+    views = list(watch(job.store, TABLE, job="count"))
+    assert views[0].share is None and views[0].ends_in_s is None
+    assert [view.share for view in views[1:]] == [0.25, 0.5, 0.75, 1.0, 1.0]
+    assert not views[1].units.is_exact and views[4].units.is_exact
+    assert views[1].state is not None and (views[1].state.finished, len(views[1].state.tasks)) == (1, 4)
+    rate = views[2].units_per_s
+    assert rate is not None and views[2].ends_in_s == pytest.approx(60 / rate)
+
+
+def test_a_given_number_of_units_is_used() -> None:
+    job, _clock = _world()
+    views = list(watch(job.store, TABLE, job="count", units=120))
+    assert views[0].share == 0.0 and views[0].units.is_exact
+
+
+def test_fewer_units_than_there_are_is_an_error() -> None:
+    job, _clock = _world()
+    views = watch(job.store, TABLE, job="count", units=40)
+    assert [next(views).done, next(views).done] == [0, 30]
+    with pytest.raises(InvalidRequestError, match="more units than that"):
+        next(views)
+
+
+def test_views_within_a_task() -> None:
+    """The input of a task is taken up lazily: a watcher sees whole groups only, and each with its progress."""
+    job, clock = _world(lines=40, shards=1)
+    clock.meanwhile = []
+    views = watch(job.store, TABLE, job="count", units=40)
+    seen: list[View] = []
+
+    def units() -> Iterator[Unit]:
+        for unit in job.units(0):
+            seen.append(next(views))
+            yield unit
+
+    job.run(0, units())
+    assert [view.sum for view in seen] == [WORDS * view.done for view in seen]
+    assert len({view.done for view in seen}) > 3
+    job.end()
+    assert next(views).is_final
+    assert next(views, None) is None
+
+
+def test_estimates_are_those_of_the_final_values() -> None:
+    job, _clock = _world(lines=1600, shards=16)
+    views = list(watch(job.store, TABLE, job="count", top=5, units=1600))
+    counted = _counted(job)
+    estimated = [view for view in views if view.top and view.top[0].final is not None and not view.is_final]
+    assert len(estimated) >= 10
+    for view in estimated:
+        assert all(
+            one.final is not None and one.final.low <= counted[str(one.row)] <= one.final.high for one in view.top
+        )
+    certain = [view for view in views if view.is_certain]
+    expected = {one.row for one in views[-1].top}
+    assert certain[0].share is not None and certain[0].share < 0.8
+    assert all({one.row for one in view.top} == expected for view in certain)
+    assert not [view for view in views if view.is_steady is False]
+
+
+def test_an_idle_job_is_seen() -> None:
+    job, clock = _world()
+    clock.meanwhile = []
+    views = list(itertools.islice(watch(job.store, TABLE, job="count", every_s=5.0), 4))
+    assert views[0].idle_s == 0.0
+    assert views[3].idle_s == pytest.approx(15.0, abs=0.1)
+    assert views[3].units_per_s == 0.0 and views[3].ends_in_s is None
+
+
+def test_a_slow_reader_rests_as_long_as_it_reads() -> None:
+    job, clock = _world()
+    clock.step_s = 3.0  # each look at the clock takes so long
+    list(itertools.islice(watch(job.store, TABLE, job="count", every_s=1.0), 2))
+    assert clock.waits[0] >= 3.0
+
+
+# --- what is read -----------------------------------------------------------------------------------------------------
+def test_without_a_job_there_is_no_end() -> None:
+    store = memory_store()
+    store.put(TABLE, "a", 3)
+    store.put(TABLE, "b", 0.5)
+    store.put(TABLE, "b", "no number", column="other")
+    views = list(itertools.islice(watch(store, TABLE), 3))
+    assert {(view.rows, view.sum, view.is_final, view.share) for view in views} == {(2, 3.5, False, None)}
+    assert views[0].top == [TopRow("a", 3), TopRow("b", 0.5)]
+
+
+def test_another_column_and_a_table_with_history() -> None:
+    store = memory_store()
+    store.create_table("past", history=True)
+    for value in (1, 2, 7):
+        store.put("past", ("a", 1), value, column="n")
+    store.put("past", "gone", 5, column="n")
+    store.delete("past", "gone", column="n")
+    store.put("past", "b", 9, column="nn")
+    view = next(watch(store, "past", column="n"))
+    assert (view.rows, view.sum, view.top) == (1, 7, [TopRow(("a", 1), 7)])
+
+
+def test_a_sum_beyond_all_floats_is_refused() -> None:
+    store = memory_store()
+    store.put(TABLE, "a", 1e308)
+    store.put(TABLE, "b", 10**308)
+    with pytest.raises(InvalidRequestError, match="too large"):
+        next(watch(store, TABLE))
+    store.put(TABLE, "b", 10**400)
+    with pytest.raises(InvalidRequestError, match="too large"):
+        next(watch(store, TABLE))
+
+
+def test_equal_values_come_in_the_order_of_their_rows() -> None:
+    store = memory_store()
+    for row in "dbeac":
+        store.put(TABLE, row, 1)
+    assert [one.row for one in next(watch(store, TABLE, top=3)).top] == ["a", "b", "c"]
+
+
+def test_large_and_negative_values_have_no_estimates() -> None:
+    store = memory_store()
+    job = WatchedJob(store, text(80), shards=8, function=lambda txn, key, words: txn.add(TABLE, "down", -1))
+    store.put(TABLE, "huge", 10**400)
+    job.begin()
+    store.environment.clock.meanwhile = job.steps()  # type: ignore[attr-defined] # the clock of memory_store
+    views = list(watch(store, TABLE, job="count", units=80))
+    assert {one.final for view in views[:-1] for one in view.top} == {None}
+    assert not [view for view in views[:-1] if view.is_certain]
+    assert views[-1].sum == 10**400 - 80
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ("x", "no number"),
+        (True, "no number"),
+        ([1], "no number"),
+        (float("inf"), "not finite"),
+        (float("nan"), "finite"),
+    ],
+)
+def test_a_value_that_is_no_number_is_refused(value: Any, sentence: str) -> None:
+    store = memory_store()
+    store.put(TABLE, "a", 1)
+    store.put(TABLE, "b", value)
+    with pytest.raises(InvalidRequestError, match=sentence) as caught:
+        next(watch(store, TABLE))
+    assert "row='b'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"top": 0},
+        {"top": 10**6},
+        {"top": True},
+        {"every_s": -1.0},
+        {"every_s": float("nan")},
+        {"units": -1},
+        {"begin_within_s": "x"},
+    ],
+)
+def test_wrong_arguments_are_refused_at_once(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequestError):
+        watch(memory_store(), TABLE, **wrong)
+
+
+# --- begin and end ----------------------------------------------------------------------------------------------------
+def test_a_job_that_begins_later_is_waited_for() -> None:
+    clock = RunningClock()
+    store = memory_store(clock)
+    job = WatchedJob(store, text(40))
+    clock.meanwhile = [lambda: None, lambda: None, lambda: job.begin(), *job.steps()]
+    assert [view.done for view in watch(store, TABLE, job="count")] == [0, 10, 20, 30, 40, 40]
+
+
+def test_a_job_that_never_begins_is_not_waited_for_without_end() -> None:
+    store = memory_store()
+    with pytest.raises(NotFoundError, match="no such job"):
+        next(watch(store, TABLE, job="count", begin_within_s=10.0))
+    with pytest.raises(NotFoundError, match="no such table"):
+        next(watch(store, "wrods"))
+    waited_s = sum(store.environment.clock.waits)  # type: ignore[attr-defined] # the clock of memory_store
+    assert 9.0 <= waited_s <= 11.0
+
+
+def test_a_finished_job_has_one_view() -> None:
+    job, clock = _world()
+    for step in clock.meanwhile:
+        step()
+    (view,) = watch(job.store, TABLE, job="count")
+    assert view.is_final and view.sum == 1200 and view.units_per_s is not None and view.units_per_s > 0
+
+
+def test_a_job_that_is_forgotten_meanwhile_is_an_error() -> None:
+    job, clock = _world()
+    views = watch(job.store, TABLE, job="count")
+    next(views)
+    clock.meanwhile = [lambda: forget_job(job.store.database, "count", job.store.environment)]
+    with pytest.raises(FencedError, match="forgotten"):
+        next(views)
+
+
+def test_another_job_of_the_same_name_is_an_error() -> None:
+    job, clock = _world()
+    views = watch(job.store, TABLE, job="count")
+    next(views)
+
+    def again() -> None:
+        forget_job(job.store.database, "count", job.store.environment)
+        job.begin()
+
+    clock.meanwhile = [again]
+    with pytest.raises(FencedError, match="begun again"):
+        next(views)
+
+
+def test_of_a_work_list_only_what_is_done_is_known() -> None:
+    """Units add units, so workers that have ended say nothing about those that are to come."""
+    store = memory_store()
+    environment = store.environment
+    begin_job(store.database, "walk", kind=WORK_LIST, shards=3, environment=environment)
+    state = poll(store.database, "walk")
+    assert (state.units().expected, state.share()) == (None, None)
+
+
+def test_a_database_that_goes_away_for_a_moment_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    job, clock = _world()
+    clock.meanwhile = []
+    database = job.store.database
+    whole = database.snapshot
+    fails = iter([True, True])
+
+    def snapshot() -> Any:
+        if next(fails, False):
+            raise UnavailableError("the database is restarting")
+        return whole()
+
+    monkeypatch.setattr(database, "snapshot", snapshot)
+    assert next(watch(job.store, TABLE, job="count")).done == 0
+    monkeypatch.setattr(database, "snapshot", lambda: (_ for _ in ()).throw(UnavailableError("it is gone")))
+    with pytest.raises(UnavailableError):
+        next(watch(job.store, TABLE, job="count"))
+
+
+# --- beside writers ---------------------------------------------------------------------------------------------------
+def _watch_writers(store: Store, lines: int) -> None:
+    """Watch a job whose tasks run in threads: in every view, the sum is that of the units that are done."""
+    views: list[View] = []
+
+    def count(txn: Any, key: int, words: list[str]) -> None:
+        """Count words, some of them with a read, so that units conflict; from time to time, wait for another view."""
+        for place, word in enumerate(words):
+            if place % 5:
+                txn.add(TABLE, word)
+            else:
+                txn.put(TABLE, word, txn.get(TABLE, word, default=0) + 1)
+        if key % 20 == 0:
+            before = len(views)
+            wait_until(lambda: len(views) > before or errors, "there are more views")
+
+    job = WatchedJob(store, text(lines), shards=3, group=4, function=count)
+    job.begin()
+    errors: list[BaseException] = []
+
+    def run(shard: int) -> None:
+        try:
+            job.run(shard)
+        except BaseException as error:  # noqa: BLE001 # the test's thread looks at it
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(shard,)) for shard in range(job.shards)]
+    for thread in threads:
+        thread.start()
+    try:
+        for view in watch(store, TABLE, job="count", every_s=0.0, units=lines):
+            views.append(view)
+            if view.done == lines or errors:
+                break
+    finally:
+        errors.append(InterruptedError("the watcher has ended"))
+        for thread in threads:
+            thread.join(PATIENCE_S)
+    assert len(errors) == 1, errors
+    job.end()
+    views += watch(store, TABLE, job="count")
+    assert [view.sum for view in views] == [WORDS * view.done for view in views]
+    assert views[-1].is_final and views[-1].done == lines
+    assert {one.row: one.value for one in views[-1].top} == dict(
+        sorted(_counted(job).items(), key=lambda one: (-one[1], one[0]))[:10]
+    )
+    assert len({view.done for view in views}) > 3, "views in between"
+
+
+def test_every_view_is_of_one_instant_beside_writers(tmp_path: Path) -> None:
+    with open_store(f"sqlite://{tmp_path}/s.db?synchronous=normal", create=True) as store:
+        store.create_table(TABLE)
+        _watch_writers(store, 120)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("new_url", ["new_postgres_url", "new_mysql_url"])
+def test_every_view_is_of_one_instant_in_servers(new_url: str, request: pytest.FixtureRequest) -> None:
+    with open_store(request.getfixturevalue(new_url)(), create=True) as store:
+        store.create_table(TABLE)
+        _watch_writers(store, 600)
+
+
+def test_the_memory_depends_on_the_top_rows_alone() -> None:
+    """A table of many rows: the reader keeps as many as it needs, whatever their number."""
+    from holdfast.units.column_totals import read_column
+
+    store = memory_store()
+    store.transact(lambda txn: [txn.put(TABLE, row, row % 97) for row in range(3000)])
+    with store.snapshot() as snapshot:
+        totals = read_column(snapshot, TABLE, "value", 5)
+    assert (totals.rows, totals.sum) == (3000, sum(row % 97 for row in range(3000)))
+    assert [(one.row, one.value) for one in totals.largest] == [(96 + 97 * n, 96) for n in range(5)]
+
+
+def test_adding_is_what_the_function_does() -> None:
+    store = memory_store()
+    store.transact(lambda txn: add_words(txn, 0, ["a", "b", "a"]))
+    assert store.get(TABLE, "a") == 2

@@ -1,0 +1,290 @@
+"""Estimates of final values: how often the stated limits hold, on data whose truth is known, and when they do not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from holdfast.units.estimates import (
+    CONFIDENCE,
+    Dispersion,
+    Estimate,
+    Looks,
+    UnitTotal,
+    chance_of_overtaking,
+    final_value,
+)
+
+_TOP = 10
+_TASKS = 8
+_LOOKS = 12
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was estimated at one look.
+
+    Attributes:
+        share: of the units that are done.
+        held: for each of the top rows, whether the final value was within the limits.
+        width: half of the mean width of the limits, relative to the estimate.
+    """
+
+    share: float
+    held: list[bool]
+    width: float
+    is_steady: bool | None
+
+
+@dataclass(frozen=True)
+class Case:
+    """A job: each unit adds an amount to some of the rows.
+
+    Attributes:
+        power: of Zipf's law by which rows are chosen; 0 for a uniform choice.
+        amounts: what is added each time; one of these.
+        counts_units: whether the number of units is estimated too, from tasks that are finished.
+    """
+
+    rows: int = 500
+    units: int = 6000
+    words: int = 5
+    power: float = 1.0
+    amounts: tuple[float, ...] = (1.0,)
+    is_sorted: bool = False
+    counts_units: bool = False
+
+    def run(self, seed: int) -> Iterator[Look]:
+        """Run the tasks at different speeds, and look at the table from time to time."""
+        random = np.random.default_rng(seed)
+        chances = 1.0 / np.arange(1, self.rows + 1) ** self.power
+        words = random.choice(self.rows, size=(self.units, self.words), p=chances / chances.sum())
+        amounts = random.choice(self.amounts, size=words.shape)
+        final = np.bincount(words.ravel(), weights=amounts.ravel(), minlength=self.rows)
+        if self.is_sorted:
+            order = np.argsort(words[:, 0], kind="stable")
+            words, amounts = words[order], amounts[order]
+        task_of = random.integers(0, _TASKS, self.units)
+        tasks = [np.flatnonzero(task_of == task) for task in range(_TASKS)]
+        speeds = random.uniform(0.5, 1.5, _TASKS) * self.units / _TASKS / _LOOKS
+        places = [0] * _TASKS
+        table = np.zeros(self.rows)
+        looks = Looks()
+        while any(place < len(task) for place, task in zip(places, tasks, strict=True)):
+            ends = [place + int(speed) for place, speed in zip(places, speeds, strict=True)]
+            now = np.concatenate([task[place:end] for task, place, end in zip(tasks, places, ends, strict=True)])
+            np.add.at(table, words[now].ravel(), amounts[now].ravel())
+            places = [min(len(task), end) for task, end in zip(tasks, ends, strict=True)]
+            done = sum(places)
+            largest = np.argsort(-table, kind="stable")[: 2 * _TOP + 10]
+            looks.note(done, {_key(row): float(table[row]) for row in largest if table[row]})
+            finished = [place == len(task) for task, place in zip(tasks, places, strict=True)]
+            total = UnitTotal.of_tasks(places, finished) if self.counts_units else UnitTotal(float(self.units))
+            dispersion = looks.dispersion()
+            if dispersion is not None and total.expected is not None and done < self.units:
+                yield self._look(table, final, largest[:_TOP], done, total, dispersion)
+
+    def _look(
+        self,
+        table: np.ndarray,
+        final: np.ndarray,
+        top: np.ndarray,
+        done: int,
+        total: UnitTotal,
+        dispersion: Dispersion,
+    ) -> Look:
+        rows = int((table > 0).sum())
+        found = [
+            final_value(table[row], done, total, dispersion.of(_key(row)), degrees=dispersion.degrees, rows=rows)
+            for row in top
+        ]
+        estimates = [one for one in found if one is not None]
+        assert len(estimates) == _TOP
+        held = [one.low <= final[row] <= one.high for row, one in zip(top, estimates, strict=True)]
+        width = float(np.mean([(one.high - one.low) / 2 / one.value for one in estimates]))
+        return Look(done / self.units, held, width, dispersion.is_steady)
+
+
+def _key(row: int) -> bytes:
+    return b"%d" % row
+
+
+CASES = {
+    "uniform": Case(power=0.0),
+    "few rows": Case(rows=20, power=0.0, words=1),
+    "zipf": Case(),
+    "one word": Case(words=1),
+    "amounts": Case(amounts=(1.0, 10.0, 100.0)),
+    "fractions": Case(amounts=(0.001, 0.002)),
+    "unknown number of units": Case(counts_units=True),
+}
+
+
+# --- coverage ---------------------------------------------------------------------------------------------------------
+def _coverage(case: Case, runs: int) -> tuple[float, int]:
+    """Return in which share of the looks all limits held at once, and how many looks that were."""
+    looks = [look for seed in range(runs) for look in case.run(seed)]
+    assert not [look for look in looks if look.is_steady is False], "the units are a sample of all"
+    return sum(all(look.held) for look in looks) / len(looks), len(looks)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_all_limits_hold_at_once_as_often_as_stated(name: str) -> None:
+    coverage, looks = _coverage(CASES[name], 12)
+    assert looks >= 36
+    # The looks of a run depend on each other: allow three standard errors of as many values as there are runs.
+    assert coverage >= CONFIDENCE - 3 * math.sqrt(CONFIDENCE * (1 - CONFIDENCE) / 12 / 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_all_limits_hold_at_once_in_many_runs(name: str) -> None:
+    assert _coverage(CASES[name], 400)[0] >= CONFIDENCE
+
+
+def test_limits_are_worth_something() -> None:
+    """Very wide limits would always hold: with a quarter of the units, those of frequent words are near the truth."""
+    looks = [look for seed in range(3) for look in Case(units=20_000).run(seed)]
+    early = [look.width for look in looks if 0.2 < look.share < 0.3]
+    late = [look.width for look in looks if look.share > 0.85]
+    assert early and max(early) < 0.25
+    assert late and max(late) < 0.06
+
+
+def test_a_sorted_input_is_noticed() -> None:
+    """If the order of work has to do with what units add, limits do not hold; then most views say so."""
+    looks = [look for seed in range(10) for look in Case(is_sorted=True).run(seed)]
+    early = [look for look in looks if look.share < 0.4]
+    assert sum(all(look.held) for look in early) / len(early) < CONFIDENCE - 0.1
+    assert sum(look.is_steady is False for look in looks) / len(looks) > 0.7
+
+
+def test_rows_that_were_there_before_are_noticed() -> None:
+    looks = Looks()
+    random = np.random.default_rng(5)
+    table = np.full(30, 1000.0)
+    steady = []
+    for number in range(1, 25):
+        table += random.poisson(20, 30)
+        looks.note(100 * number, {_key(row): value for row, value in enumerate(table.tolist())})
+        dispersion = looks.dispersion()
+        steady.append(None if dispersion is None else dispersion.is_steady)
+    assert steady[-1] is False
+
+
+def test_a_value_that_falls_is_noticed() -> None:
+    looks = Looks()
+    for done, value in ((10, 100.0), (20, 200.0), (30, 150.0)):
+        looks.note(done, {_key(row): value for row in range(10)})
+    dispersion = looks.dispersion()
+    assert dispersion is not None and dispersion.is_steady is False
+
+
+# --- single figures ---------------------------------------------------------------------------------------------------
+def test_what_is_known_is_exact() -> None:
+    whole = UnitTotal(100.0)
+    assert final_value(40.0, 100, whole, 1.0, degrees=20, rows=1) == Estimate(40.0, 40.0, 40.0)
+    every_unit_adds_the_same = final_value(40.0, 50, whole, 0.0, degrees=20, rows=1)
+    assert every_unit_adds_the_same == Estimate(80.0, 80.0, 80.0)
+
+
+def test_limits_are_never_below_what_is_there() -> None:
+    for value in (1.0, 2.0, 7.0):
+        found = final_value(value, 5, UnitTotal(1000.0, 100.0), 3.0, degrees=8, rows=100)
+        assert found is not None and value <= found.low <= found.value <= found.high
+
+
+@pytest.mark.parametrize(
+    ("value", "done", "expected"), [(5.0, 0, 10.0), (0.0, 5, 10.0), (-1.0, 5, 10.0), (5.0, 5, None)]
+)
+def test_nothing_is_said_without_a_basis(value: float, done: int, expected: float | None) -> None:
+    assert final_value(value, done, UnitTotal(expected), 1.0, degrees=20, rows=3) is None
+
+
+def test_an_unknown_number_of_units_widens_the_limits() -> None:
+    known = final_value(50.0, 100, UnitTotal(200.0), 1.0, degrees=50, rows=5)
+    guessed = final_value(50.0, 100, UnitTotal(200.0, 20.0), 1.0, degrees=50, rows=5)
+    assert known is not None and guessed is not None
+    assert guessed.low < known.low and guessed.high > known.high
+
+
+def test_there_is_no_dispersion_without_looks() -> None:
+    looks = Looks()
+    assert looks.dispersion() is None
+    looks.note(0, {b"a": 1.0})
+    assert looks.dispersion() is None
+    looks.note(10, {_key(row): 5.0 for row in range(30)})
+    assert looks.dispersion() is None, "one step shows no variance"
+    looks.note(20, {_key(row): 10.0 for row in range(30)})
+    assert looks.dispersion() is not None
+
+
+def test_looks_are_bounded_and_keep_the_last_one() -> None:
+    looks = Looks()
+    for done in range(1, 1000):
+        looks.note(10 * done, {b"a": float(done), b"b": 2.0 * done})
+    assert len(looks._looks) <= 32
+    dispersion = looks.dispersion()
+    assert looks._looks[-1][0] == 9990
+    assert dispersion is not None and dispersion.pooled == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_look_without_progress_replaces_the_one_before() -> None:
+    looks = Looks()
+    looks.note(10, {b"a": 1.0})
+    looks.note(10, {b"a": 2.0})
+    assert looks._looks == [(10, {b"a": 2.0})]
+
+
+@pytest.mark.parametrize(
+    ("seen", "finished", "expected", "is_exact"),
+    [
+        ([], [], 0.0, True),
+        ([10, 12], [True, True], 22.0, True),
+        ([10, 3], [True, False], 20.0, False),
+        ([10, 14], [True, False], 24.0, False),
+        ([10, 3], [False, False], None, False),
+    ],
+)
+def test_units_are_counted_from_finished_tasks(
+    seen: list[int], finished: list[bool], expected: float | None, is_exact: bool
+) -> None:
+    total = UnitTotal.of_tasks(seen, finished)
+    assert (total.expected, total.is_exact) == (expected, is_exact)
+
+
+def test_the_number_of_units_is_as_uncertain_as_stated() -> None:
+    random = np.random.default_rng(1)
+    errors = []
+    for _ in range(400):
+        tasks = random.multinomial(16_000, [1 / 16] * 16)
+        total = UnitTotal.of_tasks([*tasks[:4], *[10] * 12], [True] * 4 + [False] * 12)
+        assert total.expected is not None
+        errors.append((total.expected - 16_000) / total.deviation)
+    assert 0.7 < float(np.std(errors)) < 1.3
+
+
+def test_rows_that_are_far_ahead_stay_there() -> None:
+    half = UnitTotal(2000.0)
+    far = chance_of_overtaking((500.0, 1.0), (100.0, 1.0), 1000, half, degrees=100)
+    near = chance_of_overtaking((500.0, 1.0), (490.0, 1.0), 1000, half, degrees=100)
+    assert far < 1e-12
+    assert 0.25 < near < 0.45
+    assert chance_of_overtaking((500.0, 1.0), (500.0, 1.0), 1000, half, degrees=100) == 1.0
+    assert chance_of_overtaking((500.0, 1.0), (499.0, 1.0), 2000, half, degrees=100) == 0.0
+    assert chance_of_overtaking((500.0, 1.0), (1.0, 1.0), 1000, UnitTotal(None), degrees=100) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("tail", "degrees", "quantile"),
+    [(0.025, 8, 2.306), (0.025, 30, 2.042), (0.0005, 10, 4.587), (0.005, 100, 2.626)],
+)
+def test_the_quantiles_are_those_of_the_tables(tail: float, degrees: int, quantile: float) -> None:
+    """With all units but one to come, and one row, the width of the limits shows the quantile."""
+    found = final_value(1e12, 1, UnitTotal(2.0), 1.0, degrees=degrees, rows=round(0.05 / 2 / tail))
+    assert found is not None
+    assert (found.high - found.value) / math.sqrt(2e12) == pytest.approx(quantile, rel=0.01)
