@@ -9,7 +9,7 @@ from typing import Protocol
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.records.keys import table_key, table_name_of, tables_range
-from holdfast.transactions.base import MAX_NUMBER, Record, TransactionStore
+from holdfast.transactions.base import MAX_NUMBER, Record, SnapshotReader, TransactionStore
 from holdfast.wording import nearest
 
 __all__ = [
@@ -109,7 +109,7 @@ def history_length(history: object) -> int:
     return history
 
 
-def list_tables(store: TransactionStore) -> list[Table]:
+def list_tables(store: SnapshotReader) -> list[Table]:
     """Return all tables, by name."""
     start, end = tables_range()
     found: list[Table] = []
