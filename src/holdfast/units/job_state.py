@@ -10,9 +10,10 @@ from holdfast.transactions.base import SnapshotReader, SnapshotStore
 from holdfast.units.estimates import UnitTotal
 from holdfast.units.jobs import WORK_LIST, Job, find_job, read_progress
 from holdfast.units.progress import TaskProgress
+from holdfast.units.report import JobReport
 from holdfast.units.statistics import Statistics
 
-__all__ = ["JobState", "poll", "read_state"]
+__all__ = ["JobState", "poll", "read_state", "state_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +21,18 @@ class JobState:
     """How far a job is.
 
     Attributes:
-        tasks: the progress of each task.
+        tasks: the progress of each task; empty if the job is finished.
+        report: what the job has cost, if it is finished.
     """
 
     job: Job
-    tasks: Sequence[TaskProgress]
+    tasks: Sequence[TaskProgress] = ()
+    report: JobReport | None = None
 
     @property
     def done(self) -> int:
         """How many units are done."""
-        return sum(task.done for task in self.tasks)
+        return sum(task.done for task in self.tasks) if self.report is None else self.report.total.units
 
     @property
     def deferred(self) -> int:
@@ -39,12 +42,20 @@ class JobState:
     @property
     def finished(self) -> int:
         """How many tasks have done all their units."""
-        return sum(task.is_finished for task in self.tasks)
+        return self.job.shards if self.job.is_finished else sum(task.is_finished for task in self.tasks)
 
     @property
     def statistics(self) -> Statistics:
         """The figures of all tasks, as far as they are recorded."""
-        return Statistics.total(task.statistics for task in self.tasks)
+        return self.report_at(self.job.began_s).total
+
+    def report_at(self, now_s: float) -> JobReport:
+        """Return what the job has cost until now, or in all.
+
+        Args:
+            now_s: seconds since the epoch.
+        """
+        return self.report or JobReport.of_progress(self.job, self.tasks, max(0.0, now_s - self.job.began_s))
 
     def units(self, given: int | None = None) -> UnitTotal:
         """Return how many units the job has.
@@ -82,8 +93,14 @@ def read_state(reader: SnapshotReader, name: str) -> JobState:
     Raises:
         NotFoundError: the store has no such job.
     """
-    job = find_job(reader, name)
-    return JobState(job, read_progress(reader, job))
+    return state_of(reader, find_job(reader, name))
+
+
+def state_of(reader: SnapshotReader, job: Job) -> JobState:
+    """Return how far a job is that was read from the same snapshot."""
+    if not job.is_finished:
+        return JobState(job, read_progress(reader, job))
+    return JobState(job, report=JobReport.of(job.report))
 
 
 def poll(database: SnapshotStore, name: str) -> JobState:

@@ -9,11 +9,11 @@ from holdfast.errors import NotFoundError
 from holdfast.records.row_keys import Row
 from holdfast.records.store import Store
 from holdfast.records.values import Value
-from holdfast.transactions.base import Commit, Conflict
+from holdfast.transactions.base import Commit, Conflict, SnapshotReader
 from holdfast.units.claims import decode_claim
 from holdfast.units.work_list import WorkList, create_work_list, drop_work_list, find_work_list, scan_all
 
-__all__ = ["NewItem", "OpenWorkList", "open_work_list"]
+__all__ = ["NewItem", "OpenWorkList", "count_items", "open_work_list"]
 
 NewItem: TypeAlias = "tuple[Row, Value | None] | tuple[Row, Value | None, int]"
 """A key, its value, and perhaps its priority."""
@@ -74,14 +74,8 @@ class OpenWorkList:
 
     def counts(self) -> tuple[int, int]:
         """Return how many keys wait, and how many workers have taken, at one moment."""
-        waiting = claimed = 0
         with self._store.database.snapshot() as reader:
-            for key, record in scan_all(reader, *self._work.range):
-                if self._work.item_of(key, record) is not None:
-                    waiting += 1
-                else:
-                    claimed += len(decode_claim(key, record).items)
-        return waiting, claimed
+            return count_items(reader, self._work)
 
     def drop(self) -> None:
         """Drop the list with everything that waits."""
@@ -89,6 +83,17 @@ class OpenWorkList:
 
     def __repr__(self) -> str:
         return f"OpenWorkList({self.name!r})"
+
+
+def count_items(reader: SnapshotReader, work: WorkList) -> tuple[int, int]:
+    """Return how many keys of a list wait, and how many workers have taken."""
+    waiting = claimed = 0
+    for key, record in scan_all(reader, *work.range):
+        if work.item_of(key, record) is not None:
+            waiting += 1
+        else:
+            claimed += len(decode_claim(key, record).items)
+    return waiting, claimed
 
 
 def open_work_list(store: Store, name: str, *, create: bool = False) -> OpenWorkList:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from holdfast.errors import CorruptDataError
 from holdfast.units.jobs import Job
+from holdfast.units.progress import TaskProgress
 from holdfast.units.statistics import Statistics
 
-__all__ = ["JobReport", "TimeShares"]
+__all__ = ["JobReport", "TimeShares", "latency_text"]
 
 _MOST_TASKS = 1000
 """Tasks in the stored report: all of them, with many more, would be too long for a record."""
@@ -83,6 +84,14 @@ class JobReport:
         tasks = tuple(statistics)
         return JobReport(job.name, job.kind, len(tasks), tasks, Statistics.total(tasks), seconds)
 
+    @staticmethod
+    def of_progress(job: Job, progress: Sequence[TaskProgress], seconds: float) -> JobReport:
+        """Return the report of a job from the progress of its tasks, which knows exactly how many units are done.
+
+        The other figures of a worker of a work list lack what it did before it died.
+        """
+        return JobReport.of_tasks(job, [replace(one.statistics, units=one.done) for one in progress], seconds)
+
     # --- figures ------------------------------------------------------------------------------------------------------
     @property
     def units_per_s(self) -> float:
@@ -124,7 +133,7 @@ class JobReport:
             ("commits", f"{total.groups:,} with {self.group_size:,.1f} units each"),
             ("conflicts", f"{total.conflicts:,}, {self.conflict_share:.1%} of all commits"),
             ("runs repeated", f"{total.reruns:,}"),
-            ("commit latency", f"{_latency(self.commit_p50_s)} (p50), {_latency(self.commit_p99_s)} (p99)"),
+            ("commit latency", f"{latency_text(self.commit_p50_s)} (p50), {latency_text(self.commit_p99_s)} (p99)"),
             ("time", shares.to_text()),
         ]
         more = [
@@ -183,7 +192,8 @@ def _without_zeros(statistics: Statistics) -> dict[str, object]:
     return {name: value for name, value in statistics.to_json().items() if value}
 
 
-def _latency(duration_s: float | None) -> str:
+def latency_text(duration_s: float | None) -> str:
+    """Return a duration for people; None is unknown."""
     if duration_s is None:
         return "-"
     return f"{duration_s * 1000:.2g} ms" if duration_s < 0.1 else f"{duration_s:.2g} s"

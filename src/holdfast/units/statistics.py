@@ -40,8 +40,16 @@ class Latencies:
         for bucket, count in sorted(self.buckets.items()):
             passed += count
             if passed >= wanted:
-                return float(_FIRST_S * 2 ** (bucket / _BUCKETS_PER_DOUBLING))
+                return _limit_s(bucket)
         return None
+
+    def steps(self) -> list[tuple[float, float, int]]:
+        """Return the buckets: between which durations each is, and how many are in it."""
+        return [(_limit_s(bucket - 1), _limit_s(bucket), count) for bucket, count in sorted(self.buckets.items())]
+
+
+def _limit_s(bucket: int) -> float:
+    return float(_FIRST_S * 2 ** (bucket / _BUCKETS_PER_DOUBLING))
 
 
 @dataclass(slots=True)

@@ -207,7 +207,7 @@ def find_work_list(store: TransactionStore, name: str) -> WorkList:
     return _definition(name, record)
 
 
-def list_work_lists(store: TransactionStore) -> list[WorkList]:
+def list_work_lists(store: SnapshotReader) -> list[WorkList]:
     """Return all work lists, by name."""
     return [
         _definition(key[len(_DEFINITION) :].decode(errors="replace"), record)

@@ -58,7 +58,7 @@ def test_the_number_of_units_is_estimated_from_tasks_that_are_finished() -> None
     assert views[0].share is None and views[0].ends_in_s is None
     assert [view.share for view in views[1:]] == [0.25, 0.5, 0.75, 1.0, 1.0]
     assert not views[1].units.is_exact and views[4].units.is_exact
-    assert views[1].state is not None and (views[1].state.finished, len(views[1].state.tasks)) == (1, 4)
+    assert views[1].state is not None and (views[1].state.finished, views[1].state.job.shards) == (1, 4)
     rate = views[2].units_per_s
     assert rate is not None and views[2].ends_in_s == pytest.approx(60 / rate)
 

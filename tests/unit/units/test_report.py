@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.errors import CorruptDataError
 from holdfast.units.jobs import Job
+from holdfast.units.progress import Place, TaskProgress
 from holdfast.units.report import JobReport, TimeShares
 from holdfast.units.statistics import Statistics
 
@@ -30,6 +31,12 @@ def test_the_figures_of_the_job_are_those_of_its_tasks() -> None:
     assert report.conflict_share == pytest.approx(4 / 24)
     assert report.commit_p50_s == pytest.approx(0.001, rel=0.2)
     assert report.commit_p99_s == pytest.approx(0.5, rel=0.2)
+
+
+def test_units_are_counted_by_the_progress() -> None:
+    """The figures of a worker that has died may lack some units; those of the progress are in each unit's commit."""
+    progress = TaskProgress(place=Place(b"x", 12, b""), deferred=[b"a"], statistics=_task(7))
+    assert JobReport.of_progress(JOB, [progress], 1.0).total.units == 11
 
 
 def test_shares_are_of_all_recorded_time() -> None:

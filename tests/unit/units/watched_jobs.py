@@ -98,7 +98,7 @@ class WatchedJob:
         job = self.job or self.begin()
         progress = read_progress(self.store.database, job)
         seconds = self.store.environment.clock.now_s() - job.began_s
-        report = JobReport.of_tasks(job, [one.statistics for one in progress], seconds)
+        report = JobReport.of_progress(job, progress, seconds)
         end_job(self.store.database, job, report.to_json(), self.store.environment)
 
     def steps(self) -> list[Callable[[], object]]:

@@ -170,7 +170,7 @@ class TransactionalMap:
     def _end(self, database: Database, job: Job, seconds: float) -> JobReport:
         progress = read_progress(database, job)
         assert all(one.is_finished for one in progress), "every task has said that it is finished"
-        report = JobReport.of_tasks(job, [one.statistics for one in progress], seconds)
+        report = JobReport.of_progress(job, progress, seconds)
         end_job(database, job, report.to_json(), self._environment)
         return report
 
