@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +19,7 @@ from holdfast.units.shard_task import ShardTask
 from holdfast.units.statistics import Statistics
 from holdfast.units.unit import Unit
 
-__all__ = ["TABLE", "RunningClock", "WatchedJob", "add_words", "memory_store", "text"]
+__all__ = ["TABLE", "AtHand", "RunningClock", "WatchedJob", "add_words", "memory_store", "text"]
 
 TABLE = "words"
 
@@ -33,6 +34,25 @@ class RunningClock(SimulatedClock):
         super().sleep(duration_s)
         if self.meanwhile:
             self.meanwhile.pop(0)()
+
+
+class AtHand:
+    """Repeats a call when a test says so.
+
+    Attributes:
+        work: the call, while a block runs.
+    """
+
+    work: Callable[[], object] | None = None
+
+    @contextmanager
+    def repeat(self, work: Callable[[], object], interval_s: float) -> Iterator[None]:
+        """Keep the call for the time of the block."""
+        self.work = work
+        try:
+            yield
+        finally:
+            self.work = None
 
 
 def memory_store(clock: SimulatedClock | None = None) -> Store:
