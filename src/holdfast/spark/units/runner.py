@@ -18,6 +18,7 @@ from holdfast.runtime import Environment
 from holdfast.spark.failures import find_holdfast_error
 from holdfast.spark.session import require_session
 from holdfast.spark.units.inputs import as_input, run_workers
+from holdfast.spark.units.progress_bar import job_progress
 from holdfast.spark.units.tasks import UnitsTask
 from holdfast.transactions.base import Database
 from holdfast.units.jobs import MAP, REDUCE, WORK_LIST, Job, begin_job, end_job, read_progress
@@ -146,7 +147,8 @@ class TransactionalMap:
                 )
                 return JobReport.of(job.report)
             before_s = clock.elapsed_s()
-            self._run_job(job, run, emit_to)
+            with job_progress(database, job.name):
+                self._run_job(job, run, emit_to)
             return self._end(database, job, clock.elapsed_s() - before_s)
 
     def _run_job(self, job: Job, run: Callable[[UnitsTask], list[str]], emit_to: str | None) -> None:
