@@ -29,7 +29,14 @@ INTERRUPTED = 130
 TERMINATED = 143
 """SIGTERM; an undecided job is aborted, as after Ctrl-C."""
 
-_EXTRAS = {"pyspark": "spark", "py4j": "spark", "fastavro": "avro", "psycopg": "postgres", "pymysql": "mysql"}
+_EXTRAS = {
+    "pyspark": "spark",
+    "py4j": "spark",
+    "fastavro": "avro",
+    "matplotlib": "plot",
+    "psycopg": "postgres",
+    "pymysql": "mysql",
+}
 
 
 def exit_code(error: HoldfastError) -> int:

@@ -19,10 +19,21 @@ from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from holdfast.commit import Progress
 
-__all__ = ["Documents", "Output", "OutputError", "discard_stdout", "duration", "milliseconds", "size", "when"]
+__all__ = [
+    "Captioned",
+    "Documents",
+    "Output",
+    "OutputError",
+    "discard_stdout",
+    "duration",
+    "milliseconds",
+    "size",
+    "when",
+]
 
 
 def _put(line: str) -> None:
@@ -104,6 +115,20 @@ def _escape_in_json(character: str) -> str:
 
 
 @dataclass(frozen=True)
+class Captioned:
+    """A table of texts, with lines above and below it.
+
+    Attributes:
+        columns: the names; all columns but the first one are right-aligned.
+    """
+
+    above: Sequence[str]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    below: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class Output:
     """The output of one run of a command.
 
@@ -164,19 +189,29 @@ class Output:
             for line in plain_table(columns, rows, right):
                 _put(line)
             return
-        from rich import box
-        from rich.table import Table
+        self._console().print(_rich_table(columns, rows, right))
+
+    @property
+    def is_live(self) -> bool:
+        """Whether `live` can be used: stdout is a terminal, and the user wants no JSON."""
+        return not self.json and is_terminal()
+
+    @contextlib.contextmanager
+    def live(self) -> Iterator[Callable[[Captioned], None]]:
+        """Yield a function that draws a table in the place of the one before; the last one stays on the terminal."""
+        from rich.console import Group
+        from rich.live import Live
         from rich.text import Text
 
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-        for name in columns:
-            justify: Literal["left", "right"] = "right" if name in right else "left"
-            # Use Text, so that rich does not take a "[" in a name for markup.
-            longest = max(map(len, name.split()), default=0)  # a heading continues on the next line between its words
-            table.add_column(Text(escaped(name)), justify=justify, overflow="fold", min_width=longest)
-        for row in rows:
-            table.add_row(*(Text(in_one_line(cell)) for cell in row))
-        self._console().print(table)
+        with Live(console=self._console(), auto_refresh=False) as drawn:
+
+            def show(found: Captioned) -> None:
+                above = [Text(in_one_line(line)) for line in found.above]
+                below = [Text(in_one_line(line)) for line in found.below]
+                table = _rich_table(found.columns, found.rows, found.columns[1:])
+                drawn.update(Group(*above, table, *below), refresh=True)
+
+            yield show
 
     def columns(self, names: Iterable[str]) -> None:
         """Print names for a person: in columns on a terminal, else each on a line of its own.
@@ -263,6 +298,22 @@ class Output:
         # Use Text, so that rich does not take a "[" in a name for markup.
         with self._console(stderr=True).status(Text(in_one_line(text))) as status:
             yield lambda text: status.update(Text(in_one_line(text)))
+
+
+def _rich_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str]) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in columns:
+        justify: Literal["left", "right"] = "right" if name in right else "left"
+        # Use Text, so that rich does not take a "[" in a name for markup.
+        longest = max(map(len, name.split()), default=0)  # a heading continues on the next line between its words
+        table.add_column(Text(escaped(name)), justify=justify, overflow="fold", min_width=longest)
+    for row in rows:
+        table.add_row(*(Text(in_one_line(cell)) for cell in row))
+    return table
 
 
 def _ignore_text(text: str) -> None:

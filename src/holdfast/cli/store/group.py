@@ -20,6 +20,11 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "history": ("store.history", "Show the earlier values of a cell."),
     "export": ("store.export", "Write a table to a file: JSON lines, CSV or Parquet."),
     "drop": ("store.drop", "Drop a table."),
+    "watch": ("store.watch", "Show the largest values of a table while units write to it."),
+    "jobs": ("store.jobs", "List the jobs of computation units, and how far they are."),
+    "job": ("store.job", "Show what a job has cost, by task and in all."),
+    "forget": ("store.forget", "Delete what is known of a job."),
+    "stats": ("store.stats", "Count rows, cells and bytes, jobs and work lists."),
     "gc": ("store.gc", "Delete what interrupted drops have left."),
 }
 """The commands in order of use; see `CommandGroup`."""
