@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from holdfast.spark.read import read
     from holdfast.spark.units.runner import TransactionalMap, TransactionalReduce
     from holdfast.spark.write import write
+    from holdfast.units.aggregation import watch
     from holdfast.units.open_work_list import open_work_list
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "open_store",
     "open_work_list",
     "read",
+    "watch",
     "write",
 ]
 
@@ -42,6 +44,7 @@ _MODULES = {
     "open_store": "holdfast.records.opening",
     "open_work_list": "holdfast.units.open_work_list",
     "read": "holdfast.spark.read",
+    "watch": "holdfast.units.aggregation",
     "write": "holdfast.spark.write",
 }
 

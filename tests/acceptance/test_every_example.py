@@ -23,6 +23,7 @@ RUN_BY = {
     "docs/how-to/use-sql.md": "tests/acceptance/test_spark_guide.py",
     "docs/how-to/use-the-store.md": "tests/acceptance/test_store_guide.py",
     "docs/how-to/use-the-namespace-from-python.md": "tests/acceptance/test_namespace_guide.py",
+    "docs/how-to/watch-a-job.md": "tests/acceptance/test_watching_guide.py",
     "docs/how-to/write-a-store.md": "tests/conformance/test_example_store.py",
     "docs/how-to/write-files.md": "tests/integration/test_spark_job_guide.py",
     "docs/how-to/write-streams.md": "tests/acceptance/test_streaming_guide.py",
@@ -36,6 +37,7 @@ SHELL_RUN_BY = {
     "docs/how-to/operate-a-namespace.md": "tests/acceptance/test_namespace_commands_guide.py",
     "docs/how-to/use-a-namespace.md": "tests/acceptance/test_namespace_commands_guide.py",
     "docs/how-to/use-the-store.md": "tests/acceptance/test_store_guide.py",
+    "docs/how-to/watch-a-job.md": "tests/acceptance/test_watching_guide.py",
     "docs/tutorial/first-ten-minutes.md": "tests/acceptance/test_tutorial.py",
 }
 """Pages with shell examples, and the test that runs each."""
