@@ -14,11 +14,19 @@ import pytest
 from holdfast.errors import FencedError, InvalidRequestError, NotFoundError, UnavailableError
 from holdfast.records import open_store
 from holdfast.records.store import Store
+from holdfast.runtime import NeverPeriodic, NoAlarm
 from holdfast.units.aggregation import TopRow, View, watch
+from holdfast.units.column_totals import read_column
 from holdfast.units.estimates import Estimate
+from holdfast.units.execution import UnitExecution
 from holdfast.units.job_state import poll
-from holdfast.units.jobs import WORK_LIST, begin_job, forget_job
+from holdfast.units.jobs import WORK_LIST, begin_job, end_job, forget_job, read_progress
+from holdfast.units.open_work_list import open_work_list
+from holdfast.units.report import JobReport
+from holdfast.units.settings import UnitSettings
 from holdfast.units.unit import Unit
+from holdfast.units.work_list import create_work_list
+from holdfast.units.work_task import WorkTask
 from tests.patience import PATIENCE_S, wait_until
 from tests.unit.units.watched_jobs import TABLE, RunningClock, WatchedJob, add_words, memory_store, text
 
@@ -360,10 +368,74 @@ def test_every_view_is_of_one_instant_in_servers(new_url: str, request: pytest.F
         _watch_writers(store, 600)
 
 
+@pytest.mark.parametrize(
+    "new_url",
+    [
+        None,
+        pytest.param("new_postgres_url", marks=pytest.mark.slow),
+        pytest.param("new_mysql_url", marks=pytest.mark.slow),
+    ],
+)
+def test_units_commit_while_a_view_is_read(
+    new_url: str | None, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watcher's snapshot stays open for as long as a whole task runs: nobody waits for the other."""
+    url = request.getfixturevalue(new_url)() if new_url else f"sqlite://{tmp_path}/s.db?synchronous=normal"
+    with open_store(url, create=True) as store:
+        store.create_table(TABLE)
+        job = WatchedJob(store, text(40))
+        job.begin()
+        job.run(0)
+
+        def read_late(snapshot: Any, *given: Any) -> Any:
+            job.run(1)
+            return read_column(snapshot, *given)
+
+        monkeypatch.setattr("holdfast.units.aggregation.read_column", read_late)
+        views = watch(store, TABLE, job="count")
+        view = next(views)
+        assert (view.done, view.sum) == (10, 100)
+        monkeypatch.undo()
+        view = next(views)
+        assert (view.done, view.sum) == (20, 200)
+
+
+def test_views_of_a_work_list() -> None:
+    """Units that add units: each view has the sum of exactly those that are done, and no estimates."""
+    store = memory_store()
+    work = create_work_list(store.database, "todo", store.environment)
+    open_work_list(store, "todo").add(1)
+    job = begin_job(store.database, "walk", kind=WORK_LIST, shards=1, environment=store.environment)
+    views: list[View] = []
+
+    def visit(txn: Any, key: int, value: object) -> None:
+        txn.add(TABLE, "visited", WORDS)
+        for following in (2 * key, 2 * key + 1):
+            if following < 100:
+                txn.emit(following)
+        if key % 10 == 0:
+            views.append(next(watch(store, TABLE, job="walk")))
+
+    execution = UnitExecution(
+        visit,
+        store.database,
+        UnitSettings(group=8),
+        store.environment,
+        emit_to=work,
+        alarm=NoAlarm(),
+    )
+    WorkTask(execution, store.database, job, 0, work, periodic=NeverPeriodic()).run()
+    assert [view.sum for view in views] == [WORDS * view.done for view in views]
+    assert len({view.done for view in views}) > 3
+    assert {(view.share, view.is_certain) for view in views} == {(None, False)}
+    report = JobReport.of_progress(job, read_progress(store.database, job), 1.0)
+    end_job(store.database, job, report.to_json(), store.environment)
+    last = next(watch(store, TABLE, job="walk"))
+    assert (last.done, last.sum, last.share, last.is_final) == (99, 990, 1.0, True)
+
+
 def test_the_memory_depends_on_the_top_rows_alone() -> None:
     """A table of many rows: the reader keeps as many as it needs, whatever their number."""
-    from holdfast.units.column_totals import read_column
-
     store = memory_store()
     store.transact(lambda txn: [txn.put(TABLE, row, row % 97) for row in range(3000)])
     with store.snapshot() as snapshot:
