@@ -29,7 +29,7 @@ from holdfast.units.estimates import (
     Estimate,
     Looks,
     UnitTotal,
-    chance_of_overtaking,
+    chance_of_change,
     final_value,
 )
 from holdfast.units.job_state import JobState, read_state
@@ -285,34 +285,23 @@ class _Outlook:
         )
 
     def is_certain(self, top: int) -> bool:
-        """Check whether the first rows are those of the end: the chances that others overtake them add up to little.
-
-        Those nearest to the border are looked at one by one; all others count like the last one that is known.
-        """
-        cells = self.totals.largest
+        """Check whether the first rows are those of the end, with the stated confidence."""
+        cells, total_value = self.totals.largest, self.totals.sum
         if self.dispersion.is_steady is False or len(cells) <= top or not all(map(_is_usable, cells[: top + 1])):
             return False
-        known = [self._shown(one) for one in cells if _is_usable(one)]
-        last, following = known[top - 1], known[top]
-        unknown = self.totals.rows - len(known) + 1  # one of them stands for rows that do not exist yet
-        chance = (
-            sum(self._chance(one, following) for one in known[:top])
-            + sum(self._chance(last, one) for one in known[top + 1 :])
-            + unknown * self._chance(last, known[-1])
+        if not 0 < total_value < _LARGEST:
+            return False
+        known = [(float(one.value), self.dispersion.of(one.key)) for one in cells if _is_usable(one)]
+        chance = chance_of_change(
+            known,
+            top,
+            rows=self.totals.rows,
+            total_value=float(total_value),
+            done=self.done,
+            total=self.units,
+            degrees=self.dispersion.degrees,
         )
         return chance <= 1 - CONFIDENCE
-
-    def _chance(self, ahead: tuple[float, float], behind: tuple[float, float]) -> float:
-        return chance_of_overtaking(ahead, behind, self.done, self.units, degrees=self.dispersion.degrees)
-
-    def _shown(self, cell: LargeCell) -> tuple[float, float]:
-        """Return a row's value and its dispersion, as it is beside another row.
-
-        If a unit adds to one row what it does not add to another one, their difference varies more than each of them.
-        """
-        value = float(cell.value)
-        share = min(value / self.totals.sum, 1.0 - 1e-9) if 0 < self.totals.sum < _LARGEST else 0.0
-        return value, self.dispersion.of(cell.key) / (1 - share)
 
 
 _LARGEST = 1e100

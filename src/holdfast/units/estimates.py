@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import NormalDist
 
-__all__ = ["CONFIDENCE", "Dispersion", "Estimate", "Looks", "UnitTotal", "chance_of_overtaking", "final_value"]
+__all__ = ["CONFIDENCE", "Dispersion", "Estimate", "Looks", "UnitTotal", "chance_of_change", "final_value"]
 
 CONFIDENCE = 0.95
 """With which probability all intervals of one view hold, and a set of rows that is called certain is the final one."""
@@ -45,6 +45,7 @@ _MOST_LOOKS = 32
 _FEWEST_DEGREES = 8
 _UNSTEADY_DEVIATIONS = 4.0
 _LARGEST = 1e100
+_NEARLY_ALL = 1 - 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,16 +200,49 @@ def final_value(
     return Estimate(value + middle, value + max(0.0, middle - down), value + middle + up)
 
 
-def chance_of_overtaking(
-    ahead: tuple[float, float], behind: tuple[float, float], done: int, total: UnitTotal, *, degrees: int
+def chance_of_change(
+    largest: Sequence[tuple[float, float]],
+    top: int,
+    *,
+    rows: int,
+    total_value: float,
+    done: int,
+    total: UnitTotal,
+    degrees: int,
+) -> float:
+    """Return an upper bound of the probability that the first rows are not the first ones at the end, in any order.
+
+    It adds up the chances that a row overtakes another one. The rows nearest to the border are looked at one by one;
+    all others count like the last one that is known.
+
+    Args:
+        largest: what the largest rows hold, and their dispersion; the largest first, and more than the first ones.
+        top: how many are the first ones.
+        rows: number of all rows.
+        total_value: what all rows hold together.
+    """
+    # If a unit adds to one row what it does not add to another one, their difference varies more than each of them.
+    apart = [(value, own / (1 - min(value / total_value, _NEARLY_ALL))) for value, own in largest]
+    last, following = apart[top - 1], apart[top]
+    unknown = rows - len(apart) + 1  # one of them stands for rows that do not exist yet
+
+    def chance(ahead: tuple[float, float], behind: tuple[float, float]) -> float:
+        return _chance_of_overtaking(ahead, behind, done, total, degrees)
+
+    return (
+        sum(chance(one, following) for one in apart[:top])
+        + sum(chance(last, one) for one in apart[top + 1 :])
+        + unknown * chance(last, apart[-1])
+    )
+
+
+def _chance_of_overtaking(
+    ahead: tuple[float, float], behind: tuple[float, float], done: int, total: UnitTotal, degrees: int
 ) -> float:
     """Return with which probability a row that is behind another one will be ahead of it at the end.
 
     The difference of their final values has the variance (q c + q' c') (1 - m / N) (N / m)², if what they gain does not
     depend on each other.
-
-    Args:
-        ahead, behind: what each row holds now, and its dispersion.
     """
     lead = ahead[0] - behind[0]
     if total.expected is None or not done or lead <= 0:

@@ -15,11 +15,10 @@ from holdfast.units.estimates import (
     Estimate,
     Looks,
     UnitTotal,
-    chance_of_overtaking,
+    chance_of_change,
     final_value,
 )
 
-_TOP = 10
 _TASKS = 8
 _LOOKS = 12
 
@@ -32,12 +31,15 @@ class Look:
         share: of the units that are done.
         held: for each of the top rows, whether the final value was within the limits.
         width: half of the mean width of the limits, relative to the estimate.
+        chance: that the first rows are not those of the end; is_right: whether they are.
     """
 
     share: float
     held: list[bool]
     width: float
     is_steady: bool | None
+    chance: float
+    is_right: bool
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Case:
     Attributes:
         power: of Zipf's law by which rows are chosen; 0 for a uniform choice.
         amounts: what is added each time; one of these.
+        top: how many rows are the first ones.
         counts_units: whether the number of units is estimated too, from tasks that are finished.
     """
 
@@ -55,6 +58,7 @@ class Case:
     words: int = 5
     power: float = 1.0
     amounts: tuple[float, ...] = (1.0,)
+    top: int = 10
     is_sorted: bool = False
     counts_units: bool = False
 
@@ -80,33 +84,38 @@ class Case:
             np.add.at(table, words[now].ravel(), amounts[now].ravel())
             places = [min(len(task), end) for task, end in zip(tasks, ends, strict=True)]
             done = sum(places)
-            largest = np.argsort(-table, kind="stable")[: 2 * _TOP + 10]
+            largest = np.argsort(-table, kind="stable")[: 2 * self.top + 10]
             looks.note(done, {_key(row): float(table[row]) for row in largest if table[row]})
             finished = [place == len(task) for task, place in zip(tasks, places, strict=True)]
             total = UnitTotal.of_tasks(places, finished) if self.counts_units else UnitTotal(float(self.units))
             dispersion = looks.dispersion()
             if dispersion is not None and total.expected is not None and done < self.units:
-                yield self._look(table, final, largest[:_TOP], done, total, dispersion)
+                yield self._look(table, final, largest, done, total, dispersion)
 
     def _look(
         self,
         table: np.ndarray,
         final: np.ndarray,
-        top: np.ndarray,
+        largest: np.ndarray,
         done: int,
         total: UnitTotal,
         dispersion: Dispersion,
     ) -> Look:
-        rows = int((table > 0).sum())
+        rows, degrees = int((table > 0).sum()), dispersion.degrees
+        top = largest[: self.top]
         found = [
-            final_value(table[row], done, total, dispersion.of(_key(row)), degrees=dispersion.degrees, rows=rows)
-            for row in top
+            final_value(table[row], done, total, dispersion.of(_key(row)), degrees=degrees, rows=rows) for row in top
         ]
         estimates = [one for one in found if one is not None]
-        assert len(estimates) == _TOP
-        held = [one.low <= final[row] <= one.high for row, one in zip(top, estimates, strict=True)]
+        assert len(estimates) == self.top
+        held = [bool(one.low <= final[row] <= one.high) for row, one in zip(top, estimates, strict=True)]
         width = float(np.mean([(one.high - one.low) / 2 / one.value for one in estimates]))
-        return Look(done / self.units, held, width, dispersion.is_steady)
+        known = [(float(table[row]), dispersion.of(_key(row))) for row in largest if table[row]]
+        chance = chance_of_change(
+            known, self.top, rows=rows, total_value=float(table.sum()), done=done, total=total, degrees=degrees
+        )
+        is_right = float(final[top].min()) >= float(np.delete(final, top).max())
+        return Look(done / self.units, held, width, dispersion.is_steady, min(chance, 1.0), is_right)
 
 
 def _key(row: int) -> bytes:
@@ -144,6 +153,34 @@ def test_all_limits_hold_at_once_as_often_as_stated(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_all_limits_hold_at_once_in_many_runs(name: str) -> None:
     assert _coverage(CASES[name], 400)[0] >= CONFIDENCE
+
+
+RACES = {
+    "two rows": Case(rows=2, power=0.0, words=5, top=1),
+    "dear rows": Case(rows=2, power=0.0, words=5, top=1, amounts=(100.0,)),
+    "many rows": Case(rows=40, power=0.2, top=1),
+    "zipf": Case(rows=100, words=1, top=3),
+    "unknown number of units": Case(rows=100, words=2, top=3, counts_units=True),
+}
+
+
+def _wrong_claims(case: Case, runs: int) -> tuple[float, int]:
+    """Return which share of the sets that were called certain were wrong, and how many that were."""
+    claims = [look for seed in range(runs) for look in case.run(seed) if look.chance <= 1 - CONFIDENCE]
+    return sum(not look.is_right for look in claims) / len(claims), len(claims)
+
+
+@pytest.mark.parametrize("name", RACES)
+def test_what_is_called_certain_is_so(name: str) -> None:
+    wrong, claims = _wrong_claims(RACES[name], 20)
+    assert claims > 100
+    assert wrong <= 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RACES)
+def test_what_is_called_certain_is_so_in_many_runs(name: str) -> None:
+    assert _wrong_claims(RACES[name], 400)[0] <= 0.05
 
 
 def test_limits_are_worth_something() -> None:
@@ -268,15 +305,37 @@ def test_the_number_of_units_is_as_uncertain_as_stated() -> None:
     assert 0.7 < float(np.std(errors)) < 1.3
 
 
+def _chance(
+    *values: float, rows: int = 2, done: int = 1000, units: float | None = 2000.0, all_rows: float = 1e9
+) -> float:
+    return chance_of_change(
+        [(value, 1.0) for value in values],
+        1,
+        rows=rows,
+        total_value=all_rows,
+        done=done,
+        total=UnitTotal(units),
+        degrees=100,
+    )
+
+
 def test_rows_that_are_far_ahead_stay_there() -> None:
-    half = UnitTotal(2000.0)
-    far = chance_of_overtaking((500.0, 1.0), (100.0, 1.0), 1000, half, degrees=100)
-    near = chance_of_overtaking((500.0, 1.0), (490.0, 1.0), 1000, half, degrees=100)
-    assert far < 1e-12
-    assert 0.25 < near < 0.45
-    assert chance_of_overtaking((500.0, 1.0), (500.0, 1.0), 1000, half, degrees=100) == 1.0
-    assert chance_of_overtaking((500.0, 1.0), (499.0, 1.0), 2000, half, degrees=100) == 0.0
-    assert chance_of_overtaking((500.0, 1.0), (1.0, 1.0), 1000, UnitTotal(None), degrees=100) == 1.0
+    assert _chance(500, 100) < 1e-12
+    assert 0.5 < _chance(500, 490) < 0.9
+    assert _chance(500, 500) >= 1.0
+    assert _chance(500, 499, done=2000) == 0.0
+    assert _chance(500, 100, units=None) >= 1.0
+
+
+def test_rows_that_are_not_known_count_too() -> None:
+    one = _chance(500, 400, rows=2) / 2
+    assert _chance(500, 400, rows=1000) == pytest.approx(1000 * one)
+    assert one < _chance(500, 400, 300, rows=3) < 1.1 * one + 2 * _chance(500, 300)
+
+
+def test_rows_that_share_what_a_unit_adds_may_change_places_sooner() -> None:
+    """With two rows, what one does not get, the other one gets: their difference varies twice as much."""
+    assert _chance(500, 450, all_rows=950) > 1.5 * _chance(500, 450)
 
 
 @pytest.mark.parametrize(
