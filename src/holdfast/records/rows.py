@@ -13,7 +13,16 @@ from holdfast.records.tables import Table
 from holdfast.records.values import Value
 from holdfast.transactions.base import SnapshotReader
 
-__all__ = ["after_row", "present_value", "read_cells", "rows_of", "rows_range", "value_of"]
+__all__ = [
+    "after_row",
+    "contents_of",
+    "present_value",
+    "read_cells",
+    "read_value",
+    "rows_of",
+    "rows_range",
+    "value_of",
+]
 
 
 def rows_range(
@@ -64,7 +73,19 @@ def value_of(key: bytes, content: Content) -> Value:
     try:
         return content.value()
     except HoldfastError as error:
-        raise _named(error, key) from error
+        raise _named(error, *cell_of(key)) from error  # a cell that is in order needs no decoded key
+
+
+def read_value(content: Content, row: Row, column: str) -> Value:
+    """Return the value of a cell whose key is decoded.
+
+    Raises:
+        HoldfastError: see `value_of`.
+    """
+    try:
+        return content.value()
+    except HoldfastError as error:
+        raise _named(error, row, column) from error
 
 
 def present_value(table: Table, key: bytes, stored: Content) -> Value | None:
@@ -73,33 +94,42 @@ def present_value(table: Table, key: bytes, stored: Content) -> Value | None:
     Raises:
         HoldfastError: see `value_of`.
     """
-    content: Content | None = stored
-    if table.history:
-        try:
-            content = split_head(stored)[1]
-        except HoldfastError as error:
-            raise _named(error, key) from error
+    content = _present(table, key, stored)
     return None if content is None else value_of(key, content)
 
 
-def _named(error: HoldfastError, key: bytes) -> HoldfastError:
-    row, column = cell_of(key)
+def _present(table: Table, key: bytes, stored: Content) -> Content | None:
+    if not table.history:
+        return stored
+    try:
+        return split_head(stored)[1]
+    except HoldfastError as error:
+        raise _named(error, *cell_of(key)) from error
+
+
+def _named(error: HoldfastError, row: Row, column: str) -> HoldfastError:
     return type(error)(error.message, row=row, column=column, **error.variables)
 
 
 def rows_of(table: Table, cells: Iterable[tuple[bytes, Content]]) -> Iterator[tuple[Row, dict[str, Value]]]:
     """Yield rows with their values by column, given cells in the order of their keys; deleted cells are left out."""
+    for row, contents in contents_of(table, cells):
+        yield row, {column: read_value(content, row, column) for column, content in contents.items()}
+
+
+def contents_of(table: Table, cells: Iterable[tuple[bytes, Content]]) -> Iterator[tuple[Row, dict[str, Content]]]:
+    """Yield rows like `rows_of`, with their values still encoded."""
     row: Row | None = None
-    columns: dict[str, Value] = {}
+    columns: dict[str, Content] = {}
     for key, stored in cells:
-        value = present_value(table, key, stored)
-        if value is None:
+        content = _present(table, key, stored)
+        if content is None:
             continue
         found, column = cell_of(key)
         if columns and found != row and row is not None:
             yield row, columns
             columns = {}
         row = found
-        columns[column] = value
+        columns[column] = content
     if columns and row is not None:
         yield row, columns
