@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
 
-__all__ = ["Part", "Row", "after_prefix", "decode_row", "encode_row", "prefix_range"]
+__all__ = ["Part", "Row", "after_prefix", "between_rows", "decode_row", "encode_row", "prefix_range"]
 
 Part: TypeAlias = "str | int | bytes"
 Row: TypeAlias = "Part | tuple[Part, ...]"
@@ -84,6 +84,41 @@ def _encode_integer(number: int) -> bytes:
     if number >= 0:
         return _CODES[_ZERO + width] + number.to_bytes(width, "big")
     return _CODES[_ZERO - width] + (number + (1 << 8 * width) - 1).to_bytes(width, "big")
+
+
+def between_rows(low: bytes, high: bytes, start: int) -> bytes | None:
+    """Return a key between two keys: where the type changes, or in the middle of two integers; None if there is none.
+
+    Longer integers have another type code, so that the middle of the bytes is far from that of the numbers.
+
+    Args:
+        low: a key with a row.
+        high: a key, or where a range ends.
+        start: where the row begins.
+    """
+    if low[:start] != high[:start]:
+        high = low[:start] + _LAST
+    at = start
+    while at < len(low) and low[at] and at < len(high):
+        part, after = _decode(low, at)
+        if low[at:after] != high[at:after]:
+            if isinstance(part, int):
+                return _middle_integer(part, high[at:], low[:at])
+            next_type = low[:at] + bytes([low[at] + 1])
+            return next_type if next_type < high else None
+        at = after
+    return None
+
+
+def _middle_integer(low: int, high: bytes, before: bytes) -> bytes | None:
+    width = abs(high[0] - _ZERO)
+    end = 1 << 8 * _WIDTH
+    if width <= _WIDTH:
+        decoded, _end = _decode(high[: 1 + width].ljust(2 + width, _END), 0)
+        assert isinstance(decoded, int), "the type code is that of an integer"
+        end = decoded
+    middle = (low + end) // 2
+    return before + _encode_integer(middle) if middle > low else None
 
 
 def decode_row(key: bytes, start: int = 0) -> tuple[Row, int]:
