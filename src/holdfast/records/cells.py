@@ -8,6 +8,7 @@ Source: paper 003 (4.1): cells are row : column : update counter, and a write is
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from struct import Struct
 from typing import TypeAlias
@@ -15,6 +16,7 @@ from typing import TypeAlias
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.records.values import Value, decode_value, encode_integer, is_integer, type_of
 from holdfast.transactions.base import Record
+from holdfast.transactions.transaction import Transaction
 
 __all__ = [
     "DELETED",
@@ -23,6 +25,7 @@ __all__ = [
     "Deleted",
     "Put",
     "Write",
+    "apply_writes",
     "head_record",
     "split_head",
     "written",
@@ -95,6 +98,17 @@ def written(record: Record | None, write: Write | None) -> Content | None:
     if record is None:
         return None if write is None else Content(b"", write)
     return Content(record.value, record.number + (write or 0))
+
+
+def apply_writes(writes: Mapping[bytes, Write], transaction: Transaction) -> None:
+    """Pass writes on to a transaction."""
+    for key, write in writes.items():
+        if isinstance(write, Put):
+            transaction.put(key, write.value)
+        elif isinstance(write, Deleted):
+            transaction.delete(key)
+        else:
+            transaction.add(key, write)
 
 
 def head_record(counter: int, encoded: bytes) -> bytes:

@@ -6,6 +6,7 @@
 | ``Sc`` table id, row, column | a cell |
 | ``Sh`` table id, row, column, 0, update counter | an earlier or present value of a cell, in tables with history |
 | ``Sd`` table id | a table that was dropped, and whose cells are not all deleted yet |
+| ``Sl`` load id | a load that has not ended; see `holdfast.records.loads` |
 | ``Sj`` job | a job of computation units |
 | ``Sp`` job id, shard | how far a task of a job is |
 | ``Sl``, ``Sw``, ``Sb`` … | work lists: see `holdfast.units.work_list` |
@@ -36,6 +37,9 @@ __all__ = [
     "history_key",
     "history_range",
     "id_bytes",
+    "load_key",
+    "load_of",
+    "loads_range",
     "row_prefix",
     "table_histories_range",
     "table_key",
@@ -45,7 +49,7 @@ __all__ = [
 
 _ID = Struct(">Q")
 ID_BYTES = _ID.size
-_CELL, _HISTORY, _TABLE, _DROPPED = b"Sc", b"Sh", b"St", b"Sd"
+_CELL, _HISTORY, _TABLE, _DROPPED, _LOAD = b"Sc", b"Sh", b"St", b"Sd", b"Sl"
 _SPARE_BYTES = 16
 """Room for what the key of a history entry has more than that of its cell."""
 
@@ -83,6 +87,21 @@ def dropped_table_of(key: bytes) -> int:
 def dropped_range() -> tuple[bytes, bytes]:
     """Return the range of the marks of all dropped tables."""
     return _DROPPED, after_prefix(_DROPPED)
+
+
+def load_key(load_id: int) -> bytes:
+    """Return the key of the record of a load."""
+    return _LOAD + id_bytes(load_id)
+
+
+def load_of(key: bytes) -> int:
+    """Return the id in the key of the record of a load."""
+    return int(_ID.unpack_from(key, len(_LOAD))[0])
+
+
+def loads_range() -> tuple[bytes, bytes]:
+    """Return the range of the records of all loads."""
+    return _LOAD, after_prefix(_LOAD)
 
 
 def column_bytes(column: object) -> bytes:

@@ -9,9 +9,10 @@ from typing import TypeVar
 
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.records.cell_transaction import CellTransaction
-from holdfast.records.cells import VALUE, Deleted, Put
+from holdfast.records.cells import VALUE, apply_writes
 from holdfast.records.dropped import collect_dropped
 from holdfast.records.keys import dropped_key, table_key
+from holdfast.records.loads import abort_old_loads
 from holdfast.records.row_keys import Row
 from holdfast.records.snapshot import StoreSnapshot
 from holdfast.records.tables import Table, TablesRead, check_table_name, history_length, list_tables, missing_table
@@ -25,6 +26,8 @@ from holdfast.transactions.urls import public_url
 __all__ = ["Store"]
 
 T = TypeVar("T")
+
+_OLD_LOAD_S = 7 * 24 * 3600.0
 
 
 class Store:
@@ -113,8 +116,14 @@ class Store:
         run_transaction(self.database, drop, self.environment)
         self.collect()
 
-    def collect(self) -> int:
-        """Delete the cells of dropped tables, and return how many records that were."""
+    def collect(self, *, loads_older_than_s: float = _OLD_LOAD_S) -> int:
+        """Delete the cells of dropped tables, and of loads that were given up; return how many records that were.
+
+        Args:
+            loads_older_than_s: a load that began so long ago, a week unless told otherwise, is aborted: its driver has
+                died.
+        """
+        abort_old_loads(self.database, self.environment, loads_older_than_s)
         return collect_dropped(self.database)
 
     # --- cells --------------------------------------------------------------------------------------------------------
@@ -188,13 +197,7 @@ class Store:
             cells = CellTransaction(transaction, TablesRead(transaction, self.database))
             result = function(cells)
             cells.end_unit()
-            for key, write in cells.writes.items():
-                if isinstance(write, Put):
-                    transaction.put(key, write.value)
-                elif isinstance(write, Deleted):
-                    transaction.delete(key)
-                else:
-                    transaction.add(key, write)
+            apply_writes(cells.writes, transaction)
             return result
 
         return run_transaction(self.database, run, self.environment, attempts=attempts)

@@ -1,0 +1,328 @@
+"""Load rows from tasks that fail, are repeated, or go on after the end; see `holdfast.records.loads`."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable
+
+import pytest
+
+from holdfast.errors import (
+    ConflictError,
+    CorruptDataError,
+    FencedError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+)
+from holdfast.records.keys import cells_range, dropped_range, load_key, loads_range, table_histories_range
+from holdfast.records.loads import Load, Loaded, LoadRow, LoadTask, abort_load, begin_load, finish_load
+from holdfast.records.store import Store
+from holdfast.runtime import Environment
+from holdfast.transactions.base import Commit, Outcome
+from holdfast.transactions.memory.store import MemoryTransactionStore
+
+
+class Losing(MemoryTransactionStore):
+    """A store that loses the replies of the next commits, which have taken effect or not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lost: list[bool] = []
+
+    def commit(self, commit: Commit) -> Outcome:
+        if self.lost:
+            if self.lost.pop(0):
+                super().commit(commit)
+            raise OutcomeUnknownError("the reply was lost")
+        return super().commit(commit)
+
+
+@pytest.fixture
+def database() -> Losing:
+    return Losing()
+
+
+@pytest.fixture
+def store(database: Losing) -> Store:
+    return Store(database, "memory://loads", Environment())
+
+
+def begin(store: Store, table: str = "words", *, overwrite: bool = False) -> Load:
+    return begin_load(store.database, store.environment, table, overwrite=overwrite)
+
+
+def task(store: Store, load: Load, number: int = 0) -> LoadTask:
+    return LoadTask(store.database, store.environment, load, number)
+
+
+def finish(store: Store, load: Load, *tasks: LoadTask) -> None:
+    finish_load(store.database, store.environment, load, sum((one.loaded for one in tasks), Loaded()))
+
+
+def rows(*names: str, start: int = 0) -> list[LoadRow]:
+    return [(name, {"n": start + number, "text": name}) for number, name in enumerate(names)]
+
+
+def load_words(store: Store, *names: str, overwrite: bool = False) -> None:
+    load = begin(store, overwrite=overwrite)
+    attempt = task(store, load)
+    attempt.write(rows(*names))
+    finish(store, load, attempt)
+
+
+def content(store: Store, table: str = "words") -> dict[object, object]:
+    return dict(store.scan(table))
+
+
+def leftovers(store: Store, tables: Iterable[str] = ("words",)) -> int:
+    """Count the records that belong to no table, after a collection."""
+    store.collect()
+    known = {table.id for table in store.tables() if table.name in tables}
+    ranges = [loads_range(), dropped_range()]
+    inside = 0
+    for table_id in known:
+        for start, end in (cells_range(table_id), table_histories_range(table_id)):
+            inside += len(store.database.scan(start, end, 10_000).records)
+    total = sum(len(store.database.scan(start, end, 10_000).records) for start, end in ((b"Sc", b"Si"), *ranges))
+    return total - inside
+
+
+def test_a_new_table_appears_at_the_end(store: Store) -> None:
+    load = pickle.loads(pickle.dumps(begin(store)))
+    first, second = task(store, load, 0), task(store, load, 1)
+    first.write(rows("a", "b"))
+    second.write([("c", {"n": None, "text": "c"}), ("d", {"n": None})])
+    with pytest.raises(NotFoundError):
+        store.table("words")
+    finish(store, load, first, second)
+    assert content(store) == {"a": {"n": 0, "text": "a"}, "b": {"n": 1, "text": "b"}, "c": {"text": "c"}}
+    assert leftovers(store) == 0
+
+
+def test_an_empty_load_makes_an_empty_table(store: Store) -> None:
+    load = begin(store)
+    finish(store, load, task(store, load))
+    assert content(store) == {}
+
+
+@pytest.mark.parametrize("history", [0, 3])
+def test_an_overwrite_replaces_everything_and_keeps_the_history_setting(store: Store, history: int) -> None:
+    store.create_table("words", history=history)
+    store.put("words", "old", 1)
+    load = begin(store, overwrite=True)
+    attempt = task(store, load)
+    attempt.write(rows("new"))
+    assert content(store) == {"old": {"value": 1}}
+    finish(store, load, attempt)
+    assert content(store) == {"new": {"n": 0, "text": "new"}}
+    assert store.table("words").history == history
+    if history:
+        store.put("words", "new", 9, column="n")
+        assert store.history("words", "new", column="n") == [(1, 0), (2, 9)]
+    assert leftovers(store) == 0
+
+
+def test_an_attempt_that_repeats_another_adds_nothing(store: Store) -> None:
+    load = begin(store)
+    dead, attempt = task(store, load), task(store, load)
+    dead.write(rows("a", "b"))
+    attempt.write(rows("a"))
+    attempt.write(rows("b", start=1))
+    finish(store, load, attempt)
+    assert content(store) == {"a": {"n": 0, "text": "a"}, "b": {"n": 1, "text": "b"}}
+
+
+@pytest.mark.parametrize("late", ["x", "a"])
+def test_what_only_a_loser_has_written_is_not_published(store: Store, late: str) -> None:
+    """Neither if it is a row of its own, nor if it is another value, which the numbers of cells do not show."""
+    load = begin(store)
+    loser, winner = task(store, load), task(store, load)
+    winner.write(rows("a"))
+    loser.write(rows(late, start=7))
+    with pytest.raises(ConflictError, match="repeated task were not the same"):
+        finish(store, load, winner)
+    assert not abort_load(store.database, store.environment, load)
+    assert store.tables() == [] and leftovers(store) == 0
+
+
+@pytest.mark.parametrize("columns", [{"n": 1}, {"other": 1}])
+def test_two_rows_of_one_name_in_a_new_table(store: Store, columns: dict[str, int]) -> None:
+    """Also if the rows have no column in common, so that no cell is written twice."""
+    load = begin(store)
+    first, second = task(store, load, 0), task(store, load, 1)
+    first.write([("a", {"n": 1})])
+    second.write([("a", columns)])
+    with pytest.raises(InvalidRequestError, match="several rows have the same name, 1 row too many"):
+        finish(store, load, first, second)
+
+
+def test_two_rows_of_one_name_in_one_batch_are_named(store: Store) -> None:
+    with pytest.raises(InvalidRequestError, match=r"two of the rows have the same name.* row='a'"):
+        task(store, begin(store)).write([("a", {"n": 1}), ("a", {"n": 2})])
+
+
+def test_two_rows_of_one_name_in_an_append_are_named(store: Store) -> None:
+    store.create_table("words")
+    load = begin(store)
+    first, second = task(store, load, 0), task(store, load, 1)
+    first.write(rows("a"))
+    for attempt in (first, second):
+        with pytest.raises(InvalidRequestError, match=r"two of the rows have the same name.* row='a'"):
+            attempt.write(rows("a"))
+
+
+@pytest.mark.parametrize("end", ["finish", "abort"])
+@pytest.mark.parametrize("existing", [False, True])
+def test_a_zombie_writes_nothing_after_the_end(store: Store, existing: bool, end: str) -> None:
+    if existing:
+        store.create_table("words")
+    load = begin(store)
+    winner, zombie = task(store, load), task(store, load)
+    winner.write(rows("a"))
+    if end == "finish":
+        finish(store, load, winner)
+    else:
+        assert not abort_load(store.database, store.environment, load)
+    before = content(store) if store.tables() else None
+    with pytest.raises(FencedError, match="has ended"):
+        zombie.write(rows("z"))
+    assert (content(store) if store.tables() else None) == before
+    assert leftovers(store) == 0
+
+
+def test_a_sealed_load_takes_no_rows_although_it_is_not_finished(store: Store) -> None:
+    load = begin(store)
+    attempt = task(store, load)
+    attempt.write(rows("a"))
+    with pytest.raises(InvalidRequestError):
+        finish_load(store.database, store.environment, load, Loaded(2, 4, 0))
+    with pytest.raises(FencedError):
+        attempt.write(rows("b"))
+    finish(store, load, attempt)  # sealed twice
+
+
+def test_an_append_adds_updates_and_deletes_cells(store: Store) -> None:
+    load_words(store, "a", "b")
+    load = begin(store)
+    attempt = task(store, load)
+    attempt.write([("b", {"n": 7, "text": None}), ("c", {"n": 8})])
+    finish(store, load, attempt)
+    assert content(store) == {"a": {"n": 0, "text": "a"}, "b": {"n": 7}, "c": {"n": 8}}
+    assert leftovers(store) == 0
+
+
+def test_a_repeated_attempt_of_an_append_undoes_no_work_of_others(store: Store) -> None:
+    store.create_table("words", history=True)
+    load = begin(store)
+    task(store, load).write(rows("a"))
+    store.put("words", "a", 100, column="n")
+    attempt = task(store, load)
+    attempt.write(rows("a", "b"))
+    finish(store, load, attempt)
+    assert store.history("words", "a", column="n") == [(1, 0), (2, 100)]
+    assert content(store)["b"] == {"n": 1, "text": "b"}
+
+
+def test_an_append_notices_that_the_table_was_replaced(store: Store) -> None:
+    load_words(store, "a")
+    load = begin(store)
+    load_words(store, "b", overwrite=True)
+    with pytest.raises(ConflictError, match="another table has the name now"):
+        task(store, load).write(rows("c"))
+    assert content(store) == {"b": {"n": 0, "text": "b"}}
+
+
+def test_of_two_overwrites_at_once_the_first_wins(store: Store) -> None:
+    load_words(store, "a")
+    one, two = begin(store, overwrite=True), begin(store, overwrite=True)
+    tasks = [task(store, load) for load in (one, two)]
+    for attempt, name in zip(tasks, "bc", strict=True):
+        attempt.write(rows(name))
+    finish(store, one, tasks[0])
+    with pytest.raises(ConflictError, match="another table has the name now"):
+        finish(store, two, tasks[1])
+    abort_load(store.database, store.environment, two)
+    assert content(store) == {"b": {"n": 0, "text": "b"}}
+    assert leftovers(store) == 0
+
+
+@pytest.mark.parametrize("existing", [False, True])
+@pytest.mark.parametrize("happened", [False, True])
+def test_lost_replies_change_nothing(database: Losing, store: Store, happened: bool, existing: bool) -> None:
+    if existing:
+        store.create_table("words", history=True)
+    load = begin(store)
+    attempt = task(store, load)
+    database.lost = [happened]
+    attempt.write(rows("a"))
+    database.lost = [happened]
+    attempt.write(rows("b", start=1))
+    database.lost = [happened, happened]
+    finish(store, load, attempt)
+    assert content(store) == {"a": {"n": 0, "text": "a"}, "b": {"n": 1, "text": "b"}}
+    if existing:
+        assert store.history("words", "b", column="n") == [(1, 1)]
+    assert leftovers(store) == 0
+
+
+def test_an_abort_after_the_end_leaves_the_table(database: Losing, store: Store) -> None:
+    load = begin(store)
+    attempt = task(store, load)
+    attempt.write(rows("a"))
+    database.lost = []
+    finish(store, load, attempt)
+    assert not abort_load(store.database, store.environment, load)
+    assert content(store) == {"a": {"n": 0, "text": "a"}}
+
+
+def test_an_abort_sees_that_the_driver_died_after_the_decision(database: Losing, store: Store) -> None:
+    load = begin(store)
+    attempt = task(store, load)
+    attempt.write(rows("a"))
+
+    class Died(BaseException):
+        pass
+
+    def die(commit: Commit) -> Outcome:
+        if commit.deletes:  # the last step: the record of the load is deleted
+            raise Died
+        return MemoryTransactionStore.commit(database, commit)
+
+    database.commit = die  # type: ignore[method-assign]  # the driver dies in this call
+    with pytest.raises(Died):
+        finish(store, load, attempt)
+    del database.commit
+    assert abort_load(store.database, store.environment, load)
+    assert content(store) == {"a": {"n": 0, "text": "a"}}
+    assert leftovers(store) == 0
+
+
+def test_a_collection_aborts_loads_of_dead_drivers(store: Store) -> None:
+    load = begin(store)
+    attempt = task(store, load)
+    attempt.write(rows("a"))
+    store.collect()
+    attempt.write(rows("b"))
+    assert store.collect(loads_older_than_s=-1.0) == 4
+    with pytest.raises(FencedError, match="aborted"):
+        finish(store, load, attempt)
+    assert leftovers(store) == 0
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_what_cannot_be_stored_is_named(store: Store, existing: bool) -> None:
+    if existing:
+        store.create_table("words")
+    attempt = task(store, begin(store))
+    with pytest.raises(InvalidRequestError, match="row='b' column='n'"):
+        attempt.write([*rows("a"), ("b", {"n": object()})])  # type: ignore[dict-item]  # the mistake under test
+    assert attempt.loaded == Loaded()
+
+
+@pytest.mark.parametrize("damage", [b"{}", b"[]", b"\xff", b'{"state":"open"}'])
+def test_a_damaged_record_is_reported(store: Store, damage: bytes) -> None:
+    load = begin(store)
+    store.database.commit(Commit(puts={load_key(load.id): damage}))
+    with pytest.raises(CorruptDataError, match="record of a load"):
+        task(store, load).write(rows("a"))
