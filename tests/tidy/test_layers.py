@@ -32,7 +32,7 @@ _ALLOWED = {
     "commit": _BELOW_COMMIT,
     "formats": _BELOW_LOG,
     "table": _BELOW_TABLE,
-    "options": _BELOW_OPTIONS,
+    "options": _BELOW_OPTIONS | {"records"},
     "fs": _BELOW_COMMIT | {"commit", "transactions", "namespace"},
     "spark": _BELOW_SPARK | {"transactions", "records", "units"},
     "checker": _BELOW_COMMIT | {"commit", "guarantees", "transactions", "namespace", "records", "units"},
@@ -41,6 +41,7 @@ _ALLOWED = {
     # `holdfast demo` and `holdfast check` start them; `holdfast fs` works with namespaces and writes to stores.
     "cli": _BELOW_DEMO | {"demo", "checker", "guarantees", "namespace", "transactions", "records", "units", "fs"},
     "pyspark_holdfast": {"spark"},
+    "pyspark_holdfast_store": {"spark"},
     "holdfast": {
         "errors",
         "records",
@@ -48,7 +49,7 @@ _ALLOWED = {
         "units",
     },  # all but errors are imported on first use: test_light_import.py
 }
-_KNOW_SPARK = {"spark", "cli", "demo", "pyspark_holdfast"}
+_KNOW_SPARK = {"spark", "cli", "demo", "pyspark_holdfast", "pyspark_holdfast_store"}
 
 # Room of commit/ -> the rooms that it may import besides itself. "base" means the modules in commit/ itself; those of
 # `_ABOVE` are above all protocols. Protocols do not import each other, with the exceptions listed here.
@@ -88,7 +89,7 @@ _CHECKER = {
 def _layer(dotted: str) -> str | None:
     """Return the layer of a dotted name: `holdfast.commit.context` is in `commit`. None for names of other packages."""
     first, _, rest = dotted.partition(".")
-    if first == "pyspark_holdfast":
+    if first in ("pyspark_holdfast", "pyspark_holdfast_store"):
         return first
     if first != "holdfast":
         return None

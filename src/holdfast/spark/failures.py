@@ -52,7 +52,7 @@ def find_holdfast_error(error: BaseException) -> HoldfastError | None:
 # Modules that Holdfast needs. If a user's own function needs another module that is missing, Python's message is clear
 # enough.
 _MISSING = re.compile(
-    r"ModuleNotFoundError: No module named '((?:pyspark_)?holdfast|pyarrow|pyspark|fsspec|botocore|boto3)\b"
+    r"ModuleNotFoundError: No module named '((?:pyspark_)?holdfast(?:_store)?|pyarrow|pyspark|fsspec|botocore|boto3)\b"
 )
 _VERSIONS = re.compile(r"different version: (\S+) than that in driver: ([\d.]*\d)")
 _PROGRAM = re.compile(r'Cannot run program "([^"]*python[^"]*)"')

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.errors import InvalidRequestError
 from holdfast.spark.source import HoldfastDataSource
+from holdfast.spark.store.source import HoldfastStoreDataSource
 
 __all__ = ["is_classic", "register", "registered", "require_dataframe", "require_reachable", "require_session"]
 
@@ -65,7 +66,7 @@ def require_reachable(spark: object, url: str) -> None:
 
 
 def register(spark: SparkSession) -> None:
-    """Register ``format("holdfast")`` with a session, and tune the session for it. Idempotent.
+    """Register ``format("holdfast")`` and ``"holdfast-store"`` with a session, and tune it for them. Idempotent.
 
     The user's own settings, for the session or the application, are not changed. In classic Spark, the session becomes
     the active session of the calling thread only.
@@ -78,6 +79,7 @@ def register(spark: SparkSession) -> None:
         # session must be the active one; PySpark's createDataFrame does the same. A Spark Connect server needs no help.
         SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
     spark.dataSource.register(HoldfastDataSource)
+    spark.dataSource.register(HoldfastStoreDataSource)
     if spark.conf.get(_BATCH_BYTES, None) is None:  # if a default is passed, Spark does not return its own default
         spark.conf.set(_BATCH_BYTES, _UNCHECKED)
         _log.info("set for this session: %s=%s", _BATCH_BYTES, _UNCHECKED)
