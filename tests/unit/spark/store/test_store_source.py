@@ -1,0 +1,335 @@
+"""Read and load tables through the objects that Spark's processes build, without Spark."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark.sql")
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, IsNotNull, LessThanOrEqual, Not, StringStartsWith
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from holdfast.errors import ConflictError, CorruptDataError, HoldfastError, InvalidRequestError, NotFoundError
+from holdfast.options.store import parse_store_read, parse_store_write
+from holdfast.records import CellTransaction, Row, Store, Value, open_store
+from holdfast.records.keys import cell_key, loads_range
+from holdfast.spark.store.inference import infer_schema
+from holdfast.spark.store.pushdown import PushingStoreReader
+from holdfast.spark.store.reader import StoreReader
+from holdfast.spark.store.writer import StoreWriter
+from holdfast.transactions.base import Commit
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite://{tmp_path}/shop.db"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    with open_store(url, create=True) as opened:
+        opened.create_table("t")
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def _task() -> Iterator[None]:
+    context = TaskContext()
+    context._partitionId, context._localProperties = 0, {}
+    TaskContext._setTaskContext(context)
+    yield
+    TaskContext._taskContext = None
+
+
+def schema_of(**columns: DataType) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in columns.items()])
+
+
+def put_all(store: Store, cells: dict[Row, dict[str, Value]]) -> None:
+    def put(txn: CellTransaction) -> None:
+        for row, columns in cells.items():
+            for column, value in columns.items():
+                txn.put("t", row, value, column=column)
+
+    store.transact(put)
+
+
+def reader(url: str, schema: StructType, *, pushing: bool = False, **options: str) -> StoreReader:
+    parsed = parse_store_read({"url": url, "table": "t", **options})
+    return (PushingStoreReader if pushing else StoreReader)(parsed, schema)
+
+
+def rows_of(source: StoreReader, partitions: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
+    found = []
+    for partition in source.partitions() if partitions is None else partitions:
+        for batch in source.read(pickle.loads(pickle.dumps(partition))):
+            found += [tuple(row.values()) for row in batch.to_pylist()]
+    return found
+
+
+def infer(url: str, **options: str) -> str:
+    return infer_schema(parse_store_read({"url": url, "table": "t", **options})).simpleString()
+
+
+def write(
+    url: str, schema: StructType, rows: Sequence[tuple[Any, ...]], *, overwrite: bool = False, **options: str
+) -> None:
+    columns = [[row[at] for row in rows] for at in range(len(schema))]
+    batch = pa.record_batch([pa.array(column) for column in columns], names=schema.names)
+    writer = StoreWriter(parse_store_write({"url": url, "table": "t", **options}), schema, overwrite)
+    try:
+        report = pickle.loads(pickle.dumps(writer)).write(iter([batch]))
+        pickle.loads(pickle.dumps(writer)).commit([report])
+    except HoldfastError:
+        writer.abort([None])
+        raise
+
+
+# --- schemas ----------------------------------------------------------------------------------------------------------
+def test_the_schema_comes_from_a_sample(store: Store, url: str) -> None:
+    values = {"i": 1, "f": 0.5, "t": "x", "b": b"x", "j": [1], "a": np.array([1], "i4"), "g": np.array([[0.5]])}
+    put_all(store, {"x": values, "y": {"i": 2}})
+    assert infer(url) == (
+        "struct<row:string,a:array<bigint>,b:binary,f:double,g:array<array<double>>,i:bigint,j:string,t:string>"
+    )
+    assert infer(url, rowColumn="name", columns="t,i") == "struct<name:string,t:string,i:bigint>"
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([1, 2], "struct<row:bigint,v:bigint>"),
+        ([b"x"], "struct<row:binary,v:bigint>"),
+        ([("a", 1), ("b", 2)], "struct<row_1:string,row_2:bigint,v:bigint>"),
+    ],
+)
+def test_rows_of_every_type(store: Store, url: str, rows: list[Row], expected: str) -> None:
+    put_all(store, {row: {"v": 1} for row in rows})
+    assert infer(url) == expected
+
+
+@pytest.mark.parametrize(
+    ("cells", "options", "message"),
+    [
+        ({}, {}, "no rows that would show a schema: pass a schema"),
+        ({"a": {"v": 1}, "b": {"v": "x"}}, {}, "values of different types: pass a schema.*column='v'"),
+        ({"a": {"v": "x"}, "b": {"v": [1]}}, {}, "values of different types"),
+        ({"a": {"v": 2**63}}, {}, "no obvious type: pass a schema.*column='v' type='int'"),
+        ({"a": {"v": np.array([1j])}}, {}, "no obvious type.*array <c16"),
+        ({"a": {"v": 1}, 5: {"v": 1}}, {}, "names of different types"),
+        ({"a": {"v": 1}}, {"rowColumn": "x,y"}, "another number of parts"),
+        ({"a": {"row": 1}}, {}, "the same name for Spark.*rowColumn"),
+        ({"a": {"word": 1}}, {"columns": "wort"}, "no such column.*did you mean word"),
+    ],
+)
+def test_schemas_that_are_not_clear(
+    store: Store, url: str, cells: dict[Row, dict[str, Value]], options: dict[str, str], message: str
+) -> None:
+    put_all(store, cells)
+    with pytest.raises(InvalidRequestError, match=message):
+        infer(url, **options)
+
+
+def test_a_missing_table_is_named(store: Store, url: str) -> None:
+    store.create_table("words")
+    for look in (
+        lambda: infer_schema(parse_store_read({"url": url, "table": "wrods"})),
+        lambda: StoreReader(parse_store_read({"url": url, "table": "wrods"}), schema_of(row=StringType())).partitions(),
+    ):
+        with pytest.raises(NotFoundError, match="did you mean words"):
+            look()
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+def test_absent_cells_are_null_and_columns_may_be_left_out(store: Store, url: str) -> None:
+    put_all(store, {"a": {"n": 1, "other": b"?"}, "b": {"other": b"?"}})
+    assert rows_of(reader(url, schema_of(n=LongType(), row=StringType()))) == [(1, "a"), (None, "b")]
+    assert rows_of(reader(url, schema_of(row=StringType()))) == [("a",), ("b",)]
+
+
+def test_an_absent_cell_of_a_column_that_is_not_nullable(store: Store, url: str) -> None:
+    put_all(store, {"a": {"n": 1}, "b": {"m": 1}})
+    schema = StructType([StructField("row", StringType()), StructField("n", LongType(), nullable=False)])
+    with pytest.raises(InvalidRequestError, match="row='b' column='n'"):
+        rows_of(reader(url, schema))
+
+
+def test_a_value_that_does_not_fit_is_named(store: Store, url: str) -> None:
+    put_all(store, {"a": {"n": 1}, "b": {"n": 2**40}})
+    with pytest.raises(InvalidRequestError, match="row='b' column='n' type='int'"):
+        rows_of(reader(url, schema_of(n=IntegerType())))
+    with pytest.raises(InvalidRequestError, match=r"name of a row.*row='a' column='row'"):
+        rows_of(reader(url, schema_of(row=LongType())))
+
+
+def test_a_damaged_value_is_named(store: Store, url: str) -> None:
+    put_all(store, {"a": {"n": 1}})
+    store.database.commit(Commit(puts={cell_key(store.table("t").id, "b", b"n"): b"?"}))
+    with pytest.raises(CorruptDataError, match="row='b' column='n'"):
+        rows_of(reader(url, schema_of(n=LongType())))
+    assert rows_of(reader(url, schema_of(row=StringType()))) == [("a",), ("b",)]  # nothing reads it
+
+
+def test_counters_and_deleted_cells_of_a_history(url: str, store: Store) -> None:
+    store.add("t", "a", 5)
+    assert rows_of(reader(url, schema_of(row=StringType(), value=LongType()))) == [("a", 5)]
+    store.drop_table("t")
+    store.create_table("t", history=True)
+    put_all(store, {"a": {"value": 1}, "b": {"value": 2}})
+    store.delete("t", "a")
+    assert rows_of(reader(url, schema_of(row=StringType(), value=LongType()))) == [("b", 2)]
+
+
+def test_partitions_hold_each_row_once_while_rows_come_and_go(store: Store, url: str) -> None:
+    put_all(store, {number: {"x": number, "y": number} for number in range(0, 2000, 2)})
+    source = reader(url, schema_of(row=LongType(), x=LongType(), y=LongType()), partitions="6")
+    partitions = source.partitions()
+    assert len(partitions) == 6
+    found: list[tuple[Any, ...]] = []
+    for number, partition in enumerate(partitions):
+        put_all(store, {row: {"x": row, "y": row} for row in range(2 * number + 1, 2000, 13)})
+        found += rows_of(source, [partition])
+    rows = [row for row, _x, _y in found]
+    assert len(rows) == len(set(rows)) and set(rows) >= set(range(0, 2000, 2))
+    assert all(row == x == y for row, x, y in found)
+
+
+def test_small_tables_are_one_partition(store: Store, url: str) -> None:
+    put_all(store, {"a": {"x": 1}})
+    assert len(reader(url, schema_of(row=StringType())).partitions()) == 1
+
+
+def test_a_table_that_is_replaced_during_the_read(store: Store, url: str) -> None:
+    put_all(store, {"a": {"x": 1}})
+    source = reader(url, schema_of(row=StringType()))
+    partitions = source.partitions()
+    write(url, schema_of(row=StringType(), x=LongType()), [("b", 2)], overwrite=True)
+    with pytest.raises(ConflictError, match="replaced after the read began"):
+        rows_of(source, partitions)
+
+
+def test_conditions_on_rows(store: Store, url: str) -> None:
+    put_all(store, {name: {"x": 1} for name in ("a", "aa", "ab", "a\0", "b", "c")})
+    schema = schema_of(row=StringType())
+
+    def found(*filters: Filter, **options: str) -> list[str]:
+        source = reader(url, schema, pushing=True, **options)
+        assert isinstance(source, PushingStoreReader)
+        assert list(source.pushFilters(list(filters))) == []
+        return [row for (row,) in rows_of(source)]
+
+    assert found(EqualTo(("row",), "a")) == ["a"]
+    assert found(StringStartsWith(("row",), "a")) == ["a", "a\0", "aa", "ab"]
+    assert found(GreaterThan(("row",), "a"), LessThanOrEqual(("row",), "b"), IsNotNull(("row",))) == [
+        *("a\0", "aa", "ab", "b")
+    ]
+    assert found(EqualTo(("row",), "a"), EqualTo(("row",), "b")) == []
+    assert found(filters='[["row", ">=", "aa"], ["row", "<", "b"]]') == ["aa", "ab"]
+
+
+def test_other_conditions_are_left_to_spark(store: Store, url: str) -> None:
+    source = reader(url, schema_of(row=StringType(), x=LongType()), pushing=True)
+    assert isinstance(source, PushingStoreReader)
+    others = [EqualTo(("x",), 1), EqualTo(("row",), 1), Not(EqualTo(("row",), "a")), EqualTo(("row", "a"), "a")]
+    assert list(source.pushFilters(others)) == others
+
+
+@pytest.mark.parametrize("filters", ['[["x", "=", 1]]', '[["row", "!=", "a"]]', '[["row", "=", 0.5]]'])
+def test_conditions_that_no_range_of_rows_meets(store: Store, url: str, filters: str) -> None:
+    with pytest.raises(InvalidRequestError, match="filter the DataFrame instead"):
+        reader(url, schema_of(row=StringType()), filters=filters)
+
+
+def test_conditions_on_the_first_part_of_tuples(store: Store, url: str) -> None:
+    put_all(store, {(user, number): {"x": 1} for user in "ab" for number in (1, 2)})
+    schema = schema_of(row_1=StringType(), row_2=LongType())
+    assert rows_of(reader(url, schema, filters='[["row_1", ">", "a"]]')) == [("b", 1), ("b", 2)]
+    assert rows_of(reader(url, schema_of(n=LongType()), rowColumn="u,n", filters='[["u", "=", "a"]]')) == [(1,), (2,)]
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+def test_rows_are_written_with_any_names(store: Store, url: str) -> None:
+    write(url, schema_of(a=StringType(), b=LongType(), x=DoubleType()), [("u", 1, 0.5)], rowColumn="a,b")
+    write(url, schema_of(Word=BinaryType(), x=DoubleType()), [(b"w", 1.5)], rowColumn="word")
+    assert dict(store.scan("t")) == {("u", 1): {"x": 0.5}, b"w": {"x": 1.5}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "options", "message"),
+    [
+        (schema_of(word=StringType(), n=LongType()), {}, "no column has the names of the rows"),
+        (schema_of(row=StringType()), {}, "no columns beside"),
+        (schema_of(row=DoubleType(), n=LongType()), {}, "a string, an integer or binary"),
+        (schema_of(row=StringType(), n=schema_of(x=LongType())), {}, "cannot be stored: cast it.*column='n'"),
+        (schema_of(row=StringType(), n=ArrayType(StringType())), {}, "cannot be stored"),
+        (schema_of(row=StringType(), n=LongType()), {"jsonColumns": "m"}, "no such column"),
+        (schema_of(row_1=StringType(), n=LongType()), {}, "no column has the names of the rows"),
+    ],
+)
+def test_schemas_are_refused_before_anything_happens(
+    store: Store, url: str, schema: StructType, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(InvalidRequestError, match=message):
+        StoreWriter(parse_store_write({"url": url, "table": "new", **options}), schema, False)
+    assert store.database.scan(*loads_range(), 10).records == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("a", "[1]"), (None, "[1]")], "name of a row is null.*column='row'"),
+        ([("a", "[1]"), ("b", "5")], "cannot be stored.*row='b' column='j'"),
+        ([("a", "[1]"), ("b", "[NaN]")], "JSON has no infinities.*row='b' column='j'"),
+        ([("a", "[1]"), ("b" * 2000, "[2]")], "shorten them.*column='j'"),
+        ([("a", "[1]"), ("a", "[2]")], "the same name.*row='a'"),
+    ],
+)
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_what_cannot_be_stored_leaves_the_table_as_it_was(
+    store: Store, url: str, rows: list[tuple[Any, ...]], message: str, overwrite: bool
+) -> None:
+    put_all(store, {"old": {"j": [0]}})
+    schema = schema_of(row=StringType(), j=StringType())
+    with pytest.raises(InvalidRequestError, match=message):
+        write(url, schema, rows, overwrite=overwrite, jsonColumns="j")
+    assert dict(store.scan("t")) == {"old": {"j": [0]}}
+    assert store.database.scan(*loads_range(), 10).records == []
+
+
+def test_a_task_without_a_report_is_not_committed(store: Store, url: str) -> None:
+    writer = StoreWriter(parse_store_write({"url": url, "table": "t"}), schema_of(row=StringType(), x=LongType()), True)
+    with pytest.raises(InvalidRequestError, match="has not reported"):
+        writer.commit([None])
+    writer.abort([None])
+
+
+def test_the_password_is_in_no_error() -> None:
+    secret = "postgresql://me:hunter2@127.0.0.1:1/shop"
+    given = {"url": secret, "table": "t"}
+    schema = schema_of(row=StringType(), x=LongType())
+    for use in (
+        lambda: infer_schema(parse_store_read(given)),
+        lambda: StoreReader(parse_store_read(given), schema).partitions(),
+        lambda: StoreWriter(parse_store_write(given), schema, False),
+    ):
+        with pytest.raises(HoldfastError) as caught:
+            use()
+        assert "hunter2" not in f"{caught.value!r} {caught.value}"
