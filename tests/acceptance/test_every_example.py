@@ -14,6 +14,7 @@ RUN_BY = {
     "README.md": "tests/acceptance/test_spark_guide.py",
     "docs/explanation/two-phase.md": "tests/acceptance/test_protocol_example.py",
     "docs/how-to/choose-a-committer.md": "tests/acceptance/test_committers_guide.py",
+    "docs/how-to/load-and-read-tables-of-the-store.md": "tests/acceptance/test_spark_guide.py",
     "docs/how-to/migrate-from-s3a.md": "tests/acceptance/test_spark_guide.py",
     "docs/how-to/read-tables.md": "tests/acceptance/test_spark_guide.py",
     "docs/how-to/read-with-other-tools.md": "tests/acceptance/test_spark_guide.py",

@@ -52,3 +52,8 @@ def test_the_guide_to_namespaces(tmp_path: Path) -> None:
     run_examples("how-to/use-a-namespace-with-spark.md", {"spark": new_session(), "database": database})
     with open_namespace(database, user="ada") as namespace:
         assert namespace.exists("/flights/_SUCCESS")
+
+
+def test_the_guide_to_tables_of_a_store(tmp_path: Path) -> None:
+    url = f"sqlite://{tmp_path}/shop.db"
+    run_examples("how-to/load-and-read-tables-of-the-store.md", {"spark": new_session(), "url": url})

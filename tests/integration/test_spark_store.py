@@ -12,12 +12,14 @@ import pytest
 
 pytest.importorskip("pyspark.sql")
 
+from py4j.protocol import Py4JJavaError
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 
 from holdfast.records import Store, open_store
 from holdfast.records.keys import dropped_range, loads_range
 from tests.integration.spark_session import by_value
+from tests.integration.store_faults import DyingStoreSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -175,3 +177,50 @@ def test_errors_are_one_sentence_without_the_password(spark: SparkSession, store
     assert "hunter2" not in str(caught.value)
     save(spark.range(3).selectExpr("id as row", "1L as value"), url, "mixed2")
     assert read(spark, url, "mixed", schema="row string, value string").count() == 2
+
+
+def save_dying(spark: SparkSession, url: str, once: Path, die: str, mode: str) -> None:
+    spark.dataSource.register(DyingStoreSource)
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "20")
+    rows = spark.range(100, 300, numPartitions=2).selectExpr("id as row", "'new' as word")
+    try:
+        writer = rows.write.format("dying-store").options(
+            url=url, table="words", batchRows="15", die=die, once=str(once)
+        )
+        writer.mode(mode).save()
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("history", [0, 5])
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+@pytest.mark.parametrize("die", ["early", "late"])
+def test_tasks_that_die_twice(
+    spark: SparkSession, store: Store, url: str, tmp_path: Path, die: str, mode: str, history: int
+) -> None:
+    store.create_table("words", history=history)
+    store.put("words", 100, "old", column="word")
+    store.put("words", 1, "old", column="word")
+    once = tmp_path / "once"
+    once.mkdir()
+    save_dying(spark, url, once, die, mode)
+    assert len(list(once.iterdir())) == 4
+    expected = dict.fromkeys(range(100, 300), "new") | ({1: "old"} if mode == "append" else {})
+    assert {row.row: row.word for row in read(spark, url).collect()} == expected
+    if history:
+        values = [(1, "old"), (2, "new")] if mode == "append" else [(1, "new")]
+        assert store.history("words", 100, column="word") == values
+        assert store.history("words", 299, column="word") == [(1, "new")]
+    assert leftovers(store) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("die", ["before", "after"])
+def test_a_commit_that_dies(spark: SparkSession, store: Store, url: str, tmp_path: Path, die: str) -> None:
+    save(spark.range(5).selectExpr("id as row", "'old' as word"), url)
+    with pytest.raises((PySparkException, Py4JJavaError)):
+        save_dying(spark, url, tmp_path, die, "overwrite")
+    expected = dict.fromkeys(range(5), "old") if die == "before" else dict.fromkeys(range(100, 300), "new")
+    assert {row.row: row.word for row in read(spark, url).collect()} == expected
+    assert leftovers(store) == 0
