@@ -1,0 +1,65 @@
+"""Load tables into every database, from several tasks at once, some of which run twice."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from holdfast.errors import FencedError
+from holdfast.records.loads import Load, Loaded, LoadRow, LoadTask, begin_load, finish_load
+from holdfast.records.rows import rows_range
+from holdfast.records.splits import divide
+from tests.unit.records.stores import FAST, SERVERS, Stores, open_stores
+
+_TASKS, _ROWS, _BATCH = 3, 120, 30
+
+
+def rows_of(task: int) -> list[LoadRow]:
+    return [((task, number), {"n": number, "text": f"{task}\0{number}"}) for number in range(_ROWS)]
+
+
+def run(stores: Stores, load: Load) -> Loaded:
+    """Run every task twice at once, and return what the first attempts report."""
+    found: dict[tuple[int, int], Loaded] = {}
+
+    def attempt(task: int, number: int) -> None:
+        store = stores[number]
+        one = LoadTask(store.database, store.environment, load, task)
+        rows = rows_of(task)
+        for start in range(0, _ROWS, _BATCH):
+            one.write(rows[start : start + _BATCH])
+        found[task, number] = one.loaded
+
+    threads = [threading.Thread(target=attempt, args=(task, number)) for task in range(_TASKS) for number in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 2 * _TASKS
+    return sum((found[task, 0] for task in range(_TASKS)), Loaded())
+
+
+@pytest.mark.parametrize("backend", [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SERVERS)])
+def test_loads_of_every_kind(backend: str, request: pytest.FixtureRequest) -> None:
+    with open_stores(backend, request) as stores:
+        store = stores.store
+        expected = {row: dict(columns) for task in range(_TASKS) for row, columns in rows_of(task)}
+        for overwrite, history in ((False, None), (True, None), (False, None), (False, 3), (True, None)):
+            if history is not None:
+                store.drop_table("t")
+                store.create_table("t", history=history)
+            load = begin_load(store.database, store.environment, "t", overwrite=overwrite)
+            total = run(stores, load)
+            zombie = LoadTask(store.database, store.environment, load, 0)
+            finish_load(store.database, store.environment, load, total)
+            assert dict(stores.other.scan("t")) == expected
+            if load.history:
+                assert store.history("t", (1, 7), column="n") == [(1, 7)]
+            with pytest.raises(FencedError):
+                zombie.write(rows_of(9))
+        store.collect()
+        with store.snapshot() as snapshot:
+            table = snapshot.table("t")
+            points = divide(snapshot.reader, table, *rows_range(table), 4).points
+        assert 1 <= len(points) <= 3
