@@ -32,7 +32,7 @@ from holdfast.records.tables import Table, Tables
 from holdfast.records.values import Value, encode_integer, encode_value, is_integer
 from holdfast.transactions.base import MAX_NUMBER, Commit, Record
 
-__all__ = ["CellTransaction", "ReadSet"]
+__all__ = ["CellTransaction", "ReadSet", "too_many_reads"]
 
 _LARGEST_PAGE = 4096
 
@@ -53,6 +53,13 @@ class ReadSet(Protocol):
         ...
 
 
+def too_many_reads(most: int) -> InvalidRequestError:
+    """Return the error that a unit reads more than it may."""
+    return InvalidRequestError(
+        "the unit reads more cells than it may: read fewer, or raise the limit max_reads", max_reads=most
+    )
+
+
 class CellTransaction:
     """Reads and writes of cells that take effect together.
 
@@ -70,6 +77,7 @@ class CellTransaction:
         self._tables = tables
         self._most_reads = most_reads
         self._reads = 0  # of the unit that runs
+        self._all_reads = 0
         self._used: dict[str, Table] = {}
         self._required: dict[bytes, int] = {}
         self._shared: dict[bytes, Write] = {}  # of the units that have ended
@@ -211,6 +219,11 @@ class CellTransaction:
         """The bytes of the values that the units that have ended put."""
         return self._bytes
 
+    @property
+    def reads(self) -> int:
+        """How many cells all units have read."""
+        return self._all_reads
+
     # --- the end ------------------------------------------------------------------------------------------------------
     def to_validation(self) -> Commit:
         """Return a commit that only checks whether everything that was read is still true."""
@@ -250,13 +263,11 @@ class CellTransaction:
         """
         self._check(reads)
         self._reads += reads
+        self._all_reads += reads
 
     def _check(self, reads: int) -> None:
         if self._most_reads is not None and self._reads + reads > self._most_reads:
-            raise InvalidRequestError(
-                "the unit reads more cells than it may: read fewer, or raise the limit max_reads",
-                max_reads=self._most_reads,
-            )
+            raise too_many_reads(self._most_reads)
 
     def _left(self, size: int | None) -> int | None:
         """Return how many records to read at once: a page, but not many more than the unit may read."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 from holdfast.errors import (
+    AccessDeniedError,
     CorruptDataError,
     DeadlockError,
     HoldfastError,
@@ -20,17 +22,17 @@ from holdfast.errors import (
     OutcomeUnknownError,
     UnavailableError,
 )
-from holdfast.records.cell_transaction import CellTransaction
+from holdfast.records.cell_transaction import CellTransaction, too_many_reads
 from holdfast.records.keys import tables_range
 from holdfast.records.tables import TableCache
 from holdfast.runtime import Alarm, Environment, SystemAlarm, TimeIsUp
-from holdfast.transactions.base import Commit, Committed, Conflict, LockingStore, Outcome
+from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, LockingStore, Outcome
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.locked_reads import LockedReads
 from holdfast.units.metered_store import MeteredStore
 from holdfast.units.settings import SERVER, UnitSettings
 from holdfast.units.statistics import Statistics
-from holdfast.units.unit import Unit, UnitFunction, UnitReads
+from holdfast.units.unit import Cell, Unit, UnitFunction, UnitReads
 from holdfast.units.unit_transaction import UnitTransaction
 from holdfast.units.work_list import WorkList
 
@@ -38,7 +40,13 @@ __all__ = ["Attempt", "Change", "UnitExecution"]
 
 _MOST_BYTES = 4 * 1024 * 1024
 _MOST_RECORDS = 4000
-"""What a group writes at most: then it is committed, however few units it has."""
+_MOST_READ = 10_000
+"""What a group writes and reads at most: then it is committed, however few units it has."""
+
+_NAMELESS = (b"",)
+"""Stands for what a group conflicted with if nobody has told."""
+
+_OF_STORE = (UnavailableError, OutcomeUnknownError, DeadlockError, CorruptDataError, AccessDeniedError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +128,7 @@ class UnitExecution:
         Guarantee: those that are done took effect in one step, together with their change; the others did nothing.
 
         Args:
-            change: called with the number of units that are to take effect.
+            change: called with the number of units that are to take effect; if none is, only its reads count.
             locked: whether to lock whatever is read, for a single unit.
 
         Raises:
@@ -130,27 +138,31 @@ class UnitExecution:
         try:
             with self._begun(locked) as (cells, end):
                 ran = self._run(cells, units)
-                if ran.failure is not None:
-                    outcome = end(cells.to_validation())
-                    if isinstance(outcome, Conflict):
-                        self.statistics.stale += 1
-                        return self._conflict(outcome.keys)
-                    if ran.done == 0:
-                        return Attempt(failure=ran.failure)
-                commit = _with_change(cells.to_commit(), change(ran.done))
-                outcome = end(commit)
+                try:
+                    commit = _commit_of(cells, change(ran.done), ran.done)
+                    outcome = end(commit)
+                except InvalidRequestError as error:
+                    if type(error) is not InvalidRequestError:
+                        raise  # about the database, not about the commit
+                    if ran.done > 1:
+                        return self._conflict(_NAMELESS)  # one by one, the units show which of them it is
+                    ran = _Ran(0, error)
+                    commit = _commit_of(cells, change(0), 0)
+                    outcome = end(commit)
         except DeadlockError:
-            return self._conflict((b"",))
+            return self._conflict(_NAMELESS)
         except OutcomeUnknownError:
             self.statistics.unknown += 1
             return Attempt(unknown=True)
-        if isinstance(outcome, Committed):
+        if isinstance(outcome, Conflict):
+            self.statistics.stale += ran.failure is not None
+            failure = self._hopeless(commit, outcome) if ran.done == 1 else None
+            return self._conflict(outcome.keys) if failure is None else Attempt(failure=failure)
+        assert isinstance(outcome, Committed), "the commit is in no series"
+        if ran.done:
             self.statistics.groups += 1
             self.statistics.units += ran.done
-            return Attempt(done=ran.done, version=outcome.version, failure=ran.failure)
-        assert isinstance(outcome, Conflict), "the commit is in no series"
-        failure = self._hopeless(commit, outcome)
-        return self._conflict(outcome.keys) if failure is None else Attempt(failure=failure)
+        return Attempt(done=ran.done, version=outcome.version, failure=ran.failure)
 
     @contextmanager
     def _begun(self, locked: bool) -> Iterator[tuple[CellTransaction, Callable[[Commit], Outcome]]]:
@@ -164,58 +176,79 @@ class UnitExecution:
             yield CellTransaction(Transaction(self.store), self._tables, most), self.store.commit
 
     def _run(self, cells: CellTransaction, units: Sequence[Unit]) -> _Ran:
-        failure = self._fetch(cells, units)
-        if failure is not None:
-            return _Ran(0, failure)
-        for count, unit in enumerate(units):
+        named = self._fetch(cells, units)
+        for count, unit in enumerate(units[: named.done]):
             failure = self._call(cells, unit)
             if failure is not None:
                 cells.drop_unit()
                 return _Ran(count, failure)
             cells.end_unit()
-            if len(cells.writes) >= _MOST_RECORDS or cells.written_bytes > _MOST_BYTES:
+            if _is_full(cells):
                 return _Ran(count + 1)
-        return _Ran(len(units))
+        return named
 
     def _call(self, cells: CellTransaction, unit: Unit) -> Exception | None:
         """Run a unit's function; return its error.
 
         Raises:
-            UnavailableError, OutcomeUnknownError, DeadlockError, CorruptDataError: the store failed, not the function.
+            UnavailableError, OutcomeUnknownError, DeadlockError, CorruptDataError, AccessDeniedError: the store failed,
+                not the function, whatever the function has made of it.
         """
         transaction = UnitTransaction(cells, self._emit_to)
         clock = self.environment.clock
         before_s, calls_s = clock.elapsed_s(), self.store.calls_s
+        error = self._limited(lambda: self._function(transaction, unit.key, unit.value))
+        self.statistics.function_s += clock.elapsed_s() - before_s - (self.store.calls_s - calls_s)
+        failure = transaction.failure
+        if isinstance(failure, Exception) and not isinstance(failure, _OF_STORE):
+            return failure
+        if failure is not None:
+            raise failure
+        return error
+
+    def _limited(self, call: Callable[[], object]) -> Exception | None:
+        """Call what a user has written; return its error."""
         try:
             with self.alarm.limit(self.settings.timeout_s):
-                self._function(transaction, unit.key, unit.value)
-        except TimeIsUp:
+                call()
+        except TimeIsUp as up:
             return InvalidRequestError(
                 "the unit did not end in time: make it shorter, or raise the limit timeout_s",
                 timeout_s=self.settings.timeout_s,
-            )
-        except (UnavailableError, OutcomeUnknownError, DeadlockError, CorruptDataError):
-            raise
-        except Exception as error:  # noqa: BLE001 # whatever the user's function raises is looked at, then raised
-            return transaction.failure or error
-        finally:
-            self.statistics.function_s += clock.elapsed_s() - before_s - (self.store.calls_s - calls_s)
-        if transaction.failure is not None:
-            raise transaction.failure
-        return None
-
-    def _fetch(self, cells: CellTransaction, units: Sequence[Unit]) -> Exception | None:
-        """Read what the units of a group will read in one round trip; return an error of the function that names it."""
-        if self._reads is None:
-            return None
-        try:
-            wanted = [cells.cell_key(*cell) for unit in units for cell in self._reads(unit.key, unit.value)]
-        except (UnavailableError, CorruptDataError):
-            raise
+            ).with_traceback(up.__traceback__)
         except Exception as error:  # noqa: BLE001 # whatever the user's function raises is looked at, then raised
             return error
-        cells.prefetch(wanted)
         return None
+
+    def _fetch(self, cells: CellTransaction, units: Sequence[Unit]) -> _Ran:
+        """Read what units will read in one round trip.
+
+        Returns:
+            How many units, from the first, have named their cells, and the error of the one after them.
+        """
+        if self._reads is None:
+            return _Ran(len(units))
+        reads, most = self._reads, self.settings.max_reads
+        wanted: list[bytes] = []
+        named = _Ran(len(units))
+        for count, unit in enumerate(units):
+            cells_of_unit: list[Cell] = []
+            failure = self._limited(partial(_name_cells, reads, unit, most, cells_of_unit))
+            if failure is None:
+                try:
+                    wanted += [cells.cell_key(*cell) for cell in cells_of_unit]
+                except _OF_STORE:
+                    raise
+                except (HoldfastError, TypeError) as error:
+                    failure = error
+            if failure is not None:
+                named = _Ran(count, failure)
+                break
+            if len(wanted) >= _MOST_READ:
+                named = _Ran(count + 1)
+                break
+        cells.prefetch(wanted)
+        return named
 
     def _conflict(self, keys: tuple[bytes, ...]) -> Attempt:
         self.statistics.conflicts += 1
@@ -230,11 +263,32 @@ class UnitExecution:
             return NotFoundError(
                 "the work list was dropped: create it, and add the work again", list=self._emit_to.name
             )
-        guards = {one.guard for one in commit.ranges}
-        if all(key in commit.adds and key not in commit.reads and key not in guards for key in outcome.keys):
-            # Nothing else makes an add conflict whose record was not read.
-            return InvalidRequestError("a counter would leave the range of 62 bits: put a new value")
+        if all(key in commit.adds for key in outcome.keys):
+            # An add conflicts because its record was read and has changed, or because its counter is at the limit.
+            seen = {key: commit.reads[key] for key in outcome.keys if key in commit.reads}
+            now = self.store.get_many(seen)
+            if all(version == (now[key].version if key in now else ABSENT) for key, version in seen.items()):
+                return InvalidRequestError("a counter would leave the range of 62 bits: put a new value")
         return None
+
+
+def _name_cells(reads: UnitReads, unit: Unit, most: int, found: list[Cell]) -> None:
+    """Ask which cells a unit will read.
+
+    Raises:
+        InvalidRequestError: these are too many.
+    """
+    for cell in reads(unit.key, unit.value):
+        found.append(cell)
+        if len(found) > most:
+            raise too_many_reads(most)
+
+
+def _commit_of(cells: CellTransaction, change: Change, done: int) -> Commit:
+    """Return what takes effect. If nothing does, it says whether what was read is true, and the unit not done yet."""
+    if done:
+        return _with_change(cells.to_commit(), change)
+    return _with_change(cells.to_validation(), Change(reads=change.reads))
 
 
 def _with_change(commit: Commit, change: Change) -> Commit:
@@ -245,3 +299,7 @@ def _with_change(commit: Commit, change: Change) -> Commit:
         deletes=[*commit.deletes, *change.deletes],
         adds={**commit.adds, **change.adds},
     )
+
+
+def _is_full(cells: CellTransaction) -> bool:
+    return len(cells.writes) >= _MOST_RECORDS or cells.written_bytes > _MOST_BYTES or cells.reads >= _MOST_READ

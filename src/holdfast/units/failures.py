@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import traceback
+from pathlib import Path
 
 from holdfast.errors import HoldfastError, InvalidRequestError
-from holdfast.records.keys import cell_of
+from holdfast.records.keys import cell_of, table_name_of, tables_range
 from holdfast.units.unit import Unit
 
 __all__ = ["shown_cell", "unit_failed"]
 
 _MOST_CHARACTERS = 300
+_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 def unit_failed(error: Exception, unit: Unit, job: str) -> InvalidRequestError:
@@ -19,25 +22,32 @@ def unit_failed(error: Exception, unit: Unit, job: str) -> InvalidRequestError:
         told = str(error)
     else:
         told = f"{type(error).__name__}: {error}".rstrip(": ")
-    frames = traceback.extract_tb(error.__traceback__)
-    place = (
-        {"at": f"{frames[-1].filename}:{frames[-1].lineno}"} if frames and not isinstance(error, HoldfastError) else {}
-    )
     found = InvalidRequestError(
         "the function of a unit failed, nothing of the unit was written: mend it, then run the job again"
         " with this name",
         unit=unit.key,
         job=job,
         error=told[:_MOST_CHARACTERS],
-        **place,
+        **_place_of(error),
     )
     found.__cause__ = error
     return found
 
 
+def _place_of(error: Exception) -> dict[str, str]:
+    """Return the line of the function's file in which the error occurred; what it called elsewhere does not help."""
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    theirs = [one for one in frames if not one[0].startswith(_PACKAGE)]
+    own = [f"{name}:{line}" for name, line in theirs if name == theirs[0][0]]
+    return {"at": own[-1]} if own else {}
+
+
 def shown_cell(key: bytes) -> str:
     """Return how a record is shown in a message."""
+    first, last = tables_range()
     if key[:2] == b"Sc":
         row, column = cell_of(key)
         return f"row {row!r}, column {column!r}"
+    if first <= key < last:
+        return f"rows of table {table_name_of(key)!r}"
     return repr(key)

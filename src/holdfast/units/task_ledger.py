@@ -113,6 +113,8 @@ class TaskLedger:
     def change(self, done: Sequence[Unit], put_off: Collection[bytes]) -> Change:
         """Return what records that units are done."""
         self._proposed = self._after(done, put_off)
+        if not done:
+            return Change(reads={self._key: self._version})
         self._proposed_bytes = self._proposed.to_bytes()
         return Change(reads={self._key: self._version}, puts={self._key: self._proposed_bytes})
 

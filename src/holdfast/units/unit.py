@@ -9,6 +9,7 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row, encode_row
 
 __all__ = ["Cell", "Unit", "UnitFunction", "UnitReads"]
@@ -47,11 +48,20 @@ class Unit:
             unit_id: what identifies it in its task, if the key alone does not.
 
         Raises:
-            InvalidRequestError: the key is no text, integer, bytes or tuple of these.
+            InvalidRequestError: the key is no text, integer, bytes or tuple of these, or the value cannot be copied.
         """
         if unit_id is None:
             unit_id = encode_row(key)
-        return Unit(key, unit_id, value) if _is_immutable(value) else Unit(key, unit_id, None, pickle.dumps(value, 5))
+        if _is_immutable(value):
+            return Unit(key, unit_id, value)
+        try:
+            return Unit(key, unit_id, None, pickle.dumps(value, 5))
+        except Exception as error:
+            raise InvalidRequestError(
+                "the value of a unit cannot be copied for each run: pass plain values, such as lists or dictionaries",
+                unit=key,
+                type=type(value).__name__,
+            ) from error
 
     @property
     def value(self) -> object:

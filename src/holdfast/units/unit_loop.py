@@ -114,8 +114,9 @@ class UnitLoop:
             attempt = self._attempt(part)
             if attempt.done:
                 left = left[attempt.done :]
+                if not alone:  # units that run one by one say nothing about groups
+                    self._size.committed(clock.elapsed_s() - before_s)
                 alone = max(0, alone - attempt.done)
-                self._size.committed(clock.elapsed_s() - before_s)
             elif self._is_behind(attempt):
                 self._load()
                 left = self._sort_out(left)

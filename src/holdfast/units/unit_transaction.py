@@ -10,6 +10,7 @@ from holdfast.records.cell_transaction import CellTransaction
 from holdfast.records.cells import VALUE
 from holdfast.records.row_keys import Row
 from holdfast.records.values import Value
+from holdfast.runtime import TimeIsUp
 from holdfast.units.work_list import WorkList
 
 __all__ = ["UnitTransaction"]
@@ -33,7 +34,7 @@ class UnitTransaction:
     def __init__(self, cells: CellTransaction, emit_to: WorkList | None) -> None:
         self._cells = cells
         self._emit_to = emit_to
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get(self, table: str, row: Row, *, column: str = VALUE, default: Value | None = None) -> Value | None:
@@ -94,8 +95,10 @@ class UnitTransaction:
     def _call(self, call: Callable[[], T]) -> T:
         try:
             return call()
-        except InvalidRequestError:
-            raise  # the function may catch it: nothing happened
-        except Exception as error:
-            self.failure = self.failure or error
+        except TimeIsUp:
+            raise  # the alarm comes back to it
+        except BaseException as error:
+            # The function may catch the error of a wrong call. Nobody validates what is wrong with the store.
+            if type(error) is not InvalidRequestError:
+                self.failure = self.failure or error
             raise

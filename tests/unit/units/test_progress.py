@@ -271,7 +271,7 @@ def test_a_database_that_loses_every_reply(keys: Sequence[str]) -> None:
         if name == "commit":
             raise OutcomeUnknownError("the reply was lost")
 
-    with pytest.raises(UnavailableError, match="loses one reply after the other|cannot be recorded"):
+    with pytest.raises(UnavailableError, match=r"loses one reply after the other|cannot be recorded"):
         world.task(count, database=Shaky(world.inner, before)).run(units(keys))
     assert world.cells == {}
 

@@ -1,0 +1,394 @@
+"""Functions and inputs that are wrong: a clear error names the unit, nothing is half done, and the job can go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import pytest
+
+from holdfast.errors import (
+    AccessDeniedError,
+    CorruptDataError,
+    InvalidRequestError,
+    TransactionConflictError,
+    UnavailableError,
+)
+from holdfast.records.row_keys import Row
+from holdfast.runtime import SystemAlarm
+from holdfast.transactions.base import MAX_NUMBER, MAX_VALUE_BYTES
+from holdfast.units.execution import UnitExecution
+from holdfast.units.settings import SERVER, UnitSettings
+from holdfast.units.shard_task import ShardTask
+from holdfast.units.unit import Unit
+from tests.units_world import Shaky, UnitWorld, replayed, units
+
+_KEYS = ("a", "b", "c", "d", "e")
+_BAD = "d"
+
+_SETTINGS = [
+    pytest.param(UnitSettings(group=1), id="one by one"),
+    pytest.param(UnitSettings(group=32), id="groups"),
+    pytest.param(UnitSettings(buffering=SERVER), id="server"),
+]
+
+
+def good(txn: Any, key: Row, value: object) -> None:
+    txn.put("t", key, txn.get("t", "before", default="") + "+")
+    txn.add("t", "count")
+
+
+def with_bad(bad: Callable[[Any], object]) -> Callable[[Any, Row, object], None]:
+    """Return a function that does something wrong in one unit, after writes."""
+
+    def step(txn: Any, key: Row, value: object) -> None:
+        good(txn, key, value)
+        if key == _BAD:
+            txn.put("t", "half", "done")
+            bad(txn)
+
+    return step
+
+
+def raises(txn: Any) -> None:
+    raise KeyError("oops")
+
+
+def swallows_a_wrong_call(txn: Any) -> None:
+    with suppress(Exception):
+        txn.get_many("t", 5)
+
+
+def swallows_a_missing_table(txn: Any) -> None:
+    try:
+        txn.get("missing", 1)
+    except InvalidRequestError:
+        txn.put("t", "table", "there is none")
+
+
+def reads_forever(txn: Any) -> None:
+    for number in count():
+        txn.get("t", number)
+
+
+def adds_too_much(txn: Any) -> None:
+    txn.add("t", "sum", MAX_NUMBER)
+    txn.add("t", "sum", MAX_NUMBER)
+
+
+_BADS: dict[str, tuple[Callable[[Any], object], str]] = {
+    "raises": (raises, r"error=\"KeyError: 'oops'\" at='.*test_bad_input.py:\d+'"),
+    "a library raises": (lambda txn: int("x"), "ValueError: invalid literal"),
+    "a set": (lambda txn: txn.put("t", 1, {1}), "a value is bytes.*at='.*test_bad_input.py"),
+    "none": (lambda txn: txn.put("t", 1, None), "None is no value"),
+    "a large value": (lambda txn: txn.put("t", 1, bytes(MAX_VALUE_BYTES)), "a value is limited"),
+    "a large value with history": (lambda txn: txn.put("h", 1, bytes(MAX_VALUE_BYTES - 1)), "a value is limited"),
+    "a missing table": (lambda txn: txn.get("missing", 1), "no such table"),
+    "a missing table that it catches": (swallows_a_missing_table, "no such table"),
+    "a wrong call that it catches": (swallows_a_wrong_call, "TypeError: 'int' object is not iterable"),
+    "a wrong row": (lambda txn: txn.get("t", 1.5), "a row is a text"),
+    "too many reads": (reads_forever, "reads more cells than it may.*max_reads=50"),
+    "too many rows": (lambda txn: txn.get_many("t", count()), "reads more cells than it may"),
+    "too large a sum": (adds_too_much, "a number is limited to"),
+    "a full counter": (lambda txn: txn.add("t", "full", 5), "a counter would leave the range"),
+    "a full counter that it reads": (
+        lambda txn: (txn.get("t", "full"), txn.add("t", "full", 5)),
+        "a counter would leave the range",
+    ),
+    "emits to nothing": (lambda txn: txn.emit("x"), "the job has no work list"),
+}
+
+
+@pytest.mark.parametrize("settings", _SETTINGS)
+@pytest.mark.parametrize("name", _BADS)
+def test_a_bad_unit(name: str, settings: UnitSettings) -> None:
+    bad, words = _BADS[name]
+    world = UnitWorld()
+    world.store.create_table("h", history=True)
+    world.store.add("t", "full", MAX_NUMBER)
+    limited = UnitSettings(group=settings.group, buffering=settings.buffering, max_reads=50)
+    with pytest.raises(InvalidRequestError, match=rf"^the function of a unit failed.*unit='d' job='job'.*{words}"):
+        world.run(with_bad(bad), _KEYS, limited)
+    done = {("full", "value"): MAX_NUMBER}
+    assert world.cells == replayed(good, _KEYS[:3]) | done
+    assert world.progress.done == 3 and not world.progress.is_finished
+    assert world.run(good, _KEYS, limited).skipped == 3
+    assert world.cells == replayed(good, _KEYS) | done
+
+
+def test_the_line_is_that_of_the_function() -> None:
+    world = UnitWorld()
+    with pytest.raises(InvalidRequestError) as caught:
+        world.run(with_bad(raises), _KEYS)
+    line = raises.__code__.co_firstlineno + 1
+    assert caught.value.variables["at"] == f"{__file__}:{line}"
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+# --- the store fails, and the function goes on ------------------------------------------------------------------------
+def careless(txn: Any, key: Row, value: object) -> None:
+    """Take a failed read for an absent cell."""
+    try:
+        seen = txn.get("t", "seen", default=0)
+    except BaseException:  # noqa: BLE001 # that code of users may do so is what is tested
+        seen = -1
+    txn.put("t", "seen", seen + 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (UnavailableError("the database is away"), None),
+        (AccessDeniedError("the password is wrong"), AccessDeniedError),
+        (CorruptDataError("a record is damaged"), CorruptDataError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ],
+)
+@pytest.mark.parametrize("settings", _SETTINGS)
+def test_a_failure_that_the_function_swallows(
+    settings: UnitSettings, error: BaseException, expected: type[BaseException] | None
+) -> None:
+    world = UnitWorld()
+    left = [error]
+
+    def before(number: int, name: str) -> None:
+        if name in ("get_many", "read") and number == 3 and left:
+            raise left.pop()
+
+    shaky = Shaky(world.inner, before)
+    if expected is not None:
+        with pytest.raises(expected):
+            world.task(careless, settings, database=shaky).run(units(_KEYS))
+    world.task(careless, settings, database=shaky).run(units(_KEYS))
+    assert world.cells == replayed(careless, _KEYS)
+
+
+# --- what is not there any more ---------------------------------------------------------------------------------------
+def mixed(txn: Any, key: Row, value: object) -> None:
+    """Fail if two cells differ that are always written together."""
+    if txn.get("t", "left") != txn.get("t", "right"):
+        raise KeyError("left and right differ")
+    txn.add("t", key)
+
+
+def endless(txn: Any, key: Row, value: object) -> None:
+    """Loop as long as two cells differ that are always written together."""
+    txn.add("t", key)
+    left, right = txn.get("t", "left"), txn.get("t", "right")
+    while left != right:
+        pass
+
+
+@pytest.mark.parametrize("settings", _SETTINGS[:2])
+@pytest.mark.parametrize("function", [mixed, endless])
+def test_a_failure_because_of_a_mixed_state_is_no_failure(
+    function: Callable[..., None], settings: UnitSettings
+) -> None:
+    """Another transaction writes both cells between the two reads of a unit: it runs again."""
+    world = UnitWorld()
+    left = [1, 2]
+
+    def before(number: int, name: str) -> None:
+        if left and number in (4, 9):
+            both = left.pop()
+            world.store.transact(lambda cells: [cells.put("t", row, both) for row in ("left", "right")])
+
+    database = Shaky(world.inner, before)
+    limited = UnitSettings(group=settings.group, timeout_s=0.02)
+    execution = UnitExecution(function, database, limited, world.environment, alarm=SystemAlarm())
+    statistics = ShardTask(execution, database, world.job, 0).run(units(_KEYS))
+    assert statistics.stale >= 1 and statistics.units == len(_KEYS)
+    assert all(world.cells[key, "value"] == 1 for key in _KEYS)
+
+
+def once(txn: Any, key: Row, value: object) -> None:
+    """Fail if the unit has run before, as an insert does that finds its own row."""
+    if txn.get("t", key) is not None:
+        raise KeyError("this unit has run before")
+    txn.put("t", key, 1)
+
+
+@pytest.mark.parametrize("settings", _SETTINGS)
+def test_a_unit_that_sees_what_its_twin_has_done_does_not_fail(settings: UnitSettings) -> None:
+    calls = Shaky(UnitWorld().inner)
+    UnitWorld().task(once, settings, database=calls).run(units(_KEYS))
+    for call in range(2, 16):
+        world = UnitWorld()
+
+        def before(number: int, name: str, call: int = call, world: UnitWorld = world) -> None:
+            if number == call and settings.buffering != SERVER:
+                world.run(once, _KEYS, settings)
+
+        world.task(once, settings, database=Shaky(world.inner, before)).run(units(_KEYS))
+        assert world.cells == replayed(once, _KEYS)
+
+
+# --- time -------------------------------------------------------------------------------------------------------------
+def never_ends(txn: Any) -> None:
+    while True:
+        pass
+
+
+def never_ends_reading(txn: Any) -> None:
+    while True:
+        txn.get("t", "before")
+
+
+def swallows_all(txn: Any) -> None:
+    for _ in range(10**9):
+        with suppress(Exception):
+            txn.get("t", "before")
+
+
+@pytest.mark.parametrize("settings", _SETTINGS)
+@pytest.mark.parametrize("bad", [never_ends, never_ends_reading, swallows_all])
+def test_a_unit_that_never_ends(bad: Callable[[Any], object], settings: UnitSettings) -> None:
+    world = UnitWorld()
+    limited = UnitSettings(group=settings.group, buffering=settings.buffering, timeout_s=0.05, max_reads=10**9)
+    execution = UnitExecution(with_bad(bad), world.inner, limited, world.environment)
+    with pytest.raises(
+        InvalidRequestError, match=r"unit='d'.*did not end in time.*timeout_s=0.05.*at='.*test_bad_input.py:\d+'"
+    ):
+        ShardTask(execution, world.inner, world.job, 0).run(units(_KEYS))
+    assert world.cells == replayed(good, _KEYS[:3])
+    world.run(good, _KEYS)
+    assert world.cells == replayed(good, _KEYS)
+
+
+def test_an_unreachable_database_is_waited_for_as_long_as_was_asked() -> None:
+    world = UnitWorld()
+
+    def before(number: int, name: str) -> None:
+        if number > 3:
+            raise UnavailableError("the database is away")
+
+    before_s = world.clock.at_s
+    with pytest.raises(UnavailableError, match="away"):
+        world.task(good, UnitSettings(patience_s=30), database=Shaky(world.inner, before)).run(units(_KEYS))
+    assert 30 <= world.clock.at_s - before_s < 33
+    world.run(good, _KEYS)
+    assert world.cells == replayed(good, _KEYS)
+
+
+# --- conflicts --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("group", [1, 32])
+def test_a_unit_that_always_conflicts(group: int) -> None:
+    """Its function changes what it has read by another way than its transaction."""
+    world = UnitWorld()
+    runs = []
+
+    def quarrels(txn: Any) -> None:
+        runs.append(1)
+        txn.get("t", ("hot", len(runs)))
+        world.store.add("t", ("hot", len(runs)))
+
+    settings = UnitSettings(group=group, rounds=3)
+    with pytest.raises(
+        TransactionConflictError,
+        match=r"conflicts however often.*unit='d' job='job' cells=.*row \('hot', \d+\), column 'value'",
+    ):
+        world.run(with_bad(quarrels), _KEYS, settings)
+    assert len(runs) < 30
+    cells = world.cells
+    assert ("half", "value") not in cells and (_BAD, "value") not in cells
+    assert world.progress.done == len(_KEYS) - 1
+    world.run(good, _KEYS)
+    assert world.cells["count", "value"] == len(_KEYS)
+
+
+# --- cells that are named beforehand ----------------------------------------------------------------------------------
+def names_forever(key: Row, value: object) -> Iterator[tuple[str, int]]:
+    for number in count():
+        yield "t", number if key == _BAD else 0
+        if key != _BAD:
+            return
+
+
+def names_the_same_forever(key: Row, value: object) -> Iterator[tuple[str, int]]:
+    while True:
+        if key == _BAD:
+            continue
+        yield "t", 0
+        return
+
+
+_NAMES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
+    "raises": (lambda key, value: [("t", 1 // (key != _BAD))], "ZeroDivisionError.*at='.*test_bad_input.py"),
+    "no cell": (lambda key, value: ["t" if key == _BAD else ("t", 1)], "TypeError"),
+    "a missing table": (lambda key, value: [("missing" if key == _BAD else "t", 1)], "no such table"),
+    "too many": (names_forever, "reads more cells than it may"),
+    "never ends": (names_the_same_forever, "did not end in time"),
+}
+
+
+@pytest.mark.parametrize("group", [1, 32])
+@pytest.mark.parametrize("name", _NAMES)
+def test_a_function_that_names_cells_and_fails(name: str, group: int) -> None:
+    reads, words = _NAMES[name]
+    world = UnitWorld()
+    settings = UnitSettings(group=group, max_reads=20, timeout_s=0.05)
+    execution = UnitExecution(good, world.inner, settings, world.environment, reads=reads)
+    with pytest.raises(InvalidRequestError, match=rf"unit='d' job='job'.*{words}"):
+        ShardTask(execution, world.inner, world.job, 0).run(units(_KEYS))
+    assert world.cells == replayed(good, _KEYS[:3])
+
+
+def test_named_cells_are_read_in_one_call() -> None:
+    world = UnitWorld()
+    shaky = Shaky(world.inner)
+    task = world.task(good, database=shaky, reads=lambda key, value: [("t", "before")])
+    task.run(units(_KEYS))
+    assert world.cells == replayed(good, _KEYS)
+    assert shaky.calls.count("get_many") == 4  # the progress twice, the table, and all cells
+
+
+# --- the input --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("group", [1, 2, 32])
+def test_duplicate_keys(group: int) -> None:
+    world = UnitWorld()
+    with pytest.raises(InvalidRequestError, match=r"two units have the same key.*unit='c'"):
+        world.run(good, [*_KEYS, "c"], UnitSettings(group=group))
+    assert ("c", "value") not in world.cells
+    world.run(good, _KEYS)
+    assert world.cells == replayed(good, _KEYS)
+
+
+def test_a_function_that_changes_its_value() -> None:
+    """Each run of a unit gets a fresh value; the one that the caller has is never changed."""
+    world = UnitWorld()
+    given = {"list": [1]}
+    left = [1, 2, 3]
+
+    def step(txn: Any, key: Row, value: Any) -> None:
+        value["list"].append(2)
+        txn.put("t", key, [*value["list"], txn.get("t", "hot", default=0) * 0])
+
+    def before(number: int, name: str) -> None:
+        if name == "commit" and left:
+            left.pop()
+            world.store.add("t", "hot")
+
+    one = Unit.of("a", given)
+    given["list"].append(5)
+    world.task(step, database=Shaky(world.inner, before)).run([one])
+    assert world.cells["a", "value"] == [1, 2, 0]
+    assert given == {"list": [1, 5]}
+
+
+def test_a_value_that_cannot_be_copied() -> None:
+    with pytest.raises(InvalidRequestError, match=r"cannot be copied for each run.*unit='a' type='function'"):
+        Unit.of("a", lambda: None)
+
+
+def test_reads_of_a_group_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Units that read much share no commit: what they have read stays in memory until then."""
+    monkeypatch.setattr("holdfast.units.execution._MOST_READ", 20)
+    world = UnitWorld()
+
+    def step(txn: Any, key: Row, value: object) -> None:
+        txn.get_many("t", range(15))
+        txn.add("t", key)
+
+    assert world.run(step, range(100, 110)).groups == 5
