@@ -46,18 +46,20 @@ class Shaky:
     Attributes:
         before, after: called with the number of the call, from 1, and its name; what they raise reaches the caller.
         calls: the names of all calls so far.
+        last: what the last call has returned.
     """
 
     inner: Database
     before: Callable[[int, str], object] = lambda _number, _name: None
     after: Callable[[int, str], object] = lambda _number, _name: None
     calls: list[str] = field(default_factory=list)
+    last: object = None
 
     def _call(self, name: str, call: Callable[[], T]) -> T:
         self.calls.append(name)
         number = len(self.calls)
         self.before(number, name)
-        result = call()
+        self.last = result = call()
         self.after(number, name)
         return result
 
