@@ -32,7 +32,7 @@ def test_checks_follow_methods() -> None:
     more = {check.name for check in checks_for(MemoryTransactionStore)} - names
     assert {"check_get_many", "check_increment_race"} <= names
     assert {"check_locked_rollback", "check_snapshot"} <= more
-    assert all("locked" in name or "snapshot" in name for name in more)
+    assert all("locked" in name or "snapshot" in name or "durable" in name for name in more)
 
 
 def test_a_store_that_ends_is_not_asked_on() -> None:
@@ -88,6 +88,9 @@ _ALONE: Mapping[type[MemoryTransactionStore], set[str]] = {
     wrong.GuardsInRangeOnly: {"check_scan_guards"},
     wrong.Truncates: {"check_value_limits"},
     wrong.LocksNothingButReads: {"check_locked_conflict"},
+    wrong.FlushesByWriting: {"check_make_durable"},
+    wrong.FlushesOnce: {"check_make_durable"},
+    wrong.FlushesWhatIsOpen: {"check_make_durable_in_locked_transactions"},
     wrong.SnapshotsMove: {"check_snapshot", "check_two_snapshots"},
 }
 
@@ -102,7 +105,7 @@ def test_a_mistake_is_found(kind: type[MemoryTransactionStore]) -> None:
 def _fails(check: Check[Subject], store: MemoryTransactionStore, rounds: int = 3) -> bool:
     try:
         check.run(subject_of(check, store, rounds=rounds))
-    except (AssertionError, KeyError, IndexError):
+    except (AssertionError, KeyError, IndexError, UnavailableError):
         return True
     return False
 
@@ -116,6 +119,7 @@ _TOGETHER: Mapping[type[wrong.InSteps], set[str]] = {
     wrong.ReadsOneByOne: {"check_get_many_is_a_snapshot"},
     wrong.ReadsGuardsLater: {"check_scan_is_a_snapshot"},
     wrong.AddsConflict: {"check_add_race", "check_group_race"},
+    wrong.FlushesItsOwnWrites: {"check_make_durable_under_load"},
     wrong.LocksAfterReading: {"check_locked_increment_race"},
 }
 

@@ -83,7 +83,7 @@ def replay(told: Sequence[Told], lists: Mapping[int, Sequence[str]]) -> dict[Any
         graphlib.CycleError: there is no such order.
     """
     writers = {(step[1], step[2]): number for number, one in enumerate(told) for step in one.steps if step[0] != "read"}
-    graph: TopologicalSorter[int] = TopologicalSorter({number: () for number in range(len(told))})
+    graph: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(range(len(told)), ()))
     for number, one in enumerate(told):
         for kind, row, what in one.steps:
             if kind != "read":

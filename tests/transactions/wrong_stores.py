@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
+from holdfast.errors import UnavailableError
 from holdfast.transactions.base import (
     ABSENT,
     AlreadyDone,
@@ -32,6 +33,10 @@ __all__ = [
     "CountsNothing",
     "CountsVersions",
     "FailsGroupsAsOne",
+    "FlushesByWriting",
+    "FlushesItsOwnWrites",
+    "FlushesOnce",
+    "FlushesWhatIsOpen",
     "ForgetsBounds",
     "ForgetsProgress",
     "GuardsInRangeOnly",
@@ -281,6 +286,58 @@ class LocksNothingButReads(MemoryTransactionStore):
         yield Blind()
 
 
+class FlushesByWriting(MemoryTransactionStore):
+    """A store that writes its records again in order to flush them, and makes all that was read invalid."""
+
+    def make_durable(self) -> None:
+        for key, record in list(self._records.items()):
+            if record.version:
+                self.commit(Commit(puts={key: record.value}))
+
+
+class FlushesOnce(MemoryTransactionStore):
+    """A store that cannot flush if nothing was committed since."""
+
+    _is_clean = True
+
+    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
+        self._is_clean = False
+        return super().commit_group(commits)
+
+    def make_durable(self) -> None:
+        if self._is_clean:
+            raise UnavailableError("there is nothing to flush")
+        self._is_clean = True
+
+
+class FlushesWhatIsOpen(MemoryTransactionStore):
+    """A store whose flush ends the locked transactions that are open."""
+
+    _flushes = 0
+
+    def make_durable(self) -> None:
+        self._flushes += 1
+
+    @contextmanager
+    def locked(self) -> Iterator[LockedTransaction]:
+        flushes = self._flushes
+        with super().locked() as transaction:
+            shown = transaction
+
+        class Ended:
+            scan = staticmethod(shown.scan)
+
+            @staticmethod
+            def read(keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
+                return shown.read(keys, exclusive=exclusive) if self._flushes == flushes else {}
+
+            @staticmethod
+            def apply(commit: Commit) -> Outcome:
+                return shown.apply(commit) if self._flushes == flushes else Conflict(tuple(commit.reads))
+
+        yield Ended()
+
+
 class SnapshotsMove(MemoryTransactionStore):
     @contextmanager
     def snapshot(self) -> Iterator[MemoryTransactionStore]:
@@ -349,6 +406,17 @@ class AddsConflict(InSteps):
                 if changed:
                     return [Conflict(tuple(sorted(changed)))] * len(commits)
             return super().commit_group(commits)
+
+
+class FlushesItsOwnWrites(InSteps):
+    """A store that flushes a copy of its records, and goes on with it: commits beside the flush are lost."""
+
+    def make_durable(self) -> None:
+        with self._lock:
+            copy = dict(self._records), list(self._keys)
+        self.pause()
+        with self._lock:
+            self._records, self._keys = copy
 
 
 class LocksAfterReading(InSteps):

@@ -80,23 +80,19 @@ def _effects(world: UnitWorld) -> Counter[Any]:
     return Counter({key: cells[key, "value"] for key in _UNITS if (key, "value") in cells})
 
 
-@pytest.mark.parametrize("group", [1, 3, 32])
-def test_holdfast_names_the_units_that_are_put_off(group: int) -> None:
-    """A unit conflicts twice where groups do: with its group, and by itself."""
+@pytest.mark.parametrize(("group", "conflicts_at"), [(1, [6]), (3, [6, 6]), (32, [0, 6])])
+def test_holdfast_names_the_units_that_are_put_off(group: int, conflicts_at: list[int]) -> None:
+    """A unit conflicts with its group first, and then by itself, when so many others are done."""
     world = UnitWorld()
-    left = [1] if group == 1 else [1, 2]
+    left = list(conflicts_at)
 
     def before(number: int, name: str) -> None:
         if name != "commit":
             return
-        done = _effects(world)
-        if done[_LAST]:
+        if _effects(world)[_LAST]:
             raise Death
-        if left and done[_CONFLICTS - 1 if len(left) == 1 else (_CONFLICTS - 1) // group * group]:
-            left.pop()
-            world.store.add("t", "hot")
-        elif left and group == 32 and len(left) == 2:
-            left.pop()
+        if left and _effects(world).total() == left[0]:
+            left.pop(0)
             world.store.add("t", "hot")
 
     with pytest.raises(Death):

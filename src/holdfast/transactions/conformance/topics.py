@@ -8,6 +8,7 @@ from types import ModuleType
 from holdfast.conformance import Check, checks_in
 from holdfast.transactions.conformance import (
     absence,
+    durability,
     groups,
     lasting,
     limits,
@@ -56,6 +57,7 @@ TOPICS = (
     Topic("reads under load", snapshots, "transactions see states that never existed, and act on them"),
     Topic("races", races, "updates are lost, or transactions fail for no reason"),
     Topic("locked transactions", locks, "the pessimistic mode loses updates", method="locked"),
+    Topic("flushes", durability, "what was reported as done is lost or changed", method="make_durable"),
     Topic("lasting snapshots", lasting, "checks of all records report damage that does not exist", method="snapshot"),
 )
 """Every check belongs to exactly one topic."""

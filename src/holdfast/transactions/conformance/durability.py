@@ -1,0 +1,86 @@
+"""Check the flush of what was committed: for stores with `make_durable`.
+
+Whether the bytes are on a disk shows only a crash of the machine. These checks hold the call to what can be seen: it
+ends, fails for nobody, and changes nothing, whatever others do meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from holdfast.conformance import equal, expect
+from holdfast.transactions.base import Commit, Committed, DurableStore, LockingStore, SnapshotStore, TransactionStore
+from holdfast.transactions.conformance.subject import Subject
+
+__all__ = [
+    "check_make_durable",
+    "check_make_durable_in_locked_transactions",
+    "check_make_durable_in_snapshots",
+    "check_make_durable_under_load",
+]
+
+
+def _flush(store: TransactionStore) -> None:
+    cast("DurableStore", store).make_durable()
+
+
+def check_make_durable(subject: Subject) -> None:
+    """Check that a flush changes no record, with or without commits before it, on any handle, again and again."""
+    _flush(subject.store)
+    subject.fill({b"a": b"1", b"b": b"2"}, {b"b": 5})
+    before = subject.records()
+    for store in (subject.store, subject.other, subject.store):
+        _flush(store)
+        equal(subject.records(), before, "records after a flush")
+    version = subject.reads(b"a")
+    _flush(subject.store)
+    subject.committed(Commit(reads=version, deletes=[subject.key(b"a")]), "a commit after the flush")
+    _flush(subject.other)
+    subject.holds({b"b": (b"2", 5)}, "after the flushes")
+
+
+def check_make_durable_in_locked_transactions(subject: Subject) -> None:
+    """Check that a flush neither commits nor ends the locked transactions that are open."""
+    if not hasattr(subject.store, "locked"):
+        return
+    key = subject.key(b"a")
+    subject.fill({b"a": b"1"})
+    with cast("LockingStore", subject.store).locked() as transaction:
+        found = transaction.read([key], exclusive=True)
+        _flush(subject.store)
+        equal(transaction.read([key], exclusive=True), found, "record in the transaction after a flush")
+        outcome = transaction.apply(Commit(reads={key: found[key].version}, puts={key: b"2"}))
+        expect(isinstance(outcome, Committed), "a transaction takes effect after a flush")
+    with cast("LockingStore", subject.store).locked() as transaction:
+        transaction.read([key], exclusive=True)
+        _flush(subject.store)
+    subject.holds({b"a": b"2"}, "after the transactions")
+
+
+def check_make_durable_in_snapshots(subject: Subject) -> None:
+    """Check that a flush does not end the snapshots that are open, nor move them."""
+    if not hasattr(subject.store, "snapshot"):
+        return
+    key = subject.key(b"a")
+    subject.fill({b"a": b"1"})
+    with cast("SnapshotStore", subject.store).snapshot() as reader:
+        found = reader.get_many([key])
+        subject.committed(Commit(puts={key: b"2"}), "put")
+        _flush(subject.store)
+        equal(reader.get_many([key]), found, "record in the snapshot after a flush")
+    subject.holds({b"a": b"2"}, "after the snapshot")
+
+
+def check_make_durable_under_load(subject: Subject) -> None:
+    """Check that flushes and commits at the same time cost each other nothing."""
+    key = subject.key(b"a")
+
+    def run(racer: int, store: TransactionStore) -> None:
+        for _ in range(subject.rounds):
+            if racer % 2:
+                _flush(store)
+            else:
+                expect(isinstance(store.commit(Commit(adds={key: 1})), Committed), "an add beside flushes")
+
+    subject.race(run, threads=4)
+    subject.holds({b"a": (b"", 2 * subject.rounds)}, "after the race")
