@@ -110,7 +110,7 @@ class Job:
                 ended_s=None if ended is None else float(ended),
                 report=dict(found["report"]),
             )
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise CorruptDataError("the record of a job cannot be read: report it", job=name) from error
 
 

@@ -120,7 +120,7 @@ class TaskProgress:
                 is_finished=found["finished"] is True,
                 statistics=Statistics.of(found["statistics"]),
             )
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise CorruptDataError("the progress of a task cannot be read: report it") from error
 
 

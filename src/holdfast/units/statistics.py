@@ -157,7 +157,7 @@ class Statistics:
                     statistics.commits = Latencies(buckets)
                 else:
                     setattr(statistics, one.name, type(getattr(statistics, one.name))(value))
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, OverflowError) as error:
                 raise CorruptDataError(
                     "stored statistics cannot be read: keep the database and report it", field=one.name
                 ) from error

@@ -1,0 +1,84 @@
+"""The records of jobs of units read back equal, and damaged ones are refused, whatever is in them."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import CorruptDataError
+from holdfast.transactions.base import Record
+from holdfast.units.jobs import Job, job_key
+from holdfast.units.progress import Place, TaskProgress
+from holdfast.units.statistics import Latencies, Statistics
+
+_COUNTS = st.integers(0, 10**9)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+_STATISTICS = st.builds(
+    Statistics,
+    units=_COUNTS,
+    conflicts=_COUNTS,
+    run_s=st.integers(0, 10**6).map(float),
+    commits=st.builds(Latencies, st.dictionaries(st.integers(0, 400), st.integers(1, 100), max_size=5)),
+)
+_PROGRESS = st.builds(
+    TaskProgress,
+    place=st.builds(Place, st.binary(max_size=9), _COUNTS, st.binary(max_size=16)),
+    deferred=st.lists(st.binary(max_size=9), max_size=4).map(tuple),
+    is_finished=st.booleans(),
+    statistics=_STATISTICS,
+)
+
+
+@given(_PROGRESS)
+def test_progress_reads_back_equal(progress: TaskProgress) -> None:
+    assert TaskProgress.of(progress.to_bytes()) == progress
+
+
+def _read(value: bytes) -> None:
+    for read in (lambda: TaskProgress.of(value), lambda: Job.of(job_key("a"), Record(1, value))):
+        with suppress(CorruptDataError):
+            read()
+
+
+@given(st.binary(max_size=40) | _JSON.map(lambda found: json.dumps(found).encode()))
+def test_what_is_no_record_is_refused(value: bytes) -> None:
+    _read(value)
+
+
+@pytest.mark.parametrize("value", [b'{"count":Infinity,"last":"","id":1e999,"ended":null}', b"[" * 100_000])
+def test_a_record_that_no_number_and_no_stack_holds(value: bytes) -> None:
+    _read(value)
+
+
+@given(_PROGRESS, st.data())
+def test_a_damaged_record_is_refused(progress: TaskProgress, data: st.DataObject) -> None:
+    found: dict[str, Any] = json.loads(progress.to_bytes())
+    where = found if data.draw(st.booleans()) else found["statistics"]
+    where[data.draw(st.sampled_from(sorted(where)))] = data.draw(_JSON)
+    _read(json.dumps(found).encode())
+
+
+@given(_STATISTICS, _STATISTICS)
+def test_sums_of_statistics_can_be_taken_apart(one: Statistics, other: Statistics) -> None:
+    assert one.plus(other).since(one) == other
+    assert one.plus(other) == other.plus(one) == Statistics.total([one, other])
+
+
+@given(st.lists(st.floats(1e-6, 100), min_size=1), st.floats(0.01, 1))
+def test_a_quantile_is_at_most_a_fifth_too_large(durations: list[float], share: float) -> None:
+    latencies = Latencies()
+    for one in durations:
+        latencies.note(one)
+    found = latencies.quantile_s(share)
+    right = sorted(durations)[max(0, -(-int(share * len(durations) * 10**6) // 10**6) - 1)]
+    assert found is not None and found >= right * 0.999
+    assert found <= max(right, 1e-5) * 1.2

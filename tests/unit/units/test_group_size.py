@@ -1,0 +1,64 @@
+"""Groups shrink while they conflict, and grow when they do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.records.row_keys import Row
+from holdfast.units.group_size import GroupSize
+from holdfast.units.settings import UnitSettings
+from tests.units_world import Shaky, UnitWorld, units
+
+
+def test_it_grows_after_ten_groups_without_a_conflict() -> None:
+    size = GroupSize(100)
+    assert size.now == 16
+    for expected in (16, 32, 64, 100, 100):
+        assert size.now == expected
+        for _ in range(10):
+            size.committed(0.0)
+    size.conflicted()
+    assert size.now == 50
+
+
+def test_a_conflict_begins_the_count_anew() -> None:
+    size = GroupSize(100)
+    for _ in range(9):
+        size.committed(0.0)
+    size.conflicted()
+    size.committed(0.0)
+    assert size.now == 8
+
+
+def test_it_stays_at_one_and_below_the_most() -> None:
+    size = GroupSize(3)
+    for expected in (3, 1, 1):
+        assert size.now == expected
+        size.conflicted()
+
+
+def test_a_long_group_shrinks_it() -> None:
+    size = GroupSize(100)
+    size.committed(1.5)
+    assert size.now == 8
+
+
+def test_units_that_run_one_by_one_after_a_conflict_do_not_make_groups_grow() -> None:
+    """Each group conflicts, and none of the units that run by themselves then: groups become single units."""
+    world = UnitWorld()
+
+    def step(txn: Any, key: Row, value: object) -> None:
+        txn.get("t", "hot")
+        txn.add("t", key)
+
+    def before(number: int, name: str) -> None:
+        before_commit = shaky.calls[-3:].count("commit") == 1
+        if name == "commit" and before_commit and task._loop.group_size > 1 and number not in alone:
+            alone.update(range(number + 1, number + 2 * 16 + 2))
+            world.store.add("t", "hot")
+
+    alone: set[int] = set()
+    shaky = Shaky(world.inner, before)
+    task = world.task(step, UnitSettings(group=16), database=shaky)
+    task.run(units(range(64)))
+    assert task._loop.group_size < 16
