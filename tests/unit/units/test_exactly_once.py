@@ -88,8 +88,8 @@ def test_two_faults(second: str, group: int) -> None:
     """The second attempt fails too, and a third one ends the job; the first has lost a reply, and then died."""
     settings = _settings(group)
     calls = _calls(settings)
-    for call in range(1, calls + 1, 2):
-        for later in range(1, calls + 1, 3):
+    for call in range(1, calls + 1, 3):
+        for later in range(1 + call % 2, calls + 1, 4):
             world = UnitWorld()
             for fault, number in (("dies later", call), (second, later)):
                 shaky = Shaky(world.inner)
