@@ -9,7 +9,7 @@ from typing import Protocol
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.records.keys import table_key, table_name_of, tables_range
-from holdfast.transactions.base import MAX_NUMBER, Record, SnapshotReader, TransactionStore
+from holdfast.transactions.base import MAX_NUMBER, Record, SnapshotReader
 from holdfast.wording import nearest
 
 __all__ = [
@@ -122,7 +122,7 @@ def list_tables(store: SnapshotReader) -> list[Table]:
     return found
 
 
-def missing_table(store: TransactionStore, name: str) -> NotFoundError:
+def missing_table(store: SnapshotReader, name: str) -> NotFoundError:
     """Return the error that a table does not exist."""
     known = [table.name for table in list_tables(store)]
     hint = nearest(name, known) if known else "the store has no tables, create it first"
@@ -149,7 +149,7 @@ class TablesRead:
         store: where similar names are looked for.
     """
 
-    def __init__(self, reader: Reader, store: TransactionStore) -> None:
+    def __init__(self, reader: Reader, store: SnapshotReader) -> None:
         self._reader = reader
         self._store = store
 
@@ -164,9 +164,13 @@ class TablesRead:
 class TableCache:
     """The tables that a process has seen. A wrong entry is harmless: every transaction validates the tables it uses."""
 
-    def __init__(self, store: TransactionStore) -> None:
+    def __init__(self, store: SnapshotReader, known: dict[str, Table] | None = None) -> None:
         self._store = store
-        self._known: dict[str, Table] = {}
+        self._known = {} if known is None else known
+
+    def through(self, reader: SnapshotReader) -> TableCache:
+        """Return the same tables, of which those that are not known yet are read by other means."""
+        return TableCache(reader, self._known)
 
     def get(self, name: str) -> Table:
         """Return a table.

@@ -28,7 +28,7 @@ from holdfast.records.tables import TableCache
 from holdfast.runtime import Alarm, Environment, SystemAlarm, TimeIsUp
 from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, LockingStore, Outcome
 from holdfast.transactions.transaction import Transaction
-from holdfast.units.locked_reads import LockedReads
+from holdfast.units.locked_reads import LockedReads, UnlockedReads
 from holdfast.units.metered_store import MeteredStore
 from holdfast.units.settings import SERVER, UnitSettings
 from holdfast.units.statistics import Statistics
@@ -170,7 +170,8 @@ class UnitExecution:
         if locked or self.settings.buffering == SERVER:
             self.statistics.locked += locked
             with self.store.locked() as transaction:
-                cells = CellTransaction(LockedReads(transaction, exclusive=locked), self._tables, most)
+                tables = self._tables.through(UnlockedReads(transaction))
+                cells = CellTransaction(LockedReads(transaction, exclusive=locked), tables, most)
                 yield cells, transaction.apply
         else:
             yield CellTransaction(Transaction(self.store), self._tables, most), self.store.commit

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from holdfast.errors import InvalidRequestError
-from holdfast.transactions.base import ABSENT, Commit, LockedTransaction, Record
+from holdfast.transactions.base import ABSENT, Commit, LockedTransaction, Record, ScanPage
 
-__all__ = ["LockedReads"]
+__all__ = ["LockedReads", "UnlockedReads"]
 
 _PAGE = 1000
 
@@ -56,3 +56,21 @@ class LockedReads:
     def to_validation(self) -> Commit:
         """Return what the locks do not guarantee."""
         return Commit(reads=dict.fromkeys(self._absent, ABSENT))
+
+
+class UnlockedReads:
+    """Reads on the connection of a transaction with locks that lock nothing: for the definitions of tables.
+
+    The commit validates these. Another connection would do as well, but perhaps there is none.
+    """
+
+    def __init__(self, locked: LockedTransaction) -> None:
+        self._locked = locked
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        """Read records, each as it is now."""
+        return dict(record for key in keys for record in self.scan(key, key + b"\0", 1).records)
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        """Read a range as it is now; guards are not read."""
+        return self._locked.scan(start, end, limit)
