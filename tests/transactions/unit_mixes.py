@@ -138,7 +138,7 @@ def _apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
     if operation.name == "everything":
         return state, state
     model = units_world.Model(dict(state))  # type: ignore[call-overload] # the state is a tuple of cells
-    saw = tuple(_play(model, "", script) for script in operation.args)  # type: ignore[arg-type] # args are scripts
+    saw = tuple(_play(model, "", script) for script in operation.args)  # type: ignore[arg-type] # the arguments are scripts of units
     return tuple(sorted(model.cells.items())), saw
 
 

@@ -15,7 +15,7 @@ def test_the_log_is_flushed(postgres_server: PostgresServer, new_postgres_url: C
     url = new_postgres_url()
     with psycopg.connect(url, autocommit=True) as connection:
         name = connection.info.dbname
-        connection.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = off')  # type: ignore[call-overload] # no literal
+        connection.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = off')  # type: ignore[call-overload] # the name is none of a literal query
     with psycopg.connect(url, autocommit=True) as connection:
         database = open_database(url, create=True)
         try:
