@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from holdfast.errors import InvalidRequestError
 from holdfast.transactions.base import ABSENT, Bound, Commit, Progress, RangeCount, Record, TransactionStore
@@ -31,16 +31,21 @@ class Transaction:
 
     A record that the transaction itself has written has the version `ABSENT`. The instance belongs to one thread.
 
+    Args:
+        ahead: records that were read from the store before, from one snapshot; None for those that did not exist. They
+            count as read when they are read from here.
+
     Source: paper 004 (3.2: per-transaction snapshot).
     """
 
-    __slots__ = ("_bounds", "_inserts", "_ranges", "_seen", "_snapshots", "_store", "_writes")
+    __slots__ = ("_ahead", "_bounds", "_inserts", "_ranges", "_seen", "_snapshots", "_store", "_writes")
 
-    def __init__(self, store: TransactionStore) -> None:
+    def __init__(self, store: TransactionStore, ahead: Mapping[bytes, Record | None] | None = None) -> None:
         self._store = store
+        self._ahead = ahead or {}
         self._seen: dict[bytes, Record | None] = {}
         self._ranges: list[RangeCount] = []
-        self._snapshots = 0
+        self._snapshots = 1 if ahead else 0
         # What each written record will be: a record; a number to add to what it is; None for a deleted one.
         self._writes: dict[bytes, Record | int | None] = {}
         self._inserts: set[bytes] = set()
@@ -199,6 +204,10 @@ class Transaction:
     def _read(self, keys: Iterable[bytes]) -> None:
         """Read those records from the store that are not known yet."""
         missing = {key: None for key in keys if not self._is_known(key)}
+        if self._ahead:
+            for key in [key for key in missing if key in self._ahead]:
+                self._seen[key] = self._ahead[key]
+                del missing[key]
         if missing:
             found = self._store.get_many(missing)
             self._snapshots += 1

@@ -20,6 +20,7 @@ Source: paper 004 (3), and the design of the store in paper 003 (4.1).
 
 from holdfast.transactions.base.judgment import Judgment, judge, seen_count, version_of
 from holdfast.transactions.base.protocols import (
+    AheadStore,
     Database,
     DurableStore,
     HastyStore,
@@ -53,6 +54,7 @@ __all__ = [
     "MAX_KEY_BYTES",
     "MAX_NUMBER",
     "MAX_VALUE_BYTES",
+    "AheadStore",
     "AlreadyDone",
     "Bound",
     "Commit",

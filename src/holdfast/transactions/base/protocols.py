@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 from holdfast.transactions.base.values import Commit, Outcome, Record, ScanPage
 
 __all__ = [
+    "AheadStore",
     "Database",
     "DurableStore",
     "HastyStore",
@@ -141,6 +142,22 @@ class HastyStore(TransactionStore, Protocol):
 
     def held_keys(self, keys: Collection[bytes]) -> set[bytes]:
         """Return those of the keys whose records others have locked just now, as far as the store can tell."""
+        ...
+
+
+@runtime_checkable
+class AheadStore(TransactionStore, Protocol):
+    """A store that can read for the next transaction in the round trip of a commit."""
+
+    def commit_and_read(self, commit: Commit, keys: Collection[bytes]) -> tuple[Outcome, dict[bytes, Record] | None]:
+        """Commit, then read records as they are afterwards.
+
+        Raises: see `commit`.
+
+        Returns:
+            The outcome of the commit; and those of the records that exist, from one snapshot, or None if they could not
+            be read: read them in another call.
+        """
         ...
 
 

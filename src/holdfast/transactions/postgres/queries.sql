@@ -20,6 +20,18 @@ SELECT commit_group(
     %b::int4[], %b::int4[], %b::bytea[], %b::bytea[], %b::int8[], %b::int4[], %b::int4[], %b::int8[]
 );
 
+-- name: commit_and_read
+SELECT done.status, found.key, found.version, found.value, found.number
+FROM (
+    SELECT commit_group(
+        %s::int8, %s::int8, %s::int4, %b::bytea[], %b::int4[], %b::int2[], %b::int8[], %b::bytea[], %b::int8[],
+        %b::int4[], %b::int4[],
+        %b::int4[], %b::int4[], %b::bytea[], %b::bytea[], %b::int8[], %b::int4[], %b::int4[], %b::int8[]
+    ) AS status
+    OFFSET 0
+) AS done
+LEFT JOIN LATERAL read_records(done.status, %b::bytea[]) AS found ON true;
+
 -- name: held_keys
 WITH free AS (SELECT key FROM records WHERE key = ANY (%b) FOR NO KEY UPDATE SKIP LOCKED)
 SELECT key FROM records WHERE key = ANY (%b) AND key NOT IN (SELECT key FROM free);

@@ -13,7 +13,7 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -96,6 +96,13 @@ class _Session:
             self.connection.close()
 
 
+class _Reply(NamedTuple):
+    """What the server has answered to a group; without records if they were not wanted, or the reply was lost."""
+
+    outcomes: list[Outcome]
+    records: dict[bytes, Record] | None = None
+
+
 class PostgresTransactionStore:
     """A transaction store in a schema of a PostgreSQL database, which must be prepared (`prepare_database`).
 
@@ -152,13 +159,15 @@ class PostgresTransactionStore:
         return self.commit_group([commit])[0]
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
-        outcomes = self._commit_group(commits, None)
-        assert outcomes is not None, "only a hasty commit gives up"
-        return outcomes
+        return self._commit_group(commits).outcomes
+
+    def commit_and_read(self, commit: Commit, keys: Collection[bytes]) -> tuple[Outcome, dict[bytes, Record] | None]:
+        reply = self._commit_group([commit], wanted=ByteaArray.of(list(keys)))
+        return reply.outcomes[0], reply.records
 
     def try_commit_group(self, commits: Sequence[Commit], patience_s: float) -> list[Outcome] | None:
         try:
-            return self._commit_group(commits, patience_s)
+            return self._commit_group(commits, patience_s).outcomes
         except _LockHeldError:
             return None
 
@@ -169,23 +178,27 @@ class PostgresTransactionStore:
         )
         return {key for (key,) in found}
 
-    def _commit_group(self, commits: Sequence[Commit], patience_s: float | None) -> list[Outcome]:
+    def _commit_group(
+        self, commits: Sequence[Commit], patience_s: float | None = None, wanted: ByteaArray | None = None
+    ) -> _Reply:
         group = Group.of(commits)
         if not group.steps:
-            return group.outcomes([0, 0] * len(commits), VersionSource(self._environment.ids).take(len(commits)))
+            base = VersionSource(self._environment.ids).take(len(commits))
+            return _Reply(group.outcomes([0, 0] * len(commits), base))
         for attempt in range(_COLLISION_ATTEMPTS):
             if attempt:
                 self._environment.clock.sleep(0.002 * 2**attempt * self._environment.chance.fraction())
-            outcomes = self._try_commit(group, patience_s)
-            if outcomes is not None:
-                return outcomes
+            reply = self._try_commit(group, patience_s, wanted)
+            if reply is not None:
+                return reply
         raise UnavailableError("too many transactions collide in the database: repeat later", tries=_COLLISION_ATTEMPTS)
 
-    def _try_commit(self, group: Group, patience_s: float | None) -> list[Outcome] | None:
+    def _try_commit(self, group: Group, patience_s: float | None, wanted: ByteaArray | None) -> _Reply | None:
         """Commit a group; return None if nothing happened, because of a collision or a broken connection.
 
         Args:
             patience_s: how long to wait for one lock; None is the connection's limit.
+            wanted: keys of records to read afterwards, for a commit without such a limit.
 
         Raises:
             _LockHeldError: with a patience, a lock was not free in time.
@@ -200,21 +213,24 @@ class PostgresTransactionStore:
                 if patience_s is not None:
                     query = _HASTY
                     arguments.append(f"{math.ceil(patience_s * 1000)}ms")
+                elif wanted is not None:
+                    query = _SQL["commit_and_read"]
+                    arguments.append(wanted)
                 with statement_errors(self._address):
                     try:
-                        row = session.connection.execute(query, arguments, binary=True).fetchone()
+                        rows = session.connection.execute(query, arguments, binary=True).fetchall()
                     except _COLLISIONS:
                         return None
                     except errors.LockNotAvailable as error:
                         if patience_s is None:
                             raise
                         raise _LockHeldError from error
-                assert row is not None, "a function returns a row"
-                return group.outcomes(row[0], base)
+                return _Reply(group.outcomes(rows[0][0], base), None if wanted is None else _read_after(rows))
         except OutcomeUnknownError as error:
             if base is None:
                 raise
-            return self._settle(base, group, error)
+            outcomes = self._settle(base, group, error)
+            return None if outcomes is None else _Reply(outcomes)
 
     def _sweep(self, session: _Session) -> None:
         """Remove the sessions of dead connections now and then: not before a read, which must not need to write."""
@@ -356,6 +372,11 @@ def _begin_snapshot(connection: Connection) -> None:
     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     connection.execute(_SQL["let_snapshot_idle"])
     connection.execute("SELECT 1 FROM records LIMIT 1")  # the snapshot begins here
+
+
+def _read_after(rows: Sequence[tuple[Any, ...]]) -> dict[bytes, Record]:
+    """Return the records of rows that begin with the status of a commit: one without a record if none exists."""
+    return {key: Record(version, value, number) for _, key, version, value, number in rows if key is not None}
 
 
 def _get_many(connection: Connection, keys: Collection[bytes]) -> dict[bytes, Record]:
