@@ -11,10 +11,10 @@ from holdfast.checker.histories.history import HISTORY, Outcome, record
 from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.process import Port
 from holdfast.checker.namespace.calls import ANSWERS, PUBLISH, Calls, Pending
-from holdfast.checker.namespace.handles import CLOCK, SimulatedHandle, WorldClock
-from holdfast.checker.namespace.locking import LockingHandle
+from holdfast.checker.namespace.handles import LockingHandle, SimulatedHandle, WorldClock
 from holdfast.checker.simulated_store.handle import SimulatedStore
 from holdfast.checker.transactions.database import DATABASE
+from holdfast.checker.transactions.time_source import CLOCK
 from holdfast.errors import (
     ConflictError,
     OutcomeUnknownError,

@@ -15,8 +15,8 @@ from holdfast.checker.histories.history import HISTORY
 from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.process import Past, Remembers
 from holdfast.checker.namespace.actors import COLLECTS
-from holdfast.checker.namespace.handles import CLOCK
 from holdfast.checker.transactions.database import DATABASE
+from holdfast.checker.transactions.time_source import CLOCK
 from holdfast.namespace.keys import LEADER, kind_range
 
 __all__ = ["remembering"]

@@ -7,22 +7,18 @@ unless a scene is about their reservation.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import cast
 
-from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
+from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.process import Port
-from holdfast.checker.transactions.database import (
-    DATABASE,
-    Database,
-    Image,
-    commit_group,
-    record_accesses,
-    scan_of,
-)
+from holdfast.checker.transactions.copies import Copy
+from holdfast.checker.transactions.database import DATABASE
 from holdfast.checker.transactions.handles import SimulatedDatabase
+from holdfast.checker.transactions.locking import SimulatedLocks
+from holdfast.checker.transactions.time_source import CLOCK
 from holdfast.errors import UnsupportedError
 from holdfast.namespace.keys import NEXT_ID
 from holdfast.transactions.base import (
@@ -36,71 +32,11 @@ from holdfast.transactions.base import (
 )
 from holdfast.transactions.memory.store import Records
 
-__all__ = ["CLOCK", "Copy", "SimulatedHandle", "TimeSource", "WaitableDatabase", "WorldClock"]
-
-CLOCK = "clock"
+__all__ = ["LockingHandle", "SimulatedHandle", "WorldClock"]
 
 _ENDS = (b"\0", b"\xff")
 _EVERYTHING = 1_000_000
 _IDS = 1000
-
-
-class Copy:
-    """A database that nobody else uses, with given records: the start of a world, a snapshot, or its end."""
-
-    def __init__(self, records: Records) -> None:
-        self.records = records
-        self._version = 1 << 60
-
-    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        records = self.records.as_dict()
-        return {key: records[key] for key in sorted(keys) if key in records}
-
-    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        return scan_of(self.records, start, end, limit, tuple(sorted(guards)))
-
-    def commit(self, commit: Commit) -> Outcome:
-        return self.commit_group([commit])[0]
-
-    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
-        self._version += len(commits)
-        self.records, outcomes = commit_group(self.records, commits, self._version)
-        return list(outcomes)
-
-    @contextmanager
-    def snapshot(self) -> Iterator[SnapshotReader]:
-        yield Copy(self.records)
-
-    def locked(self) -> AbstractContextManager[LockedTransaction]:
-        raise UnsupportedError("simulated databases have no pessimistic transactions: use the optimistic mode")
-
-    def make_durable(self) -> None:
-        """Do nothing: a simulated database loses nothing."""
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to release."""
-
-
-class WaitableDatabase(Database):
-    """A `Database` with one more call: `wait` ends when records have changed.
-
-    A process that polls again and again would have endless histories. One that waits for a change has short ones, and
-    between two changes, polls see the same.
-    """
-
-    def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
-        if call.operation != "wait":
-            return super().alternatives(state, call, actor)
-        records = cast("Image", state).records.as_dict()
-        seen = cast("tuple[tuple[bytes, int], ...]", call.args[0])
-        is_same = all((records[key].version if key in records else 0) == version for key, version in seen)
-        return [] if is_same else [Alternative(state=state)]
-
-    def footprint(self, call: Call) -> Footprint:
-        if call.operation != "wait":
-            return super().footprint(call)
-        seen = cast("tuple[tuple[bytes, int], ...]", call.args[0])
-        return record_accesses([key for key, _version in seen], writes=False)
 
 
 class SimulatedHandle:
@@ -175,41 +111,19 @@ class SimulatedHandle:
         """Do nothing: there is nothing to release."""
 
 
+class LockingHandle(SimulatedHandle):
+    """A process's handle on a `LockableDatabase`."""
+
+    @contextmanager
+    def locked(self) -> Iterator[LockedTransaction]:
+        transaction = SimulatedLocks(self._port)
+        try:
+            yield transaction
+        finally:
+            transaction.release()
+
+
 # --- time -------------------------------------------------------------------------------------------------------------
-class TimeSource:
-    """A resource: the time, which all processes share. `now` reads it, and `pass` lets much time pass.
-
-    Args:
-        start_s: the time at the start, seconds since the epoch.
-        jump_s: how much time passes at once.
-    """
-
-    def __init__(self, start_s: float, jump_s: float) -> None:
-        self._start_s = start_s
-        self._jump_s = jump_s
-
-    def initial(self) -> float:
-        return self._start_s
-
-    def key(self, state: object) -> Hashable:
-        return cast("float", state)
-
-    def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
-        if call.operation == "now":
-            return [Alternative(state=state, reply=Reply(state))]
-        after = cast("float", state) + self._jump_s
-        return [Alternative(state=after, label="much later", fault=Fault.CLOCK)]
-
-    def footprint(self, call: Call) -> Footprint:
-        return frozenset({Access(CLOCK, "", writes=call.operation == "pass")})
-
-    def waits_for(self, state: object, call: Call) -> None:
-        return None
-
-    def bury(self, state: object, actor: str) -> object:
-        return state
-
-
 class WorldClock:
     """The clock of one process. It waits for the others, not for the time.
 

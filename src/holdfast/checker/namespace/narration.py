@@ -10,10 +10,10 @@ from holdfast.checker.histories.history import HISTORY, Outcome, history_of
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.world import View
 from holdfast.checker.namespace.actors import BLOBS
-from holdfast.checker.namespace.handles import CLOCK
 from holdfast.checker.namespace.properties.contents import Contents
 from holdfast.checker.narrative.narrator import Act, Event, Narrator, Thing, Weight
 from holdfast.checker.transactions.database import DATABASE, Image
+from holdfast.checker.transactions.time_source import CLOCK
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, id_of, name_of, parent_of
 from holdfast.stores.memory.store import MemoryImage

@@ -19,14 +19,15 @@ from holdfast.checker.namespace.actors import (
 )
 from holdfast.checker.namespace.calls import Calls
 from holdfast.checker.namespace.forgetting import remembering
-from holdfast.checker.namespace.handles import CLOCK, Copy, TimeSource, WaitableDatabase
-from holdfast.checker.namespace.locking import LockableDatabase
 from holdfast.checker.namespace.properties import properties_for
 from holdfast.checker.namespace.properties.contents import tree_of
 from holdfast.checker.namespace.scenes.scene import Scene
 from holdfast.checker.simulated_store.resource import StoreResource
+from holdfast.checker.transactions.copies import Copy
 from holdfast.checker.transactions.database import DATABASE
 from holdfast.checker.transactions.goals import GoalTracker
+from holdfast.checker.transactions.locking import LockableDatabase, WaitableDatabase
+from holdfast.checker.transactions.time_source import CLOCK, TimeSource
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import Configuration, create_namespace
 from holdfast.namespace.namespace import Namespace

@@ -7,9 +7,9 @@ from typing import cast
 
 from holdfast.checker.kernel.world import Property, View
 from holdfast.checker.namespace.actors import BLOBS, Setting
-from holdfast.checker.namespace.handles import Copy
 from holdfast.checker.namespace.model.state import Node, Tree
 from holdfast.checker.namespace.properties.contents import Contents, tree_of
+from holdfast.checker.transactions.copies import Copy
 from holdfast.checker.transactions.database import DATABASE, Image
 from holdfast.namespace.blobs import BLOBS as FOLDER
 from holdfast.namespace.blobs import BlobStore

@@ -1,4 +1,4 @@
-"""Simulate transactions that lock what they read: for the modes ``pessimistic`` and ``global`` of a namespace.
+"""Simulate transactions that lock what they read, and processes that wait until a record has changed.
 
 Each lock is a step, and so is the commit, which releases all locks. A process that holds no lock waits for one. A
 process that holds locks already never waits: it waits by making its request later, or the database ends its
@@ -10,19 +10,17 @@ Commits of those that lock nothing in advance wait for the locks on what they va
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
 from holdfast.checker.kernel.calls import Access, Alternative, Call, Footprint, Reply
 from holdfast.checker.kernel.process import Port
-from holdfast.checker.namespace.handles import SimulatedHandle, WaitableDatabase
-from holdfast.checker.transactions.database import DATABASE, Image, record_accesses, unavailable
+from holdfast.checker.transactions.database import DATABASE, Database, Image, record_accesses, unavailable
 from holdfast.errors import DeadlockError
-from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage
+from holdfast.transactions.base import Commit, Outcome, Record, ScanPage
 
-__all__ = ["LockableDatabase", "LockedImage", "LockingHandle"]
+__all__ = ["LockableDatabase", "LockedImage", "SimulatedLocks", "WaitableDatabase"]
 
 _LOCKS = "locks"
 _LATE = "reply lost, effect comes later"
@@ -48,6 +46,28 @@ class LockedImage(Image):
     def without(self, actor: str) -> LockedImage:
         """Return the state after the end of a transaction."""
         return replace(self, locks=frozenset(one for one in self.locks if one.holder != actor))
+
+
+class WaitableDatabase(Database):
+    """A `Database` with one more call: `wait` ends when records have changed.
+
+    A process that polls again and again would have endless histories. One that waits for a change has short ones, and
+    between two changes, polls see the same.
+    """
+
+    def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
+        if call.operation != "wait":
+            return super().alternatives(state, call, actor)
+        records = cast("Image", state).records.as_dict()
+        seen = cast("tuple[tuple[bytes, int], ...]", call.args[0])
+        is_same = all((records[key].version if key in records else 0) == version for key, version in seen)
+        return [] if is_same else [Alternative(state=state)]
+
+    def footprint(self, call: Call) -> Footprint:
+        if call.operation != "wait":
+            return super().footprint(call)
+        seen = cast("tuple[tuple[bytes, int], ...]", call.args[0])
+        return record_accesses([key for key, _version in seen], writes=False)
 
 
 class LockableDatabase(WaitableDatabase):
@@ -132,19 +152,7 @@ def _lock_accesses(keys: Sequence[bytes], *, writes: bool) -> Footprint:
     return frozenset(Access(_LOCKS, key.decode("latin-1"), writes=writes) for key in keys)
 
 
-class LockingHandle(SimulatedHandle):
-    """A process's handle on a `LockableDatabase`."""
-
-    @contextmanager
-    def locked(self) -> Iterator[LockedTransaction]:
-        transaction = _Transaction(self._port)
-        try:
-            yield transaction
-        finally:
-            transaction.release()
-
-
-class _Transaction:
+class SimulatedLocks:
     """A transaction that locks what it reads."""
 
     def __init__(self, port: Port) -> None:
