@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from holdfast.checker.histories.history import Operation, Outcome, history_of
+from holdfast.checker.histories.history import HISTORY, Operation, Outcome, history_of
 from holdfast.checker.kernel.world import Property, View
 from holdfast.checker.transactions.scripts import FAILED
 
@@ -19,7 +19,7 @@ class Goal:
 
     Attributes:
         meaning: what is reached, in a few words.
-        holds: whether the end of a history shows it.
+        holds: whether the end of a history shows it, given its operations, if the world records any.
     """
 
     meaning: str
@@ -93,7 +93,7 @@ class GoalTracker:
         """Return the property, which has no title because nobody needs to hear of it."""
 
         def end(view: View) -> None:
-            operations = history_of(view)
+            operations = history_of(view) if HISTORY in view.states else ()
             self.reached |= {name for name in self.missing if self.goals[name].holds(operations, view)}
 
         return Property(name="goals", title="", meaning="", end=end)

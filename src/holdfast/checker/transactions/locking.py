@@ -20,7 +20,7 @@ from holdfast.checker.transactions.database import DATABASE, Database, Image, re
 from holdfast.errors import DeadlockError
 from holdfast.transactions.base import Commit, Outcome, Record, ScanPage
 
-__all__ = ["LockableDatabase", "LockedImage", "SimulatedLocks", "WaitableDatabase"]
+__all__ = ["LockableDatabase", "LockedImage", "SimulatedLocks", "WaitableDatabase", "keys_of_commits"]
 
 _LOCKS = "locks"
 _LATE = "reply lost, effect comes later"
@@ -96,7 +96,7 @@ class LockableDatabase(WaitableDatabase):
             return [way for way in ways if way.label != _LATE]  # a transaction ends with its connection
         if call.operation == "commit_group":
             commits = cast("tuple[Commit, ...]", call.args[0])
-            if any(image.excludes(key, actor, exclusive=writes) for key, writes in _keys(commits).items()):
+            if any(image.excludes(key, actor, exclusive=writes) for key, writes in keys_of_commits(commits).items()):
                 return []
         return super().alternatives(state, call, actor)
 
@@ -112,7 +112,7 @@ class LockableDatabase(WaitableDatabase):
             return super().footprint(_commit_of(call)) | _lock_accesses(held, writes=True)
         found = super().footprint(call)
         if call.operation == "commit_group":
-            found |= _lock_accesses(tuple(_keys(cast("tuple[Commit, ...]", call.args[0]))), writes=False)
+            found |= _lock_accesses(tuple(keys_of_commits(cast("tuple[Commit, ...]", call.args[0]))), writes=False)
         return found
 
     def bury(self, state: object, actor: str) -> object:
@@ -138,7 +138,7 @@ def _commit_of(call: Call) -> Call:
     return Call(DATABASE, "commit_group", call.args[:2])
 
 
-def _keys(commits: Sequence[Commit]) -> dict[bytes, bool]:
+def keys_of_commits(commits: Sequence[Commit]) -> dict[bytes, bool]:
     """Return the keys that commits validate or write, and whether they write them."""
     found: dict[bytes, bool] = {}
     for commit in commits:

@@ -1,0 +1,164 @@
+"""Define the actors of a world: attempts at tasks, which run shipped code, and those who get in their way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from holdfast.checker.kernel.calls import Call
+from holdfast.checker.kernel.process import Port
+from holdfast.checker.transactions.database import DATABASE
+from holdfast.checker.transactions.goals import GoalTracker
+from holdfast.checker.units.contents import Setting
+from holdfast.checker.units.database import DONE, UNNEEDED
+from holdfast.checker.units.handles import UnitsHandle, WorkerClock
+from holdfast.checker.units.properties.u2_serializable import DROPPER
+from holdfast.checker.units.scene import LIST, Run
+from holdfast.checker.units.scripts import CELLS, Cells, Script, run_unit
+from holdfast.errors import HoldfastError
+from holdfast.records.row_keys import Row
+from holdfast.records.store import Store
+from holdfast.runtime import Environment, NeverPeriodic, NoAlarm, SeededRandom, SerialRunner
+from holdfast.transactions.base import Record
+from holdfast.units.execution import UnitExecution
+from holdfast.units.jobs import MAP, Job, begin_job, end_job, forget_job
+from holdfast.units.settings import CLIENT, SERVER, UnitSettings
+from holdfast.units.shard_task import ShardTask
+from holdfast.units.statistics import Statistics
+from holdfast.units.unit import Unit
+from holdfast.units.work_list import WorkList
+from holdfast.units.work_task import WorkTask
+
+__all__ = ["Surroundings", "attempt", "crash", "dropper", "forgetter", "network"]
+
+_NOTED = ("conflicts", "deferred", "locked", "skipped", "stale", "unknown", "unavailable")
+"""Statistics whose occurrence is a goal of the same name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the actors of a world share.
+
+    Attributes:
+        jobs: those that were begun before the history.
+        known: records that never change.
+        work: the work list, if the world has one.
+        tracker: notes goals.
+    """
+
+    setting: Setting
+    jobs: Mapping[str, Job]
+    known: Mapping[bytes, Record]
+    work: WorkList | None = None
+    tracker: GoalTracker | None = None
+    scripts: Mapping[str, Script] = field(default_factory=dict)
+
+    def open(self, port: Port) -> tuple[UnitsHandle, Environment]:
+        """Open the database as a process does."""
+        watched = self.work.range if self.work is not None else (b"", b"")
+        database = UnitsHandle(port, self.known, watched)
+        clock = WorkerClock(database, UnitSettings().lease_s)
+        return database, Environment(clock=clock, ids=port, runner=SerialRunner(), chance=SeededRandom(1))
+
+    def function(self, cells: Cells, key: Row, value: object) -> None:
+        """Play the script of a unit: the function of all simulated jobs."""
+        run_unit(cells, key, self.scripts[str(key)])
+
+    def note(self, statistics: Statistics) -> None:
+        """Note which goals an attempt has reached."""
+        if self.tracker is not None:
+            for name in _NOTED:
+                if getattr(statistics, name):
+                    self.tracker.reached.add(name)
+
+
+def attempt(around: Surroundings, run: Run) -> Callable[[Port], None]:
+    """Run a task or a worker as Spark does, and report how it ended."""
+    settings = UnitSettings(group=run.group, rounds=run.rounds, buffering=SERVER if run.is_locked else CLIENT)
+
+    def program(port: Port) -> None:
+        if run.after and port.call(Call(DATABASE, "await", (run.after,))) in (DONE, UNNEEDED):
+            _report(port, UNNEEDED)
+            return
+        database, environment = around.open(port)
+        execution = UnitExecution(
+            around.function, database, settings, environment, emit_to=around.work, alarm=NoAlarm()
+        )
+        try:
+            if run.job == LIST:
+                _work(around, run, execution, database)
+            elif run.drives:
+                _drive(around, run, execution, database)
+            else:
+                _task(around, run, execution, database, around.jobs[run.job])
+        except HoldfastError as error:
+            unit = error.variables.get("unit")
+            _report(port, f"{type(error).__name__} {unit}" if unit is not None else type(error).__name__)
+        else:
+            unwanted = around.work.range if around.work is not None and run.job == LIST else (b"", b"")
+            _report(port, DONE, around.setting.wanted[port.name], unwanted)
+        finally:
+            around.note(execution.statistics)
+
+    return program
+
+
+def _report(
+    port: Port, how: str, wanted: tuple[bytes, ...] = (), unwanted: tuple[bytes, bytes] = (b"", b"")
+) -> None:
+    port.call(Call(DATABASE, "report", (port.name, how, wanted, unwanted)))
+
+
+def _task(around: Surroundings, run: Run, execution: UnitExecution, database: UnitsHandle, job: Job) -> None:
+    units = around.setting.jobs[run.job][run.shard]
+    ShardTask(execution, database, job, run.shard).run(Unit.of(key, None) for key in units)
+
+
+def _drive(around: Surroundings, run: Run, execution: UnitExecution, database: UnitsHandle) -> None:
+    shards = around.setting.jobs[run.job]
+    environment = execution.environment
+    job = begin_job(database, run.job, kind=MAP, shards=len(shards), environment=environment)
+    for shard, units in enumerate(shards):
+        ShardTask(execution, database, job, shard).run(Unit.of(key, None) for key in units)
+    end_job(database, job, {}, environment)
+
+
+def _work(around: Surroundings, run: Run, execution: UnitExecution, database: UnitsHandle) -> None:
+    assert around.work is not None, "the world has a work list"
+    task = WorkTask(execution, database, around.jobs[LIST], run.shard, around.work, periodic=NeverPeriodic())
+    task.run()
+
+
+# --- those who get in the way -----------------------------------------------------------------------------------------
+def dropper(around: Surroundings) -> Callable[[Port], None]:
+    """Drop the table of cells, and create it again."""
+
+    def program(port: Port) -> None:
+        database, environment = around.open(port)
+        store = Store(database, "memory://", environment)
+        store.drop_table(CELLS)
+        store.create_table(CELLS)
+        _report(port, DONE)
+
+    return program
+
+
+def forgetter(around: Surroundings, job: str) -> Callable[[Port], None]:
+    """Forget a job while its tasks run."""
+
+    def program(port: Port) -> None:
+        database, environment = around.open(port)
+        forget_job(database, job, environment)
+
+    return program
+
+
+def crash(port: Port) -> None:
+    """As the database, crash, and lose any number of the newest commits that are not durable."""
+    port.call(Call(DATABASE, "crash"))
+
+
+def network(port: Port) -> None:
+    """As the network, deliver a commit that its caller no longer waits for."""
+    port.call(Call(DATABASE, "carry_out"))

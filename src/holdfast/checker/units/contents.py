@@ -1,0 +1,145 @@
+"""Read what the records of a database mean: cells, effects of units, and the progress of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import cast
+
+from holdfast.checker.histories.exactly_once import Effect
+from holdfast.checker.kernel.world import View
+from holdfast.checker.transactions.copies import Copy
+from holdfast.checker.transactions.database import DATABASE
+from holdfast.checker.units.database import UnitsImage
+from holdfast.checker.units.scripts import CELLS, EFFECTS, SAW, TIMES, Contents, Script
+from holdfast.records.rows import read_cells, rows_of, rows_range
+from holdfast.records.tables import Table, list_tables
+from holdfast.records.values import Value
+from holdfast.transactions.base import Record
+from holdfast.transactions.memory.store import Records
+from holdfast.units.claims import decode_claim
+from holdfast.units.jobs import Job, list_jobs, read_progress
+from holdfast.units.progress import TaskProgress
+from holdfast.units.work_list import WorkList, list_work_lists
+
+__all__ = ["Setting", "Shards", "State", "image_of", "state_of"]
+
+Shards = tuple[Mapping[str, Script], ...]
+"""The units of each task of a job: scripts by key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What the properties of a world need to know.
+
+    Attributes:
+        start: the cells at the start.
+        jobs: by name.
+        fails: units whose function may fail.
+        forgets: whether a job may be forgotten while its tasks run.
+        loses: whether the newest commits may be lost.
+        drops: whether the table of cells may be dropped, and created again.
+        work: units of the work list by key, those that were there at the start and those that others emit.
+        items: keys on the work list at the start.
+        workers: who runs units of the work list.
+        wanted: by actor, the records that exist when it has reported success.
+    """
+
+    start: Contents
+    jobs: Mapping[str, Shards]
+    fails: frozenset[str] = frozenset()
+    forgets: bool = False
+    loses: bool = False
+    drops: bool = False
+    work: Mapping[str, Script] = field(default_factory=dict)
+    items: tuple[str, ...] = ()
+    workers: frozenset[str] = frozenset()
+    wanted: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
+
+    @property
+    def scripts(self) -> dict[str, Script]:
+        """The scripts of all units of all jobs, by key."""
+        found = dict(self.work)
+        for shards in self.jobs.values():
+            for shard in shards:
+                found.update(shard)
+        return found
+
+
+@dataclass
+class State:
+    """What the records of a database mean."""
+
+    records: Records
+    _copy: Copy = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._copy = Copy(self.records)
+
+    @cached_property
+    def cells(self) -> Contents:
+        """The cells that scripts read and write; none if the table does not exist."""
+        return tuple((str(row), value) for row, columns in self._rows(CELLS) for value in columns.values())
+
+    @cached_property
+    def effects(self) -> Mapping[str, tuple[int, object]]:
+        """How often each unit took effect, and what it had read; by its key."""
+        return {
+            str(row): (cast("int", columns.get(TIMES, 0)), columns.get(SAW)) for row, columns in self._rows(EFFECTS)
+        }
+
+    @cached_property
+    def progress(self) -> Mapping[str, tuple[TaskProgress, ...]]:
+        """The progress of all tasks, by job."""
+        return {job.name: tuple(read_progress(self._copy, job)) for job in self.jobs}
+
+    @cached_property
+    def jobs(self) -> tuple[Job, ...]:
+        """All jobs, by name."""
+        return tuple(list_jobs(self._copy))
+
+    @cached_property
+    def waiting(self) -> tuple[str, ...]:
+        """The keys that wait on the work list."""
+        found = (work.item_of(key, record) for work, key, record in self._work())
+        return tuple(str(item.key) for item in found if item is not None)
+
+    @cached_property
+    def claimed(self) -> tuple[str, ...]:
+        """The keys in all claims, each as often as it is in one."""
+        claims = (decode_claim(key, record) for work, key, record in self._work() if work.item_of(key, record) is None)
+        return tuple(str(item.key) for claim in claims for item in claim.items.values())
+
+    def _work(self) -> Iterator[tuple[WorkList, bytes, Record]]:
+        for work in list_work_lists(self._copy):
+            start, end = work.range
+            yield from ((work, key, record) for key, record in self.records.as_dict().items() if start <= key < end)
+
+    def done(self, units: Iterable[str]) -> list[Effect]:
+        """Return the effects of some units, each as often as it took effect."""
+        return [
+            Effect(unit, f"commit {number}") for unit in units for number in range(self.effects.get(unit, (0, None))[0])
+        ]
+
+    def _rows(self, name: str) -> Iterator[tuple[object, dict[str, Value]]]:
+        table = next((one for one in list_tables(self._copy) if one.name == name), None)
+        return iter(()) if table is None else self._rows_of(table)
+
+    def _rows_of(self, table: Table) -> Iterator[tuple[object, dict[str, Value]]]:
+        yield from rows_of(table, read_cells(self._copy, *rows_range(table)))
+
+
+def image_of(view: View) -> UnitsImage:
+    """Return the state of the database."""
+    return cast("UnitsImage", view.states[DATABASE])
+
+
+def state_of(view: View) -> State:
+    """Return what the records mean."""
+    return _state(image_of(view).records)
+
+
+@lru_cache(maxsize=8192)
+def _state(records: Records) -> State:
+    return State(records)

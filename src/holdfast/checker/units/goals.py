@@ -1,0 +1,42 @@
+"""Say what some history of a world must reach: a world in which nothing happens violates nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from holdfast.checker.kernel.world import View
+from holdfast.checker.transactions.goals import Goal
+from holdfast.checker.units.contents import image_of
+from holdfast.checker.units.database import DIED, DONE, UNNEEDED
+
+__all__ = ["GOALS"]
+
+
+def _ends(holds: Callable[[list[str]], bool]) -> Callable[[Any, View], bool]:
+    """Return whether the ends of the attempts show something."""
+    return lambda operations, view: holds([one.how for one in image_of(view).ends])
+
+
+def _noted(operations: object, view: View) -> bool:
+    """Return that the end of a history does not show it: attempts note it (see `actors.Surroundings.note`)."""
+    return False
+
+
+GOALS: Mapping[str, Goal] = {
+    "all": Goal("every attempt reports success", _ends(lambda hows: all(how in (DONE, UNNEEDED) for how in hows))),
+    "second": Goal(
+        "an attempt dies, and another one reports success", _ends(lambda hows: DIED in hows and DONE in hows)
+    ),
+    "failed": Goal("a unit fails", _ends(lambda hows: any(how.startswith("InvalidRequestError ") for how in hows))),
+    "fenced": Goal("an attempt finds its job forgotten", _ends(lambda hows: "FencedError" in hows)),
+    "lost": Goal("an attempt finds that the database has lost commits", _ends(lambda hows: "UnavailableError" in hows)),
+    "conflicts": Goal("a commit conflicts", _noted),
+    "deferred": Goal("a unit is put off", _noted),
+    "locked": Goal("a unit locks what it reads, as a last resort", _noted),
+    "skipped": Goal("an attempt leaves out a unit that another one has done", _noted),
+    "stale": Goal("a unit fails because of a stale read, and is repeated", _noted),
+    "unknown": Goal("the reply of a commit is lost", _noted),
+    "unavailable": Goal("a call is repeated, because it failed", _noted),
+}
+"""By name."""

@@ -1,0 +1,67 @@
+"""U2: the units could have run one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import cast
+
+from holdfast.checker.histories.history import Operation, Outcome
+from holdfast.checker.histories.linearizable import Model, judge_linearizable
+from holdfast.checker.kernel.canonical import canonical
+from holdfast.checker.kernel.world import Property, View
+from holdfast.checker.units.contents import Setting, State, image_of, state_of
+from holdfast.checker.units.database import DONE
+from holdfast.checker.units.scripts import Script, apply
+
+__all__ = ["DROPPER", "serializable"]
+
+DROPPER = "administrator"
+"""Who drops the table of cells, and creates it again."""
+
+
+def serializable(setting: Setting) -> Property:
+    """Return the property of the worlds of a setting.
+
+    What each unit had read when it took effect is known from what it wrote. Some order of the units that took effect
+    must explain that, and the cells at the end.
+    """
+    model = Model(initial=setting.start, apply=apply, is_small=False)
+    known: dict[Hashable, str | None] = {}
+
+    def end(view: View) -> str | None:
+        operations = _operations(setting, state_of(view))
+        if any(one.who == DROPPER and one.how == DONE for one in image_of(view).ends):
+            operations.append(_operation(DROPPER, "empty", (), None))
+        key = canonical(operations)
+        if key not in known:
+            known[key] = judge_linearizable(operations, model).words or None
+        return known[key]
+
+    return Property(
+        name="U2",
+        title="serializable",
+        meaning="The units that took effect could have run one after the other: all that they had read, and all cells "
+        "in the end, are explained by that order.",
+        end=end,
+    )
+
+
+def _operations(setting: Setting, state: State) -> list[Operation]:
+    found = [
+        _operation(unit, "unit", script, state.effects[unit][1])
+        for unit, script in setting.scripts.items()
+        if unit in state.effects
+    ]
+    return [*found, _operation("afterwards", "everything", (), state.cells, position=2)]
+
+
+def _operation(who: str, name: str, script: Script, value: object, position: int = 0) -> Operation:
+    return Operation(
+        who=who,
+        name=name,
+        args=cast("tuple[object, ...]", script),
+        invoked=position,
+        ended=position + 1,
+        outcome=Outcome.OK,
+        value=value,
+    )

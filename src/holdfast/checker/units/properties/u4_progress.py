@@ -1,0 +1,41 @@
+"""U4: the record of progress is what has taken effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.checker.histories.exactly_once import what_strays
+from holdfast.checker.kernel.world import Property, View
+from holdfast.checker.units.contents import Setting, State, state_of
+from holdfast.records.row_keys import encode_row
+from holdfast.units.jobs import WORK_LIST
+
+__all__ = ["progress_is_true"]
+
+
+def progress_is_true(setting: Setting) -> Property:
+    """Return the property of the worlds of a setting."""
+
+    def step(before: View, after: View, actor: str) -> str | None:
+        return "; ".join(_wrong_in(setting, state_of(after))) or None
+
+    return Property(
+        name="U4",
+        title="progress is true",
+        meaning="At every moment, the records of progress name the units that have taken effect, these and no others.",
+        step=step,
+    )
+
+
+def _wrong_in(setting: Setting, state: State) -> Iterator[str]:
+    for job in state.jobs:
+        if job.kind == WORK_LIST:
+            count, done = sum(one.done for one in state.progress[job.name]), len(state.done(setting.work))
+            if count != done:
+                yield f"the workers have counted {count} units, and {done} took effect"
+            continue
+        for units, progress in zip(setting.jobs[job.name], state.progress[job.name], strict=True):
+            deferred = frozenset(progress.deferred)
+            ids = {encode_row(unit): unit for unit in units}
+            claimed = {unit for one, unit in ids.items() if one <= progress.place.last and one not in deferred}
+            yield from what_strays(claimed, state.done(units))

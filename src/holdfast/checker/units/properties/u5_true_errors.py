@@ -1,0 +1,37 @@
+"""U5: a task fails only for a reason."""
+
+from __future__ import annotations
+
+from holdfast.checker.kernel.world import Property, View
+from holdfast.checker.units.contents import Setting, image_of
+from holdfast.checker.units.database import DIED, DONE, UNNEEDED, End
+
+__all__ = ["true_errors"]
+
+
+def true_errors(setting: Setting) -> Property:
+    """Return the property of the worlds of a setting."""
+
+    def is_true(end: End) -> bool:
+        kind, _space, unit = end.how.partition(" ")
+        return (
+            end.how in (DONE, DIED, UNNEEDED)
+            or (kind == "InvalidRequestError" and (unit in setting.fails or (setting.drops and bool(unit))))
+            or (kind == "FencedError" and setting.forgets)
+            or (kind == "UnavailableError" and setting.loses)
+        )
+
+    def step(before: View, after: View, actor: str) -> str | None:
+        for end in image_of(after).ends:
+            if end not in image_of(before).ends and not is_true(end):
+                kind, _space, unit = end.how.partition(" ")
+                return f"{end.who} ends with {kind}{f' because of unit {unit!r}' * bool(unit)}, for no reason"
+        return None
+
+    return Property(
+        name="U5",
+        title="true errors",
+        meaning="A task ends with an error only if a unit would fail alone, too, its job was forgotten, or the database "
+        "has lost commits: conflicts, stale reads, lost replies and failed calls are no reasons.",
+        step=step,
+    )

@@ -1,0 +1,112 @@
+"""Build worlds of computation units: jobs that were begun, who runs their tasks, and what can go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.kernel.process import Actor
+from holdfast.checker.kernel.world import World
+from holdfast.checker.transactions.copies import Copy
+from holdfast.checker.transactions.database import DATABASE
+from holdfast.checker.transactions.goals import GoalTracker
+from holdfast.checker.units.actors import Surroundings, attempt, crash, dropper, forgetter, network
+from holdfast.checker.units.contents import Setting
+from holdfast.checker.units.database import UnitsDatabase
+from holdfast.checker.units.properties import properties_for
+from holdfast.checker.units.properties.u2_serializable import DROPPER
+from holdfast.checker.units.scene import LIST, Scene
+from holdfast.checker.units.scripts import CELLS, EFFECTS, TIMES
+from holdfast.records.keys import cell_key
+from holdfast.records.store import Store
+from holdfast.records.tables import Table
+from holdfast.runtime import Environment, SeededRandom, SerialRunner
+from holdfast.runtime.simulated import CountingIds, StillClock
+from holdfast.transactions.memory.store import Records
+from holdfast.units.jobs import MAP, WORK_LIST, Job, begin_job
+from holdfast.units.work_list import create_work_list
+
+__all__ = ["build_world"]
+
+OPERATOR = "operator"
+"""Who forgets a job."""
+
+
+def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
+    """Build the world of a scene.
+
+    Args:
+        tracker: records the goals that histories reach.
+    """
+    around, start = _begin(scene, tracker)
+    actors = [Actor(who, attempt(around, run), scene.mortal) for who, run in scene.runs.items()]
+    if scene.drops:
+        actors.append(Actor(DROPPER, dropper(around), mortal=False))
+    if scene.forgets:
+        actors.append(Actor(OPERATOR, forgetter(around, scene.forgets), mortal=False))
+    if scene.loses:
+        actors.append(Actor("database", crash, mortal=False))
+    for number in range(scene.budgets.get(Fault.LOST_REPLY, 0)):
+        actors.append(Actor(f"network {number}" if number else "network", network, mortal=False))
+    judged = properties_for(around.setting, scene.properties)
+    return World(
+        name=f"units/{scene.name}",
+        summary=scene.summary,
+        actors=tuple(actors),
+        resources={DATABASE: UnitsDatabase(start, tuple(actor.name for actor in actors), loses=scene.loses)},
+        properties=judged if tracker is None else (*judged, tracker.watching()),
+        budgets=scene.budgets,
+        observed=lambda call: False,  # what a step is judged by, its own call has read or written
+    )
+
+
+def _begin(scene: Scene, tracker: GoalTracker | None) -> tuple[Surroundings, Records]:
+    """Make tables and jobs before the history; return what there is then."""
+    database = Copy(Records())
+    environment = Environment(clock=StillClock(), ids=CountingIds(), runner=SerialRunner(), chance=SeededRandom(1))
+    store = Store(database, "memory://", environment)
+    store.create_table(CELLS)
+    store.create_table(EFFECTS)
+    for row, value in scene.start.items():
+        store.put(CELLS, row, value)
+    work = create_work_list(database, LIST, environment) if scene.work else None
+    if work is not None:
+        work.add(database, [(key, None, 0) for key in scene.items])
+    driven = {run.job for run in scene.runs.values() if run.drives}
+    jobs = {
+        name: begin_job(database, name, kind=MAP, shards=len(shards), environment=environment)
+        for name, shards in scene.jobs.items()
+        if name not in driven
+    }
+    slots = 1 + max((run.shard for run in scene.runs.values() if run.job == LIST), default=-1)
+    if slots:
+        jobs[LIST] = begin_job(database, LIST, kind=WORK_LIST, shards=slots, environment=environment)
+    setting = _setting(scene, store.table(EFFECTS))
+    fixed = (EFFECTS,) if scene.drops else (CELLS, EFFECTS)
+    records = database.records.as_dict()
+    known = {key: records[key] for key in (store.table(name).key for name in fixed)}
+    around = Surroundings(
+        setting=setting, jobs=jobs, known=known, work=work, tracker=tracker, scripts=setting.scripts
+    )
+    return around, database.records
+
+
+def _setting(scene: Scene, effects: Table) -> Setting:
+    def wanted(who: str) -> Iterator[str]:
+        run = scene.runs[who]
+        if run.job != LIST:
+            for shard, units in enumerate(scene.jobs[run.job]):
+                yield from units if run.drives or shard == run.shard else ()
+
+    return Setting(
+        start=tuple(sorted(scene.start.items())),
+        jobs=scene.jobs,
+        fails=scene.fails,
+        forgets=bool(scene.forgets),
+        loses=scene.loses,
+        drops=scene.drops,
+        work=scene.work,
+        items=scene.items,
+        workers=frozenset(who for who, run in scene.runs.items() if run.job == LIST),
+        wanted={who: tuple(cell_key(effects.id, unit, TIMES.encode()) for unit in wanted(who)) for who in scene.runs},
+    )
