@@ -83,6 +83,7 @@ _CHECKER = {
     "committers": {"kernel", "simulated_store", "narrative"},
     "transactions": {"kernel", "histories", "narrative"},
     "namespace": {"kernel", "simulated_store", "histories", "narrative", "transactions"},
+    "units": {"kernel", "histories", "narrative", "transactions"},
 }
 
 

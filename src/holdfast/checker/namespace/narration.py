@@ -193,9 +193,13 @@ def _writes(commit: Commit, places: Mapping[int, str]) -> str:
 
 def _lock(event: Event) -> Act:
     key, exclusive = cast("tuple[bytes, bool]", event.call.args)
-    verb = "waits for a lock on" if event.call.operation == "until_free" else "locks"
     tail = " for itself" if exclusive else " against changes"
-    return Act(verb=verb, things=_keys((key,), event.before), tail=tail, weight=Weight.SMALL)
+    return Act(verb="locks", things=_keys((key,), event.before), tail=tail, weight=Weight.SMALL)
+
+
+def _until_free(event: Event) -> Act:
+    keys = [key for key, _exclusive in cast("tuple[tuple[bytes, bool], ...]", event.call.args[0])]
+    return Act(verb="waits for locks on", things=_keys(keys, event.before), weight=Weight.SMALL)
 
 
 def _release(event: Event) -> Act:
@@ -237,7 +241,7 @@ _CALLS: Mapping[tuple[str, str], Callable[[Event], Act]] = {
     (DATABASE, "commit_group"): _commit_group,
     (DATABASE, "apply"): _commit_group,
     (DATABASE, "lock"): _lock,
-    (DATABASE, "until_free"): _lock,
+    (DATABASE, "until_free"): _until_free,
     (DATABASE, "release"): _release,
     (DATABASE, "carry_out"): _carry_out,
     (DATABASE, "wait"): _wait,

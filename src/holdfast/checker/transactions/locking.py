@@ -10,7 +10,7 @@ Commits of those that lock nothing in advance wait for the locks on what they va
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -24,6 +24,9 @@ __all__ = ["LockableDatabase", "LockedImage", "SimulatedLocks", "WaitableDatabas
 
 _LOCKS = "locks"
 _LATE = "reply lost, effect comes later"
+
+_Locks = tuple[tuple[bytes, bool], ...]
+"""Keys, each with whether the lock is exclusive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,10 @@ class LockedImage(Image):
     def excludes(self, key: bytes, actor: str, *, exclusive: bool) -> bool:
         """Check whether the locks of others forbid a lock."""
         return any(one.key == key and one.holder != actor and (exclusive or one.exclusive) for one in self.locks)
+
+    def is_locked(self, keys: Mapping[bytes, bool], actor: str) -> bool:
+        """Check whether the locks of others forbid one of several locks, given by key and whether it is exclusive."""
+        return any(self.excludes(key, actor, exclusive=exclusive) for key, exclusive in keys.items())
 
     def without(self, actor: str) -> LockedImage:
         """Return the state after the end of a transaction."""
@@ -87,29 +94,33 @@ class LockableDatabase(WaitableDatabase):
         if call.operation == "lock":
             return _lock(image, actor, *cast("tuple[bytes, bool]", call.args))
         if call.operation == "until_free":
-            key, exclusive = cast("tuple[bytes, bool]", call.args)
-            return [] if image.excludes(key, actor, exclusive=exclusive) else [Alternative(state=image)]
+            return [] if image.is_locked(dict(cast("_Locks", call.args[0])), actor) else [Alternative(state=image)]
         if call.operation == "release":
             return [Alternative(state=image.without(actor))]
         if call.operation == "apply":
+            if image.is_locked(keys_of_commits(cast("tuple[Commit, ...]", call.args[0])), actor):
+                return _must_wait(image, actor)
             ways = super().alternatives(image.without(actor), _commit_of(call), actor)
             return [way for way in ways if way.label != _LATE]  # a transaction ends with its connection
         if call.operation == "commit_group":
-            commits = cast("tuple[Commit, ...]", call.args[0])
-            if any(image.excludes(key, actor, exclusive=writes) for key, writes in keys_of_commits(commits).items()):
+            if image.is_locked(keys_of_commits(cast("tuple[Commit, ...]", call.args[0])), actor):
                 return []
         return super().alternatives(state, call, actor)
 
     def footprint(self, call: Call) -> Footprint:
-        if call.operation in ("lock", "until_free"):
+        if call.operation == "lock":
             key, exclusive = cast("tuple[bytes, bool]", call.args)
-            writes = exclusive and call.operation == "lock"
-            return record_accesses((key,), writes=False) | _lock_accesses((key,), writes=writes)
+            return record_accesses((key,), writes=False) | _lock_accesses((key,), writes=exclusive)
+        if call.operation == "until_free":
+            free = tuple(key for key, _exclusive in cast("_Locks", call.args[0]))
+            return record_accesses(free, writes=False) | _lock_accesses(free, writes=False)
         if call.operation == "release":
             return _lock_accesses(cast("tuple[bytes, ...]", call.args[0]), writes=True)
         if call.operation == "apply":
             held = cast("tuple[bytes, ...]", call.args[2])
-            return super().footprint(_commit_of(call)) | _lock_accesses(held, writes=True)
+            keys = tuple(keys_of_commits(cast("tuple[Commit, ...]", call.args[0])))
+            locks = _lock_accesses(held, writes=True) | _lock_accesses(keys, writes=False)
+            return super().footprint(_commit_of(call)) | locks
         found = super().footprint(call)
         if call.operation == "commit_group":
             found |= _lock_accesses(tuple(keys_of_commits(cast("tuple[Commit, ...]", call.args[0]))), writes=False)
@@ -124,14 +135,19 @@ def _lock(image: LockedImage, actor: str, key: bytes, exclusive: bool) -> list[A
     record = image.records.as_dict().get(key)
     if record is None:
         return [Alternative(state=image, reply=Reply(None))]
-    ended = image.without(actor)
     if image.excludes(key, actor, exclusive=exclusive):
-        if ended == image:
-            return []
-        error = DeadlockError("the database has ended the transaction: repeat it")
-        return [Alternative(state=ended, reply=Reply(error=error))]
+        return _must_wait(image, actor)
     locked = replace(image, locks=image.locks | {_Lock(key, actor, exclusive)})
-    return [Alternative(state=locked, reply=Reply(record)), unavailable(ended)]
+    return [Alternative(state=locked, reply=Reply(record)), unavailable(image.without(actor))]
+
+
+def _must_wait(image: LockedImage, actor: str) -> list[Alternative]:
+    """Wait for a lock; one who holds locks already is ended."""
+    ended = image.without(actor)
+    if ended == image:
+        return []
+    error = DeadlockError("the database has ended the transaction: repeat it")
+    return [Alternative(state=ended, reply=Reply(error=error))]
 
 
 def _commit_of(call: Call) -> Call:
@@ -166,7 +182,7 @@ class SimulatedLocks:
                 record = cast("Record | None", self._port.call(Call(DATABASE, "lock", (key, exclusive))))
             except DeadlockError:
                 self._held.clear()
-                self._port.call(Call(DATABASE, "until_free", (key, exclusive)))  # who repeats at once fails at once
+                self._wait(((key, exclusive),))
                 raise
             if record is not None:
                 self._held[key] = None
@@ -181,7 +197,15 @@ class SimulatedLocks:
         self._held.clear()
         value = replace(commit, deletes=tuple(sorted(commit.deletes)))
         call = Call(DATABASE, "apply", ((value,), int(self._port.token(), 16), held))
-        return cast("tuple[Outcome, ...]", self._port.call(call))[0]
+        try:
+            return cast("tuple[Outcome, ...]", self._port.call(call))[0]
+        except DeadlockError:
+            self._wait(tuple(sorted(keys_of_commits((value,)).items())))
+            raise
+
+    def _wait(self, locks: _Locks) -> None:
+        """Wait until locks are free: who repeats at once fails at once."""
+        self._port.call(Call(DATABASE, "until_free", (locks,)))
 
     def release(self) -> None:
         """Release the locks of a transaction that was not applied."""

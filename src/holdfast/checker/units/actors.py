@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 
 from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.process import Port
@@ -13,10 +13,9 @@ from holdfast.checker.transactions.goals import GoalTracker
 from holdfast.checker.units.contents import Setting
 from holdfast.checker.units.database import DONE, UNNEEDED
 from holdfast.checker.units.handles import UnitsHandle, WorkerClock
-from holdfast.checker.units.properties.u2_serializable import DROPPER
 from holdfast.checker.units.scene import LIST, Run
 from holdfast.checker.units.scripts import CELLS, Cells, Script, run_unit
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
 from holdfast.records.row_keys import Row
 from holdfast.records.store import Store
 from holdfast.runtime import Environment, NeverPeriodic, NoAlarm, SeededRandom, SerialRunner
@@ -104,9 +103,7 @@ def attempt(around: Surroundings, run: Run) -> Callable[[Port], None]:
     return program
 
 
-def _report(
-    port: Port, how: str, wanted: tuple[bytes, ...] = (), unwanted: tuple[bytes, bytes] = (b"", b"")
-) -> None:
+def _report(port: Port, how: str, wanted: tuple[bytes, ...] = (), unwanted: tuple[bytes, bytes] = (b"", b"")) -> None:
     port.call(Call(DATABASE, "report", (port.name, how, wanted, unwanted)))
 
 
@@ -119,6 +116,8 @@ def _drive(around: Surroundings, run: Run, execution: UnitExecution, database: U
     shards = around.setting.jobs[run.job]
     environment = execution.environment
     job = begin_job(database, run.job, kind=MAP, shards=len(shards), environment=environment)
+    if job.is_finished:
+        return
     for shard, units in enumerate(shards):
         ShardTask(execution, database, job, shard).run(Unit.of(key, None) for key in units)
     end_job(database, job, {}, environment)
@@ -137,9 +136,9 @@ def dropper(around: Surroundings) -> Callable[[Port], None]:
     def program(port: Port) -> None:
         database, environment = around.open(port)
         store = Store(database, "memory://", environment)
-        store.drop_table(CELLS)
-        store.create_table(CELLS)
-        _report(port, DONE)
+        with suppress(OutcomeUnknownError, UnavailableError):
+            store.drop_table(CELLS)
+            store.create_table(CELLS)
 
     return program
 
@@ -149,7 +148,8 @@ def forgetter(around: Surroundings, job: str) -> Callable[[Port], None]:
 
     def program(port: Port) -> None:
         database, environment = around.open(port)
-        forget_job(database, job, environment)
+        with suppress(OutcomeUnknownError, UnavailableError):
+            forget_job(database, job, environment)
 
     return program
 

@@ -39,9 +39,10 @@ class Setting:
         fails: units whose function may fail.
         forgets: whether a job may be forgotten while its tasks run.
         loses: whether the newest commits may be lost.
-        drops: whether the table of cells may be dropped, and created again.
+        drops: whether the table of cells, with the id `table_id`, may be dropped and created again.
         work: units of the work list by key, those that were there at the start and those that others emit.
         items: keys on the work list at the start.
+        drivers: who begins and ends jobs.
         workers: who runs units of the work list.
         wanted: by actor, the records that exist when it has reported success.
     """
@@ -52,6 +53,8 @@ class Setting:
     forgets: bool = False
     loses: bool = False
     drops: bool = False
+    table_id: int = 0
+    drivers: frozenset[str] = frozenset()
     work: Mapping[str, Script] = field(default_factory=dict)
     items: tuple[str, ...] = ()
     workers: frozenset[str] = frozenset()
@@ -81,6 +84,11 @@ class State:
     def cells(self) -> Contents:
         """The cells that scripts read and write; none if the table does not exist."""
         return tuple((str(row), value) for row, columns in self._rows(CELLS) for value in columns.values())
+
+    @cached_property
+    def table_id(self) -> int | None:
+        """The id of the table of cells; None if it does not exist."""
+        return next((one.id for one in list_tables(self._copy) if one.name == CELLS), None)
 
     @cached_property
     def effects(self) -> Mapping[str, tuple[int, object]]:

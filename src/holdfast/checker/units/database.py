@@ -1,8 +1,8 @@
 """Simulate the database under computation units, and what Spark knows of their attempts.
 
-A commit is one step. Added to `LockableDatabase` are: how each attempt has ended, and what was missing when it said that
-it was done; others that wait for its end; workers that wait until a work list changes, or the time of a lease is over;
-and the newest commits, which a crash of the database takes away unless `make_durable` was called after them.
+A commit is one step. Added to `LockableDatabase` are: how each attempt has ended, and what was missing when it said
+that it was done; others that wait for its end; workers that wait until a work list changes, or the time of a lease is
+over; and the newest commits, which a crash of the database takes away unless `make_durable` was called after them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import cast
 from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast.checker.transactions.database import DATABASE, range_accesses, record_accesses, unavailable
 from holdfast.checker.transactions.locking import LockableDatabase, LockedImage, keys_of_commits
-from holdfast.transactions.base import Commit
 from holdfast.transactions.memory.store import Records
 
 __all__ = ["DIED", "DONE", "UNNEEDED", "End", "UnitsDatabase", "UnitsImage"]
@@ -115,7 +114,7 @@ class UnitsDatabase(LockableDatabase):
         ways = super().alternatives(state, call, actor)
         if call.operation == "carry_out":
             late = zip(ways, image.late, strict=True)
-            ways = [way for way, (_base, commits) in late if not self._is_locked(image, commits, actor)]
+            ways = [way for way, (_base, commits) in late if not image.is_locked(keys_of_commits(commits), actor)]
         return [self._noting(image, way) for way in ways]
 
     def _noting(self, before: UnitsImage, way: Alternative) -> Alternative:
@@ -137,10 +136,6 @@ class UnitsDatabase(LockableDatabase):
     def _holder(self, claim: bytes) -> str:
         """Return who has a claim: its key ends with a token of the process."""
         return self._actors[int(claim[-_TOKEN:][:_NUMBER], 16) - 1]
-
-    @staticmethod
-    def _is_locked(image: UnitsImage, commits: Sequence[Commit], actor: str) -> bool:
-        return any(image.excludes(key, actor, exclusive=writes) for key, writes in keys_of_commits(commits).items())
 
     def footprint(self, call: Call) -> Footprint:
         if call.operation == "report":

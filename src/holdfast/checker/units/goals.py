@@ -30,7 +30,7 @@ GOALS: Mapping[str, Goal] = {
     ),
     "failed": Goal("a unit fails", _ends(lambda hows: any(how.startswith("InvalidRequestError ") for how in hows))),
     "fenced": Goal("an attempt finds its job forgotten", _ends(lambda hows: "FencedError" in hows)),
-    "lost": Goal("an attempt finds that the database has lost commits", _ends(lambda hows: "UnavailableError" in hows)),
+    "lost": Goal("an attempt finds that the database has lost commits", _ends(lambda hows: "ConflictError" in hows)),
     "conflicts": Goal("a commit conflicts", _noted),
     "deferred": Goal("a unit is put off", _noted),
     "locked": Goal("a unit locks what it reads, as a last resort", _noted),

@@ -37,9 +37,7 @@ class UnitsHandle:
         watched: a range; a process that has just read it waits until it changes.
     """
 
-    def __init__(
-        self, port: Port, known: Mapping[bytes, Record], watched: tuple[bytes, bytes] = (b"", b"")
-    ) -> None:
+    def __init__(self, port: Port, known: Mapping[bytes, Record], watched: tuple[bytes, bytes] = (b"", b"")) -> None:
         self._port = port
         self._database = SimulatedDatabase(port)
         self._known = known
@@ -111,7 +109,10 @@ class _PlainLocks:
 
 def _plain(commit: Commit) -> Commit:
     """Return a commit as a value, which has no order of deletes, and no statistics."""
-    puts = {key: _without_statistics(value) if key.startswith(_PROGRESS) else value for key, value in commit.puts.items()}
+    puts = dict(commit.puts)
+    for key in puts:
+        if key.startswith(_PROGRESS):
+            puts[key] = _without_statistics(puts[key])
     return replace(commit, puts=puts, deletes=tuple(sorted(commit.deletes)))
 
 

@@ -14,7 +14,6 @@ from holdfast.checker.units.actors import Surroundings, attempt, crash, dropper,
 from holdfast.checker.units.contents import Setting
 from holdfast.checker.units.database import UnitsDatabase
 from holdfast.checker.units.properties import properties_for
-from holdfast.checker.units.properties.u2_serializable import DROPPER
 from holdfast.checker.units.scene import LIST, Scene
 from holdfast.checker.units.scripts import CELLS, EFFECTS, TIMES
 from holdfast.records.keys import cell_key
@@ -22,14 +21,12 @@ from holdfast.records.store import Store
 from holdfast.records.tables import Table
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
 from holdfast.runtime.simulated import CountingIds, StillClock
+from holdfast.transactions.base import Commit
 from holdfast.transactions.memory.store import Records
-from holdfast.units.jobs import MAP, WORK_LIST, Job, begin_job
+from holdfast.units.jobs import MAP, WORK_LIST, begin_job
 from holdfast.units.work_list import create_work_list
 
 __all__ = ["build_world"]
-
-OPERATOR = "operator"
-"""Who forgets a job."""
 
 
 def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
@@ -41,9 +38,9 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
     around, start = _begin(scene, tracker)
     actors = [Actor(who, attempt(around, run), scene.mortal) for who, run in scene.runs.items()]
     if scene.drops:
-        actors.append(Actor(DROPPER, dropper(around), mortal=False))
+        actors.append(Actor("administrator", dropper(around), mortal=False))
     if scene.forgets:
-        actors.append(Actor(OPERATOR, forgetter(around, scene.forgets), mortal=False))
+        actors.append(Actor("operator", forgetter(around, scene.forgets), mortal=False))
     if scene.loses:
         actors.append(Actor("database", crash, mortal=False))
     for number in range(scene.budgets.get(Fault.LOST_REPLY, 0)):
@@ -71,8 +68,8 @@ def _begin(scene: Scene, tracker: GoalTracker | None) -> tuple[Surroundings, Rec
         store.put(CELLS, row, value)
     work = create_work_list(database, LIST, environment) if scene.work else None
     if work is not None:
-        work.add(database, [(key, None, 0) for key in scene.items])
-    driven = {run.job for run in scene.runs.values() if run.drives}
+        database.commit(Commit(puts=dict(work.new_item(key, None, 0) for key in scene.items)))
+    driven = {run.job for run in scene.runs.values()} - {run.job for run in scene.runs.values() if not run.drives}
     jobs = {
         name: begin_job(database, name, kind=MAP, shards=len(shards), environment=environment)
         for name, shards in scene.jobs.items()
@@ -81,17 +78,15 @@ def _begin(scene: Scene, tracker: GoalTracker | None) -> tuple[Surroundings, Rec
     slots = 1 + max((run.shard for run in scene.runs.values() if run.job == LIST), default=-1)
     if slots:
         jobs[LIST] = begin_job(database, LIST, kind=WORK_LIST, shards=slots, environment=environment)
-    setting = _setting(scene, store.table(EFFECTS))
+    setting = _setting(scene, store.table(CELLS), store.table(EFFECTS))
     fixed = (EFFECTS,) if scene.drops else (CELLS, EFFECTS)
     records = database.records.as_dict()
     known = {key: records[key] for key in (store.table(name).key for name in fixed)}
-    around = Surroundings(
-        setting=setting, jobs=jobs, known=known, work=work, tracker=tracker, scripts=setting.scripts
-    )
+    around = Surroundings(setting=setting, jobs=jobs, known=known, work=work, tracker=tracker, scripts=setting.scripts)
     return around, database.records
 
 
-def _setting(scene: Scene, effects: Table) -> Setting:
+def _setting(scene: Scene, cells: Table, effects: Table) -> Setting:
     def wanted(who: str) -> Iterator[str]:
         run = scene.runs[who]
         if run.job != LIST:
@@ -105,6 +100,8 @@ def _setting(scene: Scene, effects: Table) -> Setting:
         forgets=bool(scene.forgets),
         loses=scene.loses,
         drops=scene.drops,
+        table_id=cells.id,
+        drivers=frozenset(who for who, run in scene.runs.items() if run.drives),
         work=scene.work,
         items=scene.items,
         workers=frozenset(who for who, run in scene.runs.items() if run.job == LIST),

@@ -27,6 +27,7 @@ Examples:
   holdfast check transactions
   holdfast check transactions --walk --seed 7 --seconds 600
   holdfast check namespace
+  holdfast check units
   holdfast check --list
   holdfast check --all
 
@@ -78,7 +79,8 @@ def check(out: Output, **given: Any) -> None:
     """Search for histories in which the committer NAME violates a property, and tell the worst one as a story.
 
     If NAME is `transactions`, check the transactions of databases: their callers, and the steps inside of a commit. If
-    it is `namespace`, check the operations of a namespace on such a database, with its collectors.
+    it is `namespace`, check the operations of a namespace on such a database, with its collectors. If it is `units`,
+    check computation units: attempts at tasks that die, run twice and come late, and work lists.
 
     The search runs the production code in simulated worlds. There, any process may take the next step after each store
     call and each message to or from the driver, or a fault may occur: a process dies, the network is cut, a reply is
@@ -100,13 +102,13 @@ def _require_sense(options: CheckOptions) -> None:
     """
     if sum([options.name is not None, options.replay is not None, options.every, options.listed]) != 1:
         raise click.UsageError(
-            "give one of: the NAME of a committer, transactions, namespace, --replay FILE, --all, --list"
+            "give one of: the NAME of a committer, transactions, namespace, units, --replay FILE, --all, --list"
         )
     of_one = (options.scenes, options.properties, options.small, options.walk, options.save, options.coverage)
     if options.name is None and any(of_one):
         raise click.UsageError(
-            "--scene, --property, --small, --walk, --save and --coverage need the NAME of a committer, transactions "
-            "or namespace"
+            "--scene, --property, --small, --walk, --save and --coverage need the NAME of a committer, transactions, "
+            "namespace or units"
         )
     if (options.every or options.listed) and (options.html or options.details):
         raise click.UsageError("--html and --details show one story: name a committer, or a file to --replay")

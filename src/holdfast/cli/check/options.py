@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["NAMESPACE", "STATES", "TRANSACTIONS", "WALK_S", "CheckOptions"]
+__all__ = ["NAMESPACE", "STATES", "TRANSACTIONS", "UNITS", "WALK_S", "CheckOptions"]
 
 STATES = 100_000
 """Default limit of states in a scene; exploring them takes a minute or less, and 500 MB."""
 
 TRANSACTIONS = "transactions"
 NAMESPACE = "namespace"
+UNITS = "units"
 """What is checked in place of a committer if the name is one of these."""
 
 WALK_S = 60.0

@@ -22,6 +22,8 @@ from holdfast.checker.namespace.worlds import build_world as build_namespace
 from holdfast.checker.narrative.story import Story
 from holdfast.checker.transactions.properties import PROPERTIES, properties_for
 from holdfast.checker.transactions.scenes import FAMILIES, MANY
+from holdfast.checker.units.scenes import SCENES as UNIT_SCENES
+from holdfast.checker.units.worlds import build_world as build_units
 from holdfast.cli.check.coverage import Ran, show_ran
 from holdfast.cli.check.files import StoryFiles
 from holdfast.cli.check.options import CheckOptions
@@ -257,12 +259,14 @@ def show_replay(
 
 # --- the list ---------------------------------------------------------------------------------------------------------
 def show_list(out: Output) -> None:
-    """List committers, scenes and properties, and those of transactions and of the namespace."""
+    """List committers, scenes and properties, and those of transactions, of the namespace and of units."""
     properties = find_world("two_phase/speculation").properties
     families = [(name, scenes[0].summary if len(scenes) == 1 else MANY[name]) for name, scenes in FAMILIES.items()]
     promises = properties_for((), tuple(PROPERTIES))
     places = [(name, scene.summary) for name, scene in NAMESPACE_SCENES.items()]
     invariants = build_namespace(NAMESPACE_SCENES["same-name"]).properties
+    tasks = [(name, scene.summary) for name, scene in UNIT_SCENES.items()]
+    truths = build_units(UNIT_SCENES["increments"]).properties
     out.document(
         {
             "committers": [{"name": one.name, "summary": one.summary} for one in CHECKED.values()],
@@ -276,6 +280,10 @@ def show_list(out: Output) -> None:
                 "scenes": [{"name": name, "summary": summary} for name, summary in places],
                 "properties": [{"name": one.name, "title": one.title, "meaning": one.meaning} for one in invariants],
             },
+            "units": {
+                "scenes": [{"name": name, "summary": summary} for name, summary in tasks],
+                "properties": [{"name": one.name, "title": one.title, "meaning": one.meaning} for one in truths],
+            },
         }
     )
     out.table(["committer", "what it does"], [(one.name, one.summary) for one in CHECKED.values()])
@@ -285,3 +293,5 @@ def show_list(out: Output) -> None:
     out.table(["of transactions", "title", "what must hold"], [(one.name, one.title, one.meaning) for one in promises])
     out.table(["scene of namespace", "what happens"], places)
     out.table(["of namespace", "title", "what must hold"], [(one.name, one.title, one.meaning) for one in invariants])
+    out.table(["scene of units", "what happens"], tasks)
+    out.table(["of units", "title", "what must hold"], [(one.name, one.title, one.meaning) for one in truths])

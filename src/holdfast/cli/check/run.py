@@ -16,7 +16,7 @@ from holdfast.checker.narrative.story import Story
 from holdfast.cli.check.coverage import nothing_ran, watching
 from holdfast.cli.check.files import StoryFiles
 from holdfast.cli.check.interrupts import first_interrupt, quiet
-from holdfast.cli.check.options import NAMESPACE, STATES, TRANSACTIONS, WALK_S, CheckOptions
+from holdfast.cli.check.options import NAMESPACE, STATES, TRANSACTIONS, UNITS, WALK_S, CheckOptions
 from holdfast.cli.check.report import Outcome, show_list, show_outcome, show_replay
 from holdfast.cli.output import Output
 from holdfast.commit import Committer
@@ -51,6 +51,10 @@ def run_check(options: CheckOptions, out: Output) -> bool:
             from holdfast.cli.check.namespace import check_namespace
 
             return check_namespace(options, files, out)
+        if options.name == UNITS:
+            from holdfast.cli.check.units import check_units
+
+            return check_units(options, files, out)
         return _search(options, files, out)
 
 
@@ -129,6 +133,11 @@ def _replay_again(counterexample: Counterexample) -> Story | None:
         from holdfast.checker.transactions.check_run import replay_again as replay_transactions
 
         return replay_transactions(counterexample, SUBJECT)
+    if counterexample.world.startswith(f"{UNITS}/"):
+        from holdfast.checker.transactions.check_run import replay_again as replay_transactions
+        from holdfast.checker.units.subject import UNITS as SUBJECT_OF_UNITS
+
+        return replay_transactions(counterexample, SUBJECT_OF_UNITS)
     return replay_again(counterexample)
 
 

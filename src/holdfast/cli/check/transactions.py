@@ -1,6 +1,6 @@
 """Run ``holdfast check transactions``: explore or walk, and show the result, even after an interrupt.
 
-``holdfast check namespace`` is the same for other worlds.
+``holdfast check namespace`` and ``holdfast check units`` are the same for other worlds.
 """
 
 from __future__ import annotations

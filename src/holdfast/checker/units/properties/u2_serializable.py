@@ -9,14 +9,10 @@ from holdfast.checker.histories.history import Operation, Outcome
 from holdfast.checker.histories.linearizable import Model, judge_linearizable
 from holdfast.checker.kernel.canonical import canonical
 from holdfast.checker.kernel.world import Property, View
-from holdfast.checker.units.contents import Setting, State, image_of, state_of
-from holdfast.checker.units.database import DONE
+from holdfast.checker.units.contents import Setting, State, state_of
 from holdfast.checker.units.scripts import Script, apply
 
-__all__ = ["DROPPER", "serializable"]
-
-DROPPER = "administrator"
-"""Who drops the table of cells, and creates it again."""
+__all__ = ["serializable"]
 
 
 def serializable(setting: Setting) -> Property:
@@ -30,8 +26,8 @@ def serializable(setting: Setting) -> Property:
 
     def end(view: View) -> str | None:
         operations = _operations(setting, state_of(view))
-        if any(one.who == DROPPER and one.how == DONE for one in image_of(view).ends):
-            operations.append(_operation(DROPPER, "empty", (), None))
+        if setting.drops and state_of(view).table_id != setting.table_id:
+            operations.append(_operation("administrator", "empty", (), None))
         key = canonical(operations)
         if key not in known:
             known[key] = judge_linearizable(operations, model).words or None

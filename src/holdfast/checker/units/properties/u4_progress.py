@@ -22,7 +22,8 @@ def progress_is_true(setting: Setting) -> Property:
     return Property(
         name="U4",
         title="progress is true",
-        meaning="At every moment, the records of progress name the units that have taken effect, these and no others.",
+        meaning="At every moment, the records of progress name the units that have taken effect, these and no others; "
+        "and a job is finished only when all of them have.",
         step=step,
     )
 
@@ -33,6 +34,10 @@ def _wrong_in(setting: Setting, state: State) -> Iterator[str]:
             count, done = sum(one.done for one in state.progress[job.name]), len(state.done(setting.work))
             if count != done:
                 yield f"the workers have counted {count} units, and {done} took effect"
+            continue
+        if job.is_finished:
+            missing = [unit for units in setting.jobs[job.name] for unit in units if unit not in state.effects]
+            yield from (f"the job is finished, and unit {unit!r} did not take effect" for unit in missing)
             continue
         for units, progress in zip(setting.jobs[job.name], state.progress[job.name], strict=True):
             deferred = frozenset(progress.deferred)

@@ -17,8 +17,9 @@ def true_errors(setting: Setting) -> Property:
         return (
             end.how in (DONE, DIED, UNNEEDED)
             or (kind == "InvalidRequestError" and (unit in setting.fails or (setting.drops and bool(unit))))
-            or (kind == "FencedError" and setting.forgets)
-            or (kind == "UnavailableError" and setting.loses)
+            or (kind == "FencedError" and (setting.forgets or bool(setting.drivers)))
+            or (kind == "ConflictError" and setting.loses)
+            or (kind == "UnavailableError" and end.who in setting.drivers)
         )
 
     def step(before: View, after: View, actor: str) -> str | None:
@@ -31,7 +32,8 @@ def true_errors(setting: Setting) -> Property:
     return Property(
         name="U5",
         title="true errors",
-        meaning="A task ends with an error only if a unit would fail alone, too, its job was forgotten, or the database "
-        "has lost commits: conflicts, stale reads, lost replies and failed calls are no reasons.",
+        meaning="A task ends with an error only if a unit would fail alone, too, its job was forgotten or ended, or "
+        "the database has lost commits: conflicts, stale reads, lost replies and failed calls are no reasons. Only "
+        "drivers report failed calls.",
         step=step,
     )
