@@ -52,7 +52,7 @@ class Scene:
         fails: units whose function may fail.
         drops: whether an administrator drops the table of cells meanwhile, and creates it again.
         forgets: a job that an administrator forgets meanwhile; empty for none.
-        loses: whether the database may crash, and lose commits that are not durable.
+        crashes: how often the database crashes; each time it loses any number of commits that are not durable.
         mortal: whether actors may crash, if the budgets allow it.
         reached: names of the goals that some history must reach.
     """
@@ -67,7 +67,7 @@ class Scene:
     fails: frozenset[str] = frozenset()
     drops: bool = False
     forgets: str = ""
-    loses: bool = False
+    crashes: int = 0
     mortal: bool = True
     budgets: Mapping[Fault, int] = field(default_factory=dict)
     properties: tuple[str, ...] = tuple(PROPERTIES)

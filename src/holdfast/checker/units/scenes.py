@@ -228,7 +228,7 @@ _FAULTS = (
         summary="the database crashes and loses commits that are not durable; then another attempt goes on",
         jobs={"job": _units(a=_INCREMENT, b=(("add", "y", 1),))},
         runs={"attempt 0": Run(), "attempt 1": Run(after="attempt 0")},
-        loses=True,
+        crashes=1,
         reached=("all", "lost"),
     ),
     Scene(
@@ -241,8 +241,24 @@ _FAULTS = (
             "other": Run(job="other"),
             "other again": Run(job="other", after="other"),
         },
-        loses=True,
+        crashes=1,
         reached=("all", "lost", "deferred"),
+    ),
+    Scene(
+        name="two-database-crashes",
+        summary="the database crashes twice while two attempts at one task run",
+        jobs={"job": _units(a=_INCREMENT)},
+        runs={"attempt 0": Run(), "attempt 1": Run()},
+        crashes=2,
+        reached=("all", "lost"),
+    ),
+    Scene(
+        name="lost-replies-of-a-driver",
+        summary="a driver begins a job, runs its task and ends it, and replies are lost",
+        jobs={"job": _units(a=_INCREMENT)},
+        runs={"driver": Run(drives=True)},
+        budgets={Fault.LOST_REPLY: 2},
+        reached=("all", "unknown"),
     ),
     Scene(
         name="dropped-table",
@@ -388,26 +404,28 @@ SCENES: Mapping[str, Scene] = {
 }
 """The quick scenes."""
 
-_FAULTY = (Fault.CRASH, Fault.LOST_REPLY, Fault.FAILURE)
+_FAULTS_OF_CALLS = (Fault.CRASH, Fault.LOST_REPLY, Fault.FAILURE)
 
 
-def _with_faults(scene: Scene) -> Scene:
-    """Return a scene with one fault of each kind; locks are released by a death, which may spare others an error."""
-    faults = {fault: 1 for fault in _FAULTY if scene.mortal or fault is not Fault.CRASH}
-    words = "a crash, a lost reply and a failure" if scene.mortal else "a lost reply and a failure"
-    return replace(
-        scene,
-        name=f"faulty-{scene.name}",
-        summary=f"{scene.summary}; {words}, each once, anywhere",
-        budgets=faults,
-        reached=(),
-    )
+def _with_one_fault(scene: Scene) -> list[Scene]:
+    """Return a scene with each kind of fault; locks are released by a death, which may spare others an error."""
+    return [
+        replace(
+            scene,
+            name=f"faulty-{scene.name}/{fault.value.replace(' ', '-')}",
+            summary=f"{scene.summary}; a {fault.value}, anywhere",
+            budgets={fault: 1},
+            reached=(),
+        )
+        for fault in _FAULTS_OF_CALLS
+        if scene.mortal or fault is not Fault.CRASH
+    ]
 
 
 SMALL: Mapping[str, Scene] = {
-    scene.name: scene for scene in (_with_faults(known) for known in SCENES.values() if not known.budgets)
+    scene.name: scene for known in SCENES.values() if not known.budgets for scene in _with_one_fault(known)
 }
-"""Larger scenes: those without faults, with one of each kind in each history."""
+"""Larger scenes: those without faults, with a fault, of each kind."""
 
 _ALL = (*SCENES.values(), *SMALL.values())
 

@@ -41,8 +41,8 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
         actors.append(Actor("administrator", dropper(around), mortal=False))
     if scene.forgets:
         actors.append(Actor("operator", forgetter(around, scene.forgets), mortal=False))
-    if scene.loses:
-        actors.append(Actor("database", crash, mortal=False))
+    for number in range(scene.crashes):
+        actors.append(Actor(f"database {number}" if number else "database", crash, mortal=False))
     for number in range(scene.budgets.get(Fault.LOST_REPLY, 0)):
         actors.append(Actor(f"network {number}" if number else "network", network, mortal=False))
     judged = properties_for(around.setting, scene.properties)
@@ -50,7 +50,7 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
         name=f"units/{scene.name}",
         summary=scene.summary,
         actors=tuple(actors),
-        resources={DATABASE: UnitsDatabase(start, tuple(actor.name for actor in actors), loses=scene.loses)},
+        resources={DATABASE: UnitsDatabase(start, tuple(actor.name for actor in actors), loses=scene.crashes > 0)},
         properties=judged if tracker is None else (*judged, tracker.watching()),
         budgets=scene.budgets,
         observed=lambda call: False,  # what a step is judged by, its own call has read or written
@@ -98,7 +98,7 @@ def _setting(scene: Scene, cells: Table, effects: Table) -> Setting:
         jobs=scene.jobs,
         fails=scene.fails,
         forgets=bool(scene.forgets),
-        loses=scene.loses,
+        loses=scene.crashes > 0,
         drops=scene.drops,
         table_id=cells.id,
         drivers=frozenset(who for who, run in scene.runs.items() if run.drives),
