@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from holdfast.errors import ConflictError, CorruptDataError, FencedError, InvalidRequestError, NotFoundError
+from holdfast.errors import (
+    ConflictError,
+    CorruptDataError,
+    FencedError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+)
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Record, SnapshotReader, TransactionStore
 from holdfast.transactions.retry import run_transaction
@@ -45,6 +53,7 @@ _KIND = b"Sj"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}")
 _PAGE = 500
 _MOST_SHARDS = 100_000
+_TRIES = 10
 
 
 def job_key(name: str) -> bytes:
@@ -160,7 +169,7 @@ def begin_job(
             transaction.put(progress_key(job_id, shard), start)
         return job
 
-    job = run_transaction(store, begin, environment)
+    job = _surely(lambda: run_transaction(store, begin, environment))
     if job.kind != kind:
         raise ConflictError("the job exists, and is of another kind: choose another name", job=name, kind=job.kind)
     if shards is not None and job.shards != shards:
@@ -194,7 +203,7 @@ def end_job(store: TransactionStore, job: Job, report: Mapping[str, object], env
         _delete_progress(transaction, job)
         return ended
 
-    return run_transaction(store, end, environment)
+    return _surely(lambda: run_transaction(store, end, environment))
 
 
 def find_job(store: SnapshotReader, name: str) -> Job:
@@ -269,6 +278,18 @@ def _delete_progress(transaction: Transaction, job: Job) -> None:
     for shard in range(job.shards):
         transaction.delete(progress_key(job.id, shard))
         transaction.delete(counter_key(job.id, shard))
+
+
+def _surely(call: Callable[[], Job]) -> Job:
+    """Repeat a call whose reply was lost, and which looks itself whether it took effect.
+
+    Raises:
+        OutcomeUnknownError: one reply after the other is lost.
+    """
+    for _ in range(_TRIES):
+        with suppress(OutcomeUnknownError):
+            return call()
+    return call()
 
 
 def _records(store: SnapshotReader, start: bytes, end: bytes) -> Iterator[tuple[bytes, Record]]:
