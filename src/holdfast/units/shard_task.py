@@ -42,16 +42,12 @@ class ShardTask:
 
         Crash: the units that have taken effect are recorded; run the task again.
         """
-        clock, loop, ledger = self._execution.environment.clock, self._loop, self._ledger
+        clock = self._execution.environment.clock
         before_s = clock.elapsed_s()
         with self._execution.alarm.ready():
             self._run_units(units)
         self._execution.statistics.run_s = clock.elapsed_s() - before_s
-        loop.patiently(ledger.finish)
-        # Only now may Spark be told: it never runs the task again.
-        loop.patiently(self._database.make_durable)
-        # A database that crashed before it was asked to make that durable has perhaps lost it.
-        loop.patiently(ledger.load)
+        self._finish()
         return self._execution.statistics
 
     def _run_units(self, units: Iterable[Unit]) -> None:
@@ -70,3 +66,14 @@ class ShardTask:
         loop.run(group)
         ledger.check_end()
         loop.drain()
+
+    def _finish(self) -> None:
+        """Record that the task is finished, durably: once Spark has been told, it never runs the task again."""
+        patiently, ledger = self._loop.patiently, self._ledger
+        is_durable = False
+        while not is_durable:
+            patiently(ledger.finish)
+            patiently(self._database.make_durable)
+            # A database that crashed before it was asked to make that durable has perhaps lost it. Another attempt may
+            # have recorded the same since, which need not be durable yet.
+            is_durable = patiently(ledger.is_unchanged)

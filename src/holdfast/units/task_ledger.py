@@ -155,6 +155,15 @@ class TaskLedger:
         self._version = record.version
         self.progress = found
 
+    def is_unchanged(self) -> bool:
+        """Read the record, and return whether it is the one that this attempt has seen last.
+
+        Raises: like `load`.
+        """
+        before = self._version
+        self.load()
+        return self._version == before
+
     def _has_lost(self, found: TaskProgress) -> bool:
         """Check whether something was done, and is not done any more."""
         known = self.progress

@@ -14,6 +14,9 @@ from holdfast.checker.units.worlds import build_world
     [
         # A driver lost the reply to the begin or the end of its job, and gave up, although both can be repeated.
         "lost-replies-of-a-driver",
+        # The database lost the end of a task after a crash, and another attempt recorded it anew: the first one took
+        # that for its own durable record, and a second crash undid what it had reported.
+        "two-database-crashes",
     ],
 )
 def test_it_is_gone(scene: str) -> None:
