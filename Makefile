@@ -29,6 +29,7 @@ check: lint types ## Run lint, types and every test, the long ones too, and the 
 	@scripts/run holdfast check two_phase --walk --seed 7 --seconds 600
 	@scripts/run holdfast check transactions --small
 	@scripts/run holdfast check transactions --walk --seed 7 --seconds 300
+	@scripts/run holdfast check units --small
 	@scripts/run holdfast check --all
 
 lint: ## Run the linter

@@ -13,6 +13,7 @@ from holdfast.checker.transactions.copies import Copy
 from holdfast.checker.transactions.database import DATABASE
 from holdfast.checker.units.database import UnitsImage
 from holdfast.checker.units.scripts import CELLS, EFFECTS, SAW, TIMES, Contents, Script
+from holdfast.records.keys import cells_range, dropped_range, dropped_table_of
 from holdfast.records.rows import read_cells, rows_of, rows_range
 from holdfast.records.tables import Table, list_tables
 from holdfast.records.values import Value
@@ -91,6 +92,14 @@ class State:
         return next((one.id for one in list_tables(self._copy) if one.name == CELLS), None)
 
     @cached_property
+    def stray_cells(self) -> tuple[bytes, ...]:
+        """The keys of cells whose table was dropped, and is not waiting for the deletion of its cells either."""
+        dropped = [dropped_table_of(key) for key in self.records.keys if _is_in(key, dropped_range())]
+        ranges = [cells_range(one) for one in (*(table.id for table in list_tables(self._copy)), *dropped)]
+        cells = (key for key in self.records.keys if _is_in(key, (cells_range(0)[0][:2], cells_range(2**64 - 1)[1])))
+        return tuple(key for key in cells if not any(_is_in(key, one) for one in ranges))
+
+    @cached_property
     def effects(self) -> Mapping[str, tuple[int, object]]:
         """How often each unit took effect, and what it had read; by its key."""
         return {
@@ -136,6 +145,10 @@ class State:
 
     def _rows_of(self, table: Table) -> Iterator[tuple[object, dict[str, Value]]]:
         yield from rows_of(table, read_cells(self._copy, *rows_range(table)))
+
+
+def _is_in(key: bytes, range_: tuple[bytes, bytes]) -> bool:
+    return range_[0] <= key < range_[1]
 
 
 def image_of(view: View) -> UnitsImage:

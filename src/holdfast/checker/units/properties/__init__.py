@@ -1,4 +1,4 @@
-"""Say what must hold for computation units, U1 to U5, and for work lists, W1 and W2."""
+"""Say what must hold for computation units, U1 to U6, and for work lists, W1 and W2."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from holdfast.checker.units.properties.u2_serializable import serializable
 from holdfast.checker.units.properties.u3_reported_is_done import reported_is_done
 from holdfast.checker.units.properties.u4_progress import progress_is_true
 from holdfast.checker.units.properties.u5_true_errors import true_errors
+from holdfast.checker.units.properties.u6_no_leftovers import no_leftovers
 from holdfast.checker.units.properties.w1_one_place import one_place
 from holdfast.checker.units.properties.w2_end import true_end
 
@@ -22,6 +23,7 @@ PROPERTIES: Mapping[str, Callable[[Setting], Property]] = {
     "U3": reported_is_done,
     "U4": progress_is_true,
     "U5": true_errors,
+    "U6": no_leftovers,
     "W1": one_place,
     "W2": true_end,
 }

@@ -1,0 +1,217 @@
+"""Mistakes in the running of units: functions that run in place of shipped ones.
+
+Each takes the shipped function first (see `planting`). `mutants` says what a developer might have been thinking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from holdfast.errors import OutcomeUnknownError
+from holdfast.records.cell_transaction import CellTransaction
+from holdfast.records.cells import Put
+from holdfast.transactions.base import ABSENT, Commit, Committed, Outcome, Record, TransactionStore
+from holdfast.units.claim_ledger import ClaimLedger
+from holdfast.units.claims import Claim
+from holdfast.units.execution import Attempt, Change, UnitExecution
+from holdfast.units.locked_reads import LockedReads
+from holdfast.units.metered_store import MeteredStore
+from holdfast.units.progress import TaskProgress
+from holdfast.units.shard_task import ShardTask
+from holdfast.units.task_ledger import TaskLedger
+from holdfast.units.unit import Unit
+from holdfast.units.unit_loop import UnitLoop
+from holdfast.units.work_list import WorkList
+from holdfast.units.work_task import WorkTask
+
+__all__ = [
+    "add_unread",
+    "claim_anything",
+    "count_only",
+    "emit_at_once",
+    "forget_a_unit",
+    "forget_tables",
+    "keep_a_lost_claim",
+    "look_for_items_only",
+    "look_twice",
+    "no_fence",
+    "no_flush",
+    "progress_afterwards",
+    "repeat_if_unknown",
+    "run_the_last_again",
+    "succeed_if_unknown",
+    "take_over_a_claim",
+    "trust_absence",
+    "trust_reads",
+]
+
+_Attempt = Callable[..., Attempt]
+_Page = Sequence[tuple[bytes, Record]]
+
+
+# --- progress ---------------------------------------------------------------------------------------------------------
+def count_only(
+    shipped: Callable[..., TaskProgress], self: TaskLedger, done: Sequence[Unit], put_off: Collection[bytes]
+) -> TaskProgress:
+    """In place of `TaskLedger._after`: record the last unit, as in paper 003 (4.5.1), and not those put off."""
+    return replace(shipped(self, done, put_off), deferred=())
+
+
+def progress_afterwards(
+    shipped: _Attempt,
+    self: UnitExecution,
+    units: Sequence[Unit],
+    change: Callable[[int], Change],
+    *,
+    locked: bool = False,
+) -> Attempt:
+    """In place of `UnitExecution.attempt`: commit the units, then record the progress."""
+    recorded: list[Change] = []
+
+    def without_puts(done: int) -> Change:
+        recorded.append(change(done))
+        return Change(reads=recorded[-1].reads)
+
+    attempt = shipped(self, units, without_puts, locked=locked)
+    if not attempt.done:
+        return attempt
+    outcome = self.store.commit(Commit(puts=recorded[-1].puts))
+    assert isinstance(outcome, Committed), "it validates nothing"
+    return replace(attempt, version=outcome.version)
+
+
+def no_fence(
+    shipped: Callable[..., Change], self: TaskLedger, done: Sequence[Unit], put_off: Collection[bytes]
+) -> Change:
+    """In place of `TaskLedger.change`: do not look whether another attempt has recorded progress."""
+    return replace(shipped(self, done, put_off), reads={})
+
+
+def no_flush(shipped: Callable[..., None], self: ShardTask) -> None:
+    """In place of `ShardTask._finish`: take it for durable that a task is finished."""
+    self._loop.patiently(self._ledger.finish)
+
+
+# --- unknown outcomes -------------------------------------------------------------------------------------------------
+def repeat_if_unknown(shipped: Callable[..., bool], self: UnitLoop, attempt: Attempt) -> bool:
+    """In place of `UnitLoop._is_behind`: take an unknown outcome for a failure, and look only for the new version."""
+    if attempt.unknown and isinstance(self._ledger, TaskLedger):
+        self._ledger._version = _version_of(self)
+        return False
+    return shipped(self, attempt)
+
+
+def succeed_if_unknown(shipped: _Attempt, self: UnitLoop, units: Sequence[Unit], *, locked: bool = False) -> Attempt:
+    """In place of `UnitLoop._attempt`: take an unknown outcome for a success."""
+    attempt = shipped(self, units, locked=locked)
+    if not attempt.unknown:
+        return attempt
+    version = _version_of(self)
+    self._ledger.committed(version)
+    for unit in units:
+        self.deferred.pop(unit.id, None)
+    return Attempt(done=len(units), version=version)
+
+
+def _version_of(loop: UnitLoop) -> int:
+    [key] = loop._ledger.keys
+    return loop._execution.store.get_many([key])[key].version
+
+
+# --- conflicts --------------------------------------------------------------------------------------------------------
+def forget_a_unit(shipped: Callable[..., None], self: UnitLoop, unit: Unit) -> None:
+    """In place of `UnitLoop.put_off`: forget the unit."""
+
+
+def run_the_last_again(shipped: Callable[..., None], self: UnitLoop, units: Sequence[Unit]) -> None:
+    """In place of `UnitLoop.run`: after the conflict of a group, run only its last unit again."""
+    attempt = self._attempt(units) if units else Attempt()
+    if len(units) > 1 and attempt.conflict:
+        for unit in units[:-1]:
+            self._ledger.take_up(unit)
+        shipped(self, units[-1:])
+    else:
+        shipped(self, units[attempt.done :])
+
+
+def trust_reads(shipped: Callable[..., Outcome], self: MeteredStore, commit: Commit) -> Outcome:
+    """In place of `MeteredStore.commit`: validate nothing if nothing is written."""
+    if commit.puts or commit.adds or commit.deletes:
+        return shipped(self, commit)
+    return Committed(ABSENT)
+
+
+# --- cells ------------------------------------------------------------------------------------------------------------
+def add_unread(shipped: Callable[..., Commit], self: CellTransaction) -> Commit:
+    """In place of `CellTransaction.to_commit`: do not validate what is added to, even if it was read."""
+    commit = shipped(self)
+    return replace(commit, reads={key: version for key, version in commit.reads.items() if key not in commit.adds})
+
+
+def forget_tables(shipped: Callable[..., dict[bytes, int]], self: CellTransaction) -> dict[bytes, int]:
+    """In place of `CellTransaction._guards`: do not look whether the tables still exist."""
+    return {}
+
+
+def trust_absence(shipped: Callable[..., Commit], self: LockedReads) -> Commit:
+    """In place of `LockedReads.to_validation`: validate nothing that was read under locks."""
+    return Commit()
+
+
+# --- work lists -------------------------------------------------------------------------------------------------------
+def emit_at_once(
+    shipped: Callable[..., Exception | None], self: UnitExecution, cells: CellTransaction, unit: Unit
+) -> Exception | None:
+    """In place of `UnitExecution._call`: add to the work list in a transaction of its own."""
+    failure = shipped(self, cells, unit)
+    items = {key: write.value for key, write in cells._own.items() if key.startswith(b"Sw") and isinstance(write, Put)}
+    if items:
+        self.store.commit(Commit(puts=items))
+    for key in items:
+        del cells._own[key]
+    return failure
+
+
+def keep_a_lost_claim(
+    shipped: Callable[..., Change], self: ClaimLedger, done: Sequence[Unit], put_off: Collection[bytes]
+) -> Change:
+    """In place of `ClaimLedger.change`: do not look whether others have dissolved the claim."""
+    return replace(shipped(self, done, put_off), reads={})
+
+
+def claim_anything(
+    shipped: Callable[..., Claim | None],
+    store: TransactionStore,
+    work: WorkList,
+    claim_key: bytes,
+    waiting: _Page,
+    required: Mapping[bytes, int],
+) -> Claim | None:
+    """In place of `take_items`: do not look whether others have claimed the items."""
+
+    class Hasty:
+        def commit(self, commit: Commit) -> Outcome:
+            return store.commit(replace(commit, reads={}))
+
+    return shipped(Hasty(), work, claim_key, waiting, required)
+
+
+def take_over_a_claim(shipped: Callable[..., bool], store: TransactionStore, work: WorkList, claim: Claim) -> bool:
+    """In place of `dissolve`: let the items wait again, and leave the version of the claim as it is."""
+    with suppress(OutcomeUnknownError):
+        store.commit(Commit(puts={work.item_key(item.place): item.encoded for item in claim.items.values()}))
+    return True
+
+
+def look_twice(shipped: Callable[..., _Page], self: WorkTask) -> _Page:
+    """In place of `WorkTask._look`: look for claims, and then for items that wait."""
+    claims = self._store.scan(*self._work.claims, 100).records
+    waiting = self._store.scan(*self._work.waiting, 100).records
+    return shipped(self) if claims or waiting else ()
+
+
+def look_for_items_only(shipped: Callable[..., _Page], self: WorkTask) -> _Page:
+    """In place of `WorkTask._look`: take the list for ended when nothing waits."""
+    return shipped(self) if self._store.scan(*self._work.waiting, 100).records else ()

@@ -1,0 +1,160 @@
+"""Mistakes that a developer might have made in the running of units, and the scenes that must find them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from holdfast.records.cell_transaction import CellTransaction
+from holdfast.units import claims
+from holdfast.units.claim_ledger import ClaimLedger
+from holdfast.units.execution import UnitExecution
+from holdfast.units.locked_reads import LockedReads
+from holdfast.units.metered_store import MeteredStore
+from holdfast.units.shard_task import ShardTask
+from holdfast.units.task_ledger import TaskLedger
+from holdfast.units.unit_loop import UnitLoop
+from holdfast.units.work_task import WorkTask
+from tests.checker.committers.planting import swap
+from tests.checker.scene_mutants import SceneMutant
+from tests.checker.units import mistakes
+
+__all__ = ["MUTANTS"]
+
+_Mutant = partial(SceneMutant, breaks="U1")
+
+MUTANTS = (
+    # --- progress -----------------------------------------------------------------------------------------------------
+    _Mutant(
+        name="plain-counter",
+        slip="The progress is the last unit, as in paper 003, although others before it were put off.",
+        swap=swap(TaskLedger._after, mistakes.count_only),
+        scenes=("second-attempt",),
+        breaks="U3",
+    ),
+    _Mutant(
+        name="plain-counter-lies",
+        slip="The progress is the last unit, as in paper 003: at every moment it says too much.",
+        swap=swap(TaskLedger._after, mistakes.count_only),
+        scenes=("groups", "second-attempt"),
+        breaks="U4",
+    ),
+    _Mutant(
+        name="progress-afterwards",
+        slip="The progress is recorded by a transaction of its own, after that of the units.",
+        swap=swap(UnitExecution.attempt, mistakes.progress_afterwards),
+        scenes=("second-attempt", "twin-dies"),
+    ),
+    _Mutant(
+        name="no-fence",
+        slip="A commit does not validate the version of the progress.",
+        swap=swap(TaskLedger.change, mistakes.no_fence),
+        scenes=("twins", "three-attempts", "zombie"),
+    ),
+    _Mutant(
+        name="no-flush",
+        slip="A task reports success before its commits are durable.",
+        swap=swap(ShardTask._finish, mistakes.no_flush),
+        scenes=("database-crash",),
+        breaks="U3",
+    ),
+    # --- unknown outcomes ---------------------------------------------------------------------------------------------
+    _Mutant(
+        name="unknown-is-failure",
+        slip="After a lost reply, the units run again with the new version of the progress.",
+        swap=swap(UnitLoop._is_behind, mistakes.repeat_if_unknown),
+        scenes=("lost-group", "lost-replies"),
+    ),
+    _Mutant(
+        name="unknown-is-success",
+        slip="After a lost reply, the units are taken for done.",
+        swap=swap(UnitLoop._attempt, mistakes.succeed_if_unknown),
+        scenes=("lost-group", "lost-replies"),
+        breaks="U3",
+    ),
+    # --- conflicts ----------------------------------------------------------------------------------------------------
+    _Mutant(
+        name="deferred-forgotten",
+        slip="A unit that conflicts alone is forgotten.",
+        swap=swap(UnitLoop.put_off, mistakes.forget_a_unit),
+        scenes=("write-skew", "increments"),
+        breaks="U3",
+    ),
+    _Mutant(
+        name="last-of-group-again",
+        slip="After the conflict of a group, only its last unit runs again.",
+        swap=swap(UnitLoop.run, mistakes.run_the_last_again),
+        scenes=("groups", "two-groups"),
+        breaks="U3",
+    ),
+    _Mutant(
+        name="stale-errors",
+        slip="What a unit that failed has read is not validated.",
+        swap=swap(MeteredStore.commit, mistakes.trust_reads),
+        scenes=("stale-reads",),
+        breaks="U5",
+    ),
+    # --- cells --------------------------------------------------------------------------------------------------------
+    _Mutant(
+        name="adds-are-not-validated",
+        slip="A cell to which a unit adds is not validated, even if the unit has read it.",
+        swap=swap(CellTransaction.to_commit, mistakes.add_unread),
+        scenes=("read-add", "adds"),
+        breaks="U2",
+    ),
+    _Mutant(
+        name="no-table-guard",
+        slip="A commit does not validate the definitions of its tables.",
+        swap=swap(CellTransaction._guards, mistakes.forget_tables),
+        scenes=("dropped-table",),
+        breaks="U6",
+    ),
+    _Mutant(
+        name="absence-is-trusted",
+        slip="A row that did not exist when the unit wanted to lock it is not validated.",
+        swap=swap(LockedReads.to_validation, mistakes.trust_absence),
+        scenes=("absent-rows",),
+        breaks="U2",
+    ),
+    # --- work lists ---------------------------------------------------------------------------------------------------
+    _Mutant(
+        name="emit-outside",
+        slip="What a unit emits is added by a transaction of its own.",
+        swap=swap(UnitExecution._call, mistakes.emit_at_once),
+        scenes=("emitted-by-a-task", "emitted-work"),
+        breaks="W1",
+    ),
+    _Mutant(
+        name="claim-not-validated",
+        slip="A worker's commit does not validate its claim.",
+        swap=swap(ClaimLedger.change, mistakes.keep_a_lost_claim),
+        scenes=("expired-lease", "worker-twins"),
+    ),
+    _Mutant(
+        name="items-not-validated",
+        slip="A claim does not validate that its items still wait.",
+        swap=swap(claims.take_items, mistakes.claim_anything),
+        scenes=("workers", "emitted-work"),
+        breaks="W1",
+    ),
+    _Mutant(
+        name="lease-without-version",
+        slip="Who takes over the items of a claim leaves the claim as it is.",
+        swap=swap(claims.dissolve, mistakes.take_over_a_claim),
+        scenes=("expired-lease",),
+        breaks="W1",
+    ),
+    _Mutant(
+        name="end-in-two-reads",
+        slip="The end of a work list is concluded from two reads: no claims, and then no items.",
+        swap=swap(WorkTask._look, mistakes.look_twice),
+        scenes=("emitted-work", "workers"),
+        breaks="W2",
+    ),
+    _Mutant(
+        name="end-without-claims",
+        slip="A work list is taken for ended when nothing waits, although units that run may add to it.",
+        swap=swap(WorkTask._look, mistakes.look_for_items_only),
+        scenes=("emitted-work", "workers"),
+        breaks="W2",
+    ),
+)

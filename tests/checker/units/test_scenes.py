@@ -1,0 +1,94 @@
+"""The shipped code goes unharmed through all scenes, and reaches their goals; the search leaves nothing out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from holdfast.checker.kernel.explore import Budget, Exploration, explore
+from holdfast.checker.kernel.world import Property, View
+from holdfast.checker.transactions.goals import GoalTracker
+from holdfast.checker.units.contents import image_of
+from holdfast.checker.units.goals import GOALS
+from holdfast.checker.units.names import find_scenes
+from holdfast.checker.units.scene import Scene
+from holdfast.checker.units.scenes import FAMILIES, SCENES, SMALL
+from holdfast.checker.units.worlds import build_world
+from tests.checker.units.mutants import MUTANTS
+
+_QUICK = (
+    *("groups", "two-groups", "write-skew", "adds", "read-add", "come-and-go", "stale-reads", "stale-group"),
+    *("failing-unit", "second-attempt", "forgotten", "database-crash", "dropped-table", "worker-again"),
+    *("locks", "locks-on-both-sides", "locks-and-phantoms", "absent-rows", "last-resort", "emitted-by-a-task"),
+)
+"""Scenes of a moment; the others are slow."""
+
+
+def _unharmed(scene: Scene) -> Exploration:
+    tracker = GoalTracker(scene.reached, goals=GOALS)
+    found = explore(build_world(scene, tracker), budget=Budget(states=100_000))
+    assert found.findings == {}
+    assert found.complete
+    assert tracker.missing == ()
+    assert scene.budgets.keys() == found.faults.keys(), "each fault happens somewhere"
+    return found
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in _QUICK else [pytest.mark.slow]) for name in SCENES]
+)
+def test_scenes(name: str) -> None:
+    _unharmed(SCENES[name])
+
+
+def test_every_scene_has_a_name_a_sentence_and_known_goals() -> None:
+    scenes = [*SCENES.values(), *SMALL.values()]
+    assert len({scene.name for scene in scenes}) == len(scenes)
+    for scene in scenes:
+        assert scene.summary and not scene.summary.endswith(".")
+        assert set(scene.reached) <= set(GOALS)
+        assert find_scenes(scene.name) == (scene,)
+    assert sum(map(len, FAMILIES.values())) == len(scenes)
+    assert set(_QUICK) <= set(SCENES)
+
+
+# --- the search -------------------------------------------------------------------------------------------------------
+def _ends(scene: Scene, *, reduce: bool) -> tuple[set[object], set[str]]:
+    """Return what the database is at the ends of all histories, and the properties that break."""
+    seen: set[object] = set()
+
+    def end(view: View) -> None:
+        image = image_of(view)
+        seen.add(repr((image.records, image.ends)))
+
+    world = build_world(scene)
+    watched = replace(world, properties=(*world.properties, Property(name="ends", title="", meaning="", end=end)))
+    found = explore(watched, reduce=reduce)
+    assert found.complete
+    return seen, set(found.findings)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("write-skew", "database-crash", "absent-rows"),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("stale-reads", "second-attempt", "dropped-table", "forgotten", "locks", "worker-again")
+        ),
+    ],
+)
+def test_equivalent_histories_are_left_out_and_no_others(name: str) -> None:
+    assert _ends(SCENES[name], reduce=True) == _ends(SCENES[name], reduce=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["plain-counter-lies", "adds-are-not-validated", "no-table-guard", "stale-errors", "absence-is-trusted"]
+)
+def test_no_mistake_is_left_out_either(name: str) -> None:
+    [mutant] = [one for one in MUTANTS if one.name == name]
+    scene = SCENES[mutant.scenes[0]]
+    with mutant.planted():
+        assert _ends(scene, reduce=True)[1] == _ends(scene, reduce=False)[1]
