@@ -147,7 +147,7 @@ MUTANTS = (
         name="end-in-two-reads",
         slip="The end of a work list is concluded from two reads: no claims, and then no items.",
         swap=swap(WorkTask._look, mistakes.look_twice),
-        scenes=("emitted-work", "workers"),
+        scenes=("workers", "emitted-work"),
         breaks="W2",
     ),
     _Mutant(

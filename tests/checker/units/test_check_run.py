@@ -27,7 +27,7 @@ def _check(*properties: str) -> TransactionCheck:
 
 
 _STATES = 20_000
-_QUICK = ("plain-counter", "no-flush", "absence-is-trusted", "no-table-guard", "emit-outside")
+_QUICK = ("no-flush", "absence-is-trusted", "no-table-guard", "emit-outside")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from holdfast.checker.units.worlds import build_world
         "lost-replies-of-a-driver",
         # The database lost the end of a task after a crash, and another attempt recorded it anew: the first one took
         # that for its own durable record, and a second crash undid what it had reported.
-        "two-database-crashes",
+        pytest.param("two-database-crashes", marks=pytest.mark.slow),
     ],
 )
 def test_it_is_gone(scene: str) -> None:
