@@ -69,6 +69,7 @@ class Job:
         id: distinguishes it from a forgotten job with the same name.
         shards: number of tasks.
         kind: ``map``, ``reduce`` or ``work list``.
+        keys: what says to which task a unit goes, such as the types of the keys; empty if it is all the same.
         began_s: when it began, seconds since the epoch.
         ended_s: when it was finished; None if it is not.
         report: what was known about it at its end.
@@ -79,6 +80,7 @@ class Job:
     shards: int
     kind: str
     began_s: float
+    keys: str = ""
     ended_s: float | None = None
     report: Mapping[str, object] = field(default_factory=dict)
 
@@ -93,6 +95,7 @@ class Job:
             "id": self.id,
             "shards": self.shards,
             "kind": self.kind,
+            "keys": self.keys,
             "began": self.began_s,
             "ended": self.ended_s,
             "report": dict(self.report),
@@ -115,6 +118,7 @@ class Job:
                 id=int(found["id"]),
                 shards=int(found["shards"]),
                 kind=str(found["kind"]),
+                keys=str(found["keys"]),
                 began_s=float(found["began"]),
                 ended_s=None if ended is None else float(ended),
                 report=dict(found["report"]),
@@ -131,6 +135,7 @@ def begin_job(
     shards: int | None,
     environment: Environment,
     default: int | None = None,
+    keys: str = "",
 ) -> Job:
     """Create a job, or return the one that has this name, to go on with it.
 
@@ -139,9 +144,10 @@ def begin_job(
     Args:
         shards: number of tasks; None for that of the existing job, or the default.
         default: number of tasks of a new job.
+        keys: see `Job`. With others, units that are done would come to tasks that do not know it.
 
     Raises:
-        InvalidRequestError: the name is not valid, or the job exists with another number of tasks.
+        InvalidRequestError: the name is not valid, or the job exists with another number of tasks or other keys.
         ConflictError: the job exists, and is of another kind.
     """
     if not _NAME.fullmatch(name):
@@ -162,7 +168,7 @@ def begin_job(
         count = shards or default
         if count is None:
             raise NotFoundError("the store has no such job: check the name", job=name)
-        job = Job(name=name, id=job_id, shards=count, kind=kind, began_s=began_s)
+        job = Job(name=name, id=job_id, shards=count, kind=kind, began_s=began_s, keys=keys)
         transaction.insert(key, job.to_bytes())
         start = TaskProgress(statistics=Statistics()).to_bytes()
         for shard in range(count):
@@ -177,6 +183,13 @@ def begin_job(
             "the job has another number of tasks: leave the number out to go on with it, or choose another name",
             job=name,
             tasks=job.shards,
+        )
+    if job.keys != keys:
+        raise InvalidRequestError(
+            "the job has other keys: give the same columns, or pairs, as when it began, or choose another name",
+            job=name,
+            keys=job.keys,
+            given=keys,
         )
     return job
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.records.row_keys import Row, encode_row
+from holdfast.spark.failures import one_sentence
 from holdfast.spark.session import is_classic, require_dataframe
 from holdfast.spark.units.tasks import UnitsTask, key_of_row
 from holdfast.wording import nearest
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Input", "as_input", "run_workers"]
 
-_KEY_TYPES = ("tinyint", "smallint", "int", "bigint", "string", "binary")
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_KEY_TYPES = (*_INTEGERS, "string", "binary")
 _FIGURES = "figures string"
 _TASKS_WITHOUT_CONTEXT = 8
 _TABLE_ROWS = 1000
@@ -32,6 +34,11 @@ _TABLE_ROWS = 1000
 
 class Input(Protocol):
     """The rows of a job."""
+
+    @property
+    def keys(self) -> str:
+        """What says to which task a row goes: the types of its key."""
+        ...
 
     @property
     def parallelism(self) -> int:
@@ -78,9 +85,20 @@ def _key_columns(df: DataFrame, key: str | Sequence[str] | None) -> tuple[str, .
     return tuple(names)
 
 
+def _types(df: DataFrame, columns: tuple[str, ...]) -> str:
+    """Return the types of the key. Integers are one type: a key that fits into fewer bits is the same key."""
+    kinds = [df.schema[name].dataType.simpleString() for name in columns]
+    return "columns: " + ", ".join("bigint" if kind in _INTEGERS else kind for kind in kinds)
+
+
 def _arranged(df: DataFrame, columns: tuple[str, ...], tasks: int) -> DataFrame:
-    keys = [f"`{name.replace('`', '``')}`" for name in columns]
-    return df.repartition(tasks, *keys).sortWithinPartitions(*keys)
+    """Bring each row to the task of its key. Spark's hash of an integer depends on its width, so all get the same."""
+    names = [f"`{name.replace('`', '``')}`" for name in columns]
+    places = [
+        df[name].cast("bigint") if df.schema[column].dataType.simpleString() in _INTEGERS else df[name]
+        for name, column in zip(names, columns, strict=True)
+    ]
+    return df.repartition(tasks, *places).sortWithinPartitions(*names)
 
 
 class _ClassicInput:
@@ -89,6 +107,10 @@ class _ClassicInput:
     def __init__(self, df: DataFrame, columns: tuple[str, ...]) -> None:
         self._df = df
         self._columns = columns
+
+    @property
+    def keys(self) -> str:
+        return _types(self._df, self._columns)
 
     @property
     def parallelism(self) -> int:
@@ -101,7 +123,10 @@ class _ClassicInput:
             return task.run_shard(shard, ((key_of_row(row, columns), row) for row in rows))
 
         arranged = _arranged(self._df, columns, task.job.shards)
-        return list(arranged.rdd.mapPartitionsWithIndex(run).collect())
+        found = list(arranged.rdd.mapPartitionsWithIndex(run).collect())
+        if len(found) < task.job.shards:  # Spark knows that there are no rows, and has left the shuffle out
+            found = _run_without_rows(self._df.sparkSession, task)
+        return found
 
 
 class _ConnectInput:
@@ -110,6 +135,10 @@ class _ConnectInput:
     def __init__(self, df: DataFrame, columns: tuple[str, ...]) -> None:
         self._df = df
         self._columns = columns
+
+    @property
+    def keys(self) -> str:
+        return _types(self._df, self._columns)
 
     @property
     def parallelism(self) -> int:
@@ -124,7 +153,10 @@ class _ConnectInput:
             yield from _as_batches(task.run_shard(_partition(), pairs))
 
         arranged = _arranged(self._df, columns, task.job.shards)
-        return [row[0] for row in arranged.mapInArrow(run, _FIGURES).collect()]
+        found = [row[0] for row in arranged.mapInArrow(run, _FIGURES).collect()]
+        if len(found) < task.job.shards:  # Spark knows that there are no rows, and has left the shuffle out
+            found = _run_without_rows(self._df.sparkSession, task)
+        return found
 
 
 class _PairInput:
@@ -134,6 +166,10 @@ class _PairInput:
         self._rdd = rdd
 
     @property
+    def keys(self) -> str:
+        return "pairs"
+
+    @property
     def parallelism(self) -> int:
         return int(self._rdd.context.defaultParallelism)
 
@@ -141,37 +177,50 @@ class _PairInput:
         def run(shard: int, pairs: Iterable[tuple[bytes, tuple[Row, object]]]) -> Iterator[str]:
             return task.run_shard(shard, (pair for _unit_id, pair in pairs))
 
-        sorted_pairs = self._rdd.map(_with_id).repartitionAndSortWithinPartitions(task.job.shards, zlib.crc32)
+        sorted_pairs = self._rdd.mapPartitions(_with_ids).repartitionAndSortWithinPartitions(
+            task.job.shards, zlib.crc32
+        )
         return list(sorted_pairs.mapPartitionsWithIndex(run).collect())
 
 
 def run_workers(spark: SparkSession, task: UnitsTask) -> list[str]:
     """Run a worker in each task of a job; return what each has returned."""
+    return _run_in_slots(spark, task, task.run_worker)
+
+
+def _run_without_rows(spark: SparkSession, task: UnitsTask) -> list[str]:
+    return _run_in_slots(spark, task, lambda shard: task.run_shard(shard, ()))
+
+
+def _run_in_slots(spark: SparkSession, task: UnitsTask, work: Callable[[int], Iterator[str]]) -> list[str]:
+    """Call a function in each task of a job; return what each has returned."""
+    slots = task.job.shards
     if is_classic(spark):
-        context = spark.sparkContext
-        slots = context.parallelize(range(task.job.shards), task.job.shards)
-        return list(slots.mapPartitionsWithIndex(_worker(task)).collect())
-    slots_df = spark.range(0, task.job.shards, 1, task.job.shards)
-    return [row[0] for row in slots_df.mapInArrow(_arrow_worker(task), _FIGURES).collect()]
+        return list(spark.sparkContext.parallelize(range(slots), slots).mapPartitionsWithIndex(_called(work)).collect())
+    return [row[0] for row in spark.range(0, slots, 1, slots).mapInArrow(_called_in_arrow(work), _FIGURES).collect()]
 
 
-def _worker(task: UnitsTask) -> Callable[[int, Iterable[int]], Iterator[str]]:
-    return lambda slot, rows: task.run_worker(slot)
+def _called(work: Callable[[int], Iterator[str]]) -> Callable[[int, Iterable[int]], Iterator[str]]:
+    return lambda slot, _rows: work(slot)
 
 
-def _arrow_worker(task: UnitsTask) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _called_in_arrow(
+    work: Callable[[int], Iterator[str]],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _batch in batches:
             pass
-        yield from _as_batches(task.run_worker(_partition()))
+        yield from _as_batches(work(_partition()))
 
     return run
 
 
-def _with_id(pair: object) -> tuple[bytes, tuple[Row, object]]:
-    if not isinstance(pair, tuple) or len(pair) != 2:
-        raise InvalidRequestError("the elements of the RDD are no pairs: map them to (key, value)")
-    return encode_row(pair[0]), (pair[0], pair[1])
+def _with_ids(pairs: Iterable[object]) -> Iterator[tuple[bytes, tuple[Row, object]]]:
+    with one_sentence():
+        for pair in pairs:
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise InvalidRequestError("the elements of the RDD are no pairs: map them to (key, value)")
+            yield encode_row(pair[0]), (pair[0], pair[1])
 
 
 def _partition() -> int:

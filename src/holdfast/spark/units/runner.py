@@ -101,7 +101,7 @@ class TransactionalMap:
             HoldfastError: see `holdfast.errors` for what to do next.
         """
         found = as_input(data, key)
-        return self._run(job, tasks, found.parallelism, self._kind, found.run, self._emit_to)
+        return self._run(job, tasks, found.parallelism, self._kind, found.run, self._emit_to, found.keys)
 
     def run_work_list(
         self, spark: SparkSession, work_list: str, *, job: str | None = None, tasks: int | None = None
@@ -127,6 +127,7 @@ class TransactionalMap:
         kind: str,
         run: Callable[[UnitsTask], list[str]],
         emit_to: str | None,
+        keys: str = "",
     ) -> JobReport:
         environment, clock = self._environment, self._environment.clock
         with closing(open_store(self._url, environment=environment)) as store:
@@ -139,6 +140,7 @@ class TransactionalMap:
                 kind=kind,
                 shards=tasks,
                 default=parallelism,
+                keys=keys,
                 environment=environment,
             )
             if job.is_finished:

@@ -1,0 +1,181 @@
+"""Run units of DataFrames and RDDs: which inputs and keys there are, and which are refused before anything is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark.sql")
+
+from pyspark.sql import DataFrame, SparkSession
+
+from holdfast.errors import HoldfastError, InvalidRequestError
+from holdfast.records.opening import open_store
+from holdfast.records.store import Store
+from holdfast.spark.units import TransactionalMap, TransactionalReduce
+from tests.integration.spark_session import by_value
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn; the subject here is the units
+]
+
+by_value(__name__)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = open_store(f"sqlite://{tmp_path}/store.db?synchronous=normal", create=True)
+    store.create_table("seen")
+    return store
+
+
+def note(txn: Any, key: Any, value: Any) -> None:
+    txn.add("seen", key)
+
+
+def note_size(txn: Any, key: Any, values: Any) -> None:
+    txn.add("seen", key, len(values))
+
+
+def seen(store: Store) -> dict[Any, int]:
+    return {row: columns["value"] for row, columns in store.scan("seen")}
+
+
+# --- inputs without rows ----------------------------------------------------------------------------------------------
+EMPTY: dict[str, Callable[[SparkSession], Any]] = {
+    "known to be empty": lambda spark: spark.range(9).filter("1 = 0"),
+    "a range": lambda spark: spark.range(0),
+    "nothing left": lambda spark: spark.range(9).filter("id > 9"),
+    "an RDD": lambda spark: spark.sparkContext.parallelize([], 3),
+    "an RDD without partitions": lambda spark: spark.sparkContext.emptyRDD(),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_an_input_without_rows_has_no_units(name: str, spark: SparkSession, store: Store) -> None:
+    data = EMPTY[name](spark)
+    key = "id" if isinstance(data, DataFrame) else None
+    report = TransactionalMap(note, store=store).run(data, key=key, tasks=3)
+    assert (report.total.units, len(report.tasks)) == (0, 3)
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+def test_keys_of_all_types_reach_their_units(spark: SparkSession, store: Store) -> None:
+    numbers = spark.range(-6, 6)
+    for kind in ("tinyint", "smallint", "int", "bigint"):
+        report = TransactionalMap(note, store=store).run(numbers.selectExpr(f"cast(id as {kind}) k"), key="k", tasks=3)
+        assert report.total.units == 12
+    assert seen(store) == dict.fromkeys(range(-6, 6), 4)
+    texts = ["", "a", "a\0", "a\0b", "a\x01", "b", "é", "\uffff", "𝄞"]
+    columns = spark.createDataFrame([(text, text.encode()) for text in texts], "t string, b binary")
+    for name in ("t", "b"):
+        assert TransactionalMap(note, store=store).run(columns, key=name, tasks=1).total.units == len(texts)
+    several = TransactionalMap(note, store=store).run(columns, key=["t", "b"], tasks=2)
+    assert several.total.units == len(texts)
+    found = seen(store)
+    assert all(found[text] == found[text.encode()] == found[(text, text.encode())] == 1 for text in texts)
+
+
+def test_reduce_gets_all_values_of_a_key(spark: SparkSession, store: Store) -> None:
+    rows = spark.range(0, 60, 1, 4).selectExpr("id % 5 as a", "cast(id % 2 as string) as `b.c`", "id")
+    TransactionalReduce(note_size, store=store).run(rows, key=["a", "b.c"], tasks=3)
+    assert seen(store) == {(a, b): 6 for a in range(5) for b in "01"}
+    pairs = rows.rdd.map(lambda row: (row["a"], row["id"]))
+    TransactionalReduce(note_size, store=store).run(pairs, tasks=3)
+    assert {row: size for row, size in seen(store).items() if isinstance(row, int)} == dict.fromkeys(range(5), 12)
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+REFUSED: dict[str, tuple[Callable[[SparkSession], Any], Any, str]] = {
+    "null": (lambda spark: spark.sql("SELECT cast(null AS string) AS k"), "k", "the key of a unit is null"),
+    "null beside another": (
+        lambda spark: spark.sql("SELECT 1 AS a, cast(null AS int) AS k"),
+        ["a", "k"],
+        "the key of a unit is null",
+    ),
+    "double": (lambda spark: spark.sql("SELECT 1.5D AS k"), "k", "cast the column to string"),
+    "decimal": (lambda spark: spark.sql("SELECT 1.5 AS k"), "k", "cast the column to string"),
+    "boolean": (lambda spark: spark.sql("SELECT true AS k"), "k", "cast the column to string"),
+    "date": (lambda spark: spark.sql("SELECT current_date() AS k"), "k", "cast the column to string"),
+    "struct": (lambda spark: spark.sql("SELECT struct(1 AS a) AS k"), "k", "cast the column to string"),
+    "no key": (lambda spark: spark.range(3), None, "pass key='column'"),
+    "no such column": (lambda spark: spark.range(3), "ide", "did you mean id"),
+    "two such columns": (lambda spark: spark.sql("SELECT 1 AS k, 2 AS k"), "k", "several columns have it"),
+    "twice the same": (lambda spark: spark.sql("SELECT 1 AS k UNION ALL SELECT 1"), "k", "two units have the same key"),
+    "no pairs": (lambda spark: spark.sparkContext.parallelize([1, 2], 1), None, "map them to (key, value)"),
+    "a key beside an RDD": (lambda spark: spark.sparkContext.parallelize([(1, 2)], 1), "k", "leave out the argument"),
+    "null in a pair": (lambda spark: spark.sparkContext.parallelize([(None, 2)], 1), None, "convert it to a text"),
+    "a float in a pair": (lambda spark: spark.sparkContext.parallelize([(1.0, 2)], 1), None, "convert it to a text"),
+    "no DataFrame": (lambda spark: [(1, 2)], "k", "DataFrame"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_unsuitable_inputs_are_refused_in_one_sentence(name: str, spark: SparkSession, store: Store) -> None:
+    make, key, sentence = REFUSED[name]
+    with pytest.raises(InvalidRequestError) as caught:
+        TransactionalMap(note, store=store).run(make(spark), key=key, tasks=1)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert seen(store) == {}
+
+
+# --- an input that changes --------------------------------------------------------------------------------------------
+def stops_at_50(txn: Any, key: int, value: Any) -> None:
+    if key == 50:
+        raise ValueError("injected")
+    txn.add("seen", key)
+
+
+def begun(spark: SparkSession, store: Store) -> TransactionalMap:
+    """Begin a job with the numbers to 100, which fails in one of its tasks; return what runs the rest of it."""
+    with pytest.raises(InvalidRequestError, match="the function of a unit failed"):
+        TransactionalMap(stops_at_50, store=store, group=4).run(spark.range(100), key="id", job="j", tasks=2)
+    assert 0 < len(seen(store)) < 100
+    return TransactionalMap(note, store=store, group=4)
+
+
+def test_a_job_goes_on_with_its_input(spark: SparkSession, store: Store) -> None:
+    rest = begun(spark, store)
+    report = rest.run(spark.range(100).selectExpr("cast(id AS int) id", "1 AS more"), key="id", job="j")
+    assert report.total.units == 100
+    assert seen(store) == dict.fromkeys(range(100), 1)
+    again = rest.run(spark.range(1000), key="id", job="j")
+    assert (again.total.units, seen(store)) == (100, dict.fromkeys(range(100), 1)), "a finished job does not run again"
+
+
+CHANGED: dict[str, tuple[Callable[[SparkSession], Any], str]] = {
+    "grown": (lambda spark: spark.range(-1000, 100), "the input of the job is not what it was"),
+    "shrunk": (lambda spark: spark.range(2, 100), "the input of the job is not what it was"),
+    "emptied": (lambda spark: spark.range(100).filter("1 = 0"), "the input of the job is not what it was"),
+    "pairs": (lambda spark: spark.range(100).rdd.map(lambda row: (row["id"], row)), "other keys"),
+    "texts": (lambda spark: spark.range(100).selectExpr("cast(id AS string) id"), "other keys"),
+    "two columns": (lambda spark: spark.range(100).selectExpr("id", "id AS other"), "other keys"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_another_input_is_refused(name: str, spark: SparkSession, store: Store) -> None:
+    make, sentence = CHANGED[name]
+    rest = begun(spark, store)
+    data = make(spark)
+    key = None if not isinstance(data, DataFrame) else ["id", "other"] if "other" in data.columns else "id"
+    with pytest.raises(InvalidRequestError, match=sentence):
+        rest.run(data, key=key, job="j")
+    assert set(seen(store).values()) == {1}, "no unit has run twice"
+
+
+def test_another_number_of_tasks_is_refused(spark: SparkSession, store: Store) -> None:
+    rest = begun(spark, store)
+    with pytest.raises(InvalidRequestError, match="another number of tasks"):
+        rest.run(spark.range(100), key="id", job="j", tasks=3)
+
+
+def test_another_kind_of_job_is_refused(spark: SparkSession, store: Store) -> None:
+    begun(spark, store)
+    with pytest.raises(HoldfastError, match="of another kind"):
+        TransactionalReduce(note, store=store).run(spark.range(100), key="id", job="j")
