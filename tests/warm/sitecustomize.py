@@ -13,8 +13,9 @@ import sys
 
 _COMMAND = ["-m", "pyspark.daemon"]
 _ROWS = ("holdfast.spark.writer", "holdfast.spark.reader", "holdfast.formats.parquet")
+_UNITS = ("holdfast.spark.units.tasks", "holdfast.transactions.sqlite.store")
 _IMPORTS = {
-    "pyspark.worker": (*_ROWS, "pandas"),
+    "pyspark.worker": (*_ROWS, *_UNITS, "pandas"),
     "pyspark.sql.worker.create_data_source": _ROWS,
     "pyspark.sql.worker.plan_data_source_read": _ROWS,
     "pyspark.sql.worker.write_into_data_source": _ROWS,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from holdfast.errors import CorruptDataError
@@ -80,7 +80,8 @@ class TaskProgress:
         place: of the last unit that is done or put off. All before it are done, except for `deferred`.
         deferred: ids of units that were put off, in order.
         is_finished: whether all units of the task are done.
-        statistics: of all attempts at the task, as far as they could be recorded.
+        statistics: of all attempts at the task, as far as they could be recorded: an attempt that dies takes with it
+            what it has counted since its last commit.
     """
 
     place: Place = START
@@ -92,6 +93,11 @@ class TaskProgress:
     def done(self) -> int:
         """How many units are done."""
         return self.place.count - len(self.deferred)
+
+    @property
+    def figures(self) -> Statistics:
+        """The statistics, with the exact number of units."""
+        return replace(self.statistics, units=self.done)
 
     def to_bytes(self) -> bytes:
         """Return the value of the record."""
