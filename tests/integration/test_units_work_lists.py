@@ -1,0 +1,192 @@
+"""Work off lists with real Spark while workers die or freeze: every item comes back, and each is done exactly once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark.sql")
+
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from holdfast.records.opening import open_store
+from holdfast.records.store import Store
+from holdfast.spark.units import TransactionalMap
+from holdfast.units.open_work_list import open_work_list
+from tests.integration.dying_units import ANYTIME, COMMITTED, COMMITTING, FUNCTION, Dying, marks
+from tests.integration.spark_session import by_value
+from tests.patience import PATIENCE_S, wait_until
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn; the subject here is the units
+]
+
+by_value(__name__)
+
+WORKERS = 2  # as many as tasks that run at the same time
+SIDE = 20
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    (tmp_path / "marks").mkdir()
+    store = open_store(f"sqlite://{tmp_path}/store.db?synchronous=normal", create=True)
+    for table in ("words", "distances", "visits", "seen"):
+        store.create_table(table)
+    return store
+
+
+def column(store: Store, table: str) -> dict[Any, Any]:
+    return {row: columns["value"] for row, columns in store.scan(table)}
+
+
+# --- a graph search ---------------------------------------------------------------------------------------------------
+def neighbors(cell: tuple[int, int]) -> list[tuple[int, int]]:
+    """Return where one can go from a cell of a grid with walls."""
+    x, y = cell
+    near = [(x + 1, y), (x - 1, y), (x, y + 1), (x, y - 1)]
+    return [(a, b) for a, b in near if 0 <= a < SIDE and 0 <= b < SIDE and not (a % 4 == 2 and b != (a * 7) % SIDE)]
+
+
+def distances() -> dict[tuple[int, int], int]:
+    """Return the right answer: a breadth-first search."""
+    found = {(0, 0): 0}
+    queue = deque(found)
+    while queue:
+        cell = queue.popleft()
+        for near in neighbors(cell):
+            if near not in found:
+                found[near] = found[cell] + 1
+                queue.append(near)
+    return found
+
+
+def search(txn: Any, cell: tuple[int, int], value: Any) -> None:
+    """Improve the distances of the neighbors of a cell, and look at those that got better."""
+    txn.add("visits", cell)
+    distance = txn.get("distances", cell)
+    for near in neighbors(cell):
+        known = txn.get("distances", near)
+        if known is None or known > distance + 1:
+            txn.put("distances", near, distance + 1)
+            txn.emit(near, priority=distance + 1)
+
+
+@pytest.mark.parametrize(
+    ("plan", "group"),
+    [
+        pytest.param((COMMITTED, FUNCTION, COMMITTING), 4),
+        pytest.param((COMMITTED, FUNCTION, COMMITTING), 1, marks=pytest.mark.slow),
+        pytest.param((COMMITTED, COMMITTED, COMMITTED), 32, marks=pytest.mark.slow),
+        pytest.param((ANYTIME, ANYTIME, ANYTIME), 4, marks=pytest.mark.slow),
+    ],
+)
+def test_a_graph_search_is_exact_though_workers_die_with_their_claims(
+    plan: tuple[str, ...], group: int, spark: SparkSession, store: Store, tmp_path: Path
+) -> None:
+    store.put("distances", (0, 0), 0)
+    work = open_work_list(store, "frontier", create=True)
+    work.add((0, 0))
+    dying = Dying(search, plan, tmp_path / "marks")
+    report = TransactionalMap(dying, store=store, group=group).run_work_list(spark, "frontier", tasks=WORKERS)
+    assert column(store, "distances") == distances()
+    assert work.counts() == (0, 0)
+    assert report.total.units == sum(column(store, "visits").values())
+    assert marks(tmp_path / "marks").total() >= len(plan), "at least one worker died as often as it could"
+
+
+# --- skew -------------------------------------------------------------------------------------------------------------
+def spread(txn: Any, key: int, value: Any) -> None:
+    """Emit 2,000 keys from the first; note who did each."""
+    if key == 0:
+        for number in range(1, 2001):
+            txn.emit(number)
+    context = TaskContext.get()
+    assert context is not None
+    txn.put("seen", key, context.partitionId())
+    txn.add("visits", key)
+    if key:
+        sum(range(20_000))  # some work
+
+
+def test_what_one_key_emits_is_shared_by_all_workers(spark: SparkSession, store: Store) -> None:
+    open_work_list(store, "skewed", create=True).add(0)
+    report = TransactionalMap(spread, store=store).run_work_list(spark, "skewed", tasks=WORKERS)
+    assert column(store, "visits") == dict.fromkeys(range(2001), 1)
+    shares = Counter(column(store, "seen").values())
+    assert min(shares[slot] for slot in range(WORKERS)) >= 2001 // WORKERS // 4
+    assert [one.units for one in report.tasks] == [shares[slot] for slot in range(WORKERS)]
+
+
+# --- priorities -------------------------------------------------------------------------------------------------------
+def in_order(txn: Any, key: int, value: Any) -> None:
+    """Note when a key was done; the key 3 adds one that is urgent, and one that is not."""
+    number = txn.get("visits", "count", default=0)
+    txn.put("visits", "count", number + 1)
+    txn.put("seen", number, key)
+    if key == 3:
+        txn.emit(100, priority=-7)
+        txn.emit(200, priority=1000)
+
+
+def test_one_worker_respects_priorities(spark: SparkSession, store: Store) -> None:
+    work = open_work_list(store, "urgent", create=True)
+    work.add_many((key, None, (key * 7) % 31) for key in range(31))
+    TransactionalMap(in_order, store=store, group=1).run_work_list(spark, "urgent", tasks=1)
+    first = sorted(range(31), key=lambda key: (key * 7) % 31)
+    where = first.index(3) + 1
+    assert list(column(store, "seen").values()) == [*first[:where], 100, *first[where:], 200]
+
+
+# --- a worker that freezes --------------------------------------------------------------------------------------------
+@contextmanager
+def thawing(pid_file: Path, go_on: Path) -> Iterator[None]:
+    """Let a frozen process go on when a file appears, or at the end."""
+
+    def thaw() -> None:
+        wait_until(go_on.exists, "nobody has taken over")
+        os.kill(int(pid_file.read_text()), signal.SIGCONT)
+
+    thread = threading.Thread(target=thaw)
+    thread.start()
+    try:
+        yield
+    finally:
+        go_on.touch()
+        thread.join(PATIENCE_S)
+
+
+def test_a_lease_runs_out_while_its_worker_is_frozen(spark: SparkSession, store: Store, tmp_path: Path) -> None:
+    """The worker that took the first item freezes with it; the other does everything; the first wakes up too late."""
+    frozen, go_on = tmp_path / "frozen", tmp_path / "go-on"
+
+    def freeze_first(txn: Any, key: int, value: Any) -> None:
+        txn.add("visits", key)
+        if key == 0:
+            if frozen.exists():
+                go_on.touch()  # its claim was dissolved: the other worker has the item
+                return
+            part = tmp_path / "part"
+            part.write_text(str(os.getpid()))
+            part.rename(frozen)
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    work = open_work_list(store, "leased", create=True)
+    work.add_many((key, None) for key in range(50))
+    with thawing(frozen, go_on):
+        units = TransactionalMap(freeze_first, store=store, group=4, lease_s=0.5)
+        report = units.run_work_list(spark, "leased", tasks=WORKERS)
+    assert column(store, "visits") == dict.fromkeys(range(50), 1)
+    assert work.counts() == (0, 0)
+    assert report.total.units == 50
+    assert report.total.skipped >= 1, "the frozen worker has found that its items are somebody else's"
