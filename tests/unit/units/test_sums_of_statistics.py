@@ -10,6 +10,7 @@ from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.units.jobs import begin_job
 from holdfast.units.statistics import Latencies, Statistics
 from holdfast.units.task_ledger import TaskLedger
+from holdfast.units.unit import Unit
 
 
 def filled(factor: int) -> Statistics:
@@ -50,25 +51,25 @@ def test_a_record_has_the_figures_of_all_attempts() -> None:
     first, second = (TaskLedger(store, job, 0, own) for own in twins)
     first.load()
     second.load()
-    twins[0].groups = 5
-    twins[1].groups = 100
+    twins[0].conflicts = 5
+    twins[1].conflicts = 100
     assert commit(store, first)
     assert not commit(store, second)
     second.load()
-    twins[1].groups = 101
+    twins[1].conflicts = 101
     assert commit(store, second)
-    assert second.progress.statistics.groups == 106
+    assert second.progress.statistics.conflicts == 106
     first.load()
-    twins[0].groups = 6
+    twins[0].conflicts = 6
     assert commit(store, first)
-    assert first.progress.statistics.groups == 107
+    assert first.progress.statistics.conflicts == 107
     first.load()
-    assert first.progress.statistics.groups == 107
+    assert first.progress.statistics.conflicts == 107
 
 
 def commit(store: MemoryTransactionStore, ledger: TaskLedger) -> bool:
-    """Commit what a ledger records about no units; return whether it took effect."""
-    change = ledger.change((), ())
+    """Commit what a ledger records about a unit; return whether it took effect."""
+    change = ledger.change([Unit.of(1, None)], ())
     outcome = store.commit(Commit(reads=change.reads, puts=change.puts))
     if isinstance(outcome, Committed):
         ledger.committed(outcome.version)
