@@ -1,19 +1,4 @@
-"""Name the records of a store. All keys begin with ``S``, so that a namespace may live in the same database.
-
-| key | record |
-|---|---|
-| ``St`` table | the definition of a table; it guards the cells of the table |
-| ``Sc`` table id, row, column | a cell |
-| ``Sh`` table id, row, column, 0, update counter | an earlier or present value of a cell, in tables with history |
-| ``Sd`` table id | a table that was dropped, and whose cells are not all deleted yet |
-| ``Sl`` load id | a load that has not ended; see `holdfast.records.loads` |
-| ``Sj`` job | a job of computation units |
-| ``Sp`` job id, shard | how far a task of a job is |
-| ``Sl``, ``Sw``, ``Sb`` … | work lists: see `holdfast.units.work_list` |
-| ``Sn`` job id, slot | how many units a worker of a work list has done, as its number |
-
-Ids are 8 bytes, most significant first.
-"""
+"""Make the keys of tables and cells; `kinds` lists all kinds of records."""
 
 from __future__ import annotations
 
@@ -21,6 +6,7 @@ from functools import lru_cache
 from struct import Struct
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.records.kinds import CELL, DROPPED, HISTORY, LOAD, TABLE
 from holdfast.records.row_keys import Row, after_prefix, decode_row, encode_row
 from holdfast.transactions.base import MAX_KEY_BYTES
 
@@ -49,7 +35,6 @@ __all__ = [
 
 _ID = Struct(">Q")
 ID_BYTES = _ID.size
-_CELL, _HISTORY, _TABLE, _DROPPED, _LOAD = b"Sc", b"Sh", b"St", b"Sd", b"Sl"
 _SPARE_BYTES = 16
 """Room for what the key of a history entry has more than that of its cell."""
 
@@ -61,47 +46,47 @@ def id_bytes(number: int) -> bytes:
 
 def table_key(name: str) -> bytes:
     """Return the key of a table's definition."""
-    return _TABLE + name.encode()
+    return TABLE + name.encode()
 
 
 def table_name_of(key: bytes) -> str:
     """Return the name in the key of a table's definition."""
-    return key[len(_TABLE) :].decode()
+    return key[len(TABLE) :].decode()
 
 
 def tables_range() -> tuple[bytes, bytes]:
     """Return the range of all definitions of tables."""
-    return _TABLE, after_prefix(_TABLE)
+    return TABLE, after_prefix(TABLE)
 
 
 def dropped_key(table_id: int) -> bytes:
     """Return the key of the mark of a dropped table."""
-    return _DROPPED + id_bytes(table_id)
+    return DROPPED + id_bytes(table_id)
 
 
 def dropped_table_of(key: bytes) -> int:
     """Return the id in the key of the mark of a dropped table."""
-    return int(_ID.unpack_from(key, len(_DROPPED))[0])
+    return int(_ID.unpack_from(key, len(DROPPED))[0])
 
 
 def dropped_range() -> tuple[bytes, bytes]:
     """Return the range of the marks of all dropped tables."""
-    return _DROPPED, after_prefix(_DROPPED)
+    return DROPPED, after_prefix(DROPPED)
 
 
 def load_key(load_id: int) -> bytes:
     """Return the key of the record of a load."""
-    return _LOAD + id_bytes(load_id)
+    return LOAD + id_bytes(load_id)
 
 
 def load_of(key: bytes) -> int:
     """Return the id in the key of the record of a load."""
-    return int(_ID.unpack_from(key, len(_LOAD))[0])
+    return int(_ID.unpack_from(key, len(LOAD))[0])
 
 
 def loads_range() -> tuple[bytes, bytes]:
     """Return the range of the records of all loads."""
-    return _LOAD, after_prefix(_LOAD)
+    return LOAD, after_prefix(LOAD)
 
 
 def column_bytes(column: object) -> bytes:
@@ -125,7 +110,7 @@ def row_prefix(table_id: int, row: Row) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _cells_prefix(table_id: int) -> bytes:
-    return _CELL + id_bytes(table_id)
+    return CELL + id_bytes(table_id)
 
 
 def cell_key(table_id: int, row: Row, column: bytes) -> bytes:
@@ -136,10 +121,10 @@ def cell_key(table_id: int, row: Row, column: bytes) -> bytes:
     """
     key = row_prefix(table_id, row) + column
     if len(key) > MAX_KEY_BYTES - _SPARE_BYTES:
-        most = MAX_KEY_BYTES - _SPARE_BYTES - len(_CELL) - ID_BYTES
+        most = MAX_KEY_BYTES - _SPARE_BYTES - len(CELL) - ID_BYTES
         raise InvalidRequestError(
             f"row and column have at most {most} bytes together: shorten them",
-            bytes=len(key) - len(_CELL) - ID_BYTES,
+            bytes=len(key) - len(CELL) - ID_BYTES,
         )
     return key
 
@@ -150,7 +135,7 @@ def cell_of(key: bytes) -> tuple[Row, str]:
     Raises:
         CorruptDataError: the key is none of a cell.
     """
-    row, end = decode_row(key, len(_CELL) + ID_BYTES)
+    row, end = decode_row(key, len(CELL) + ID_BYTES)
     try:
         return row, key[end:].decode()
     except UnicodeDecodeError as error:
@@ -170,7 +155,7 @@ def history_key(cell: bytes, counter: int) -> bytes:
 
 def history_range(cell: bytes) -> tuple[bytes, bytes]:
     """Return the range of a cell's history entries."""
-    prefix = _HISTORY + cell[len(_CELL) :] + b"\0"
+    prefix = HISTORY + cell[len(CELL) :] + b"\0"
     return prefix, prefix + b"\xff" * ID_BYTES + b"\xff"
 
 
@@ -181,5 +166,5 @@ def counter_of(key: bytes) -> int:
 
 def table_histories_range(table_id: int) -> tuple[bytes, bytes]:
     """Return the range of the history entries of all cells of a table."""
-    prefix = _HISTORY + id_bytes(table_id)
+    prefix = HISTORY + id_bytes(table_id)
     return prefix, after_prefix(prefix)

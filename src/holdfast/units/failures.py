@@ -8,6 +8,7 @@ from pathlib import Path
 
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.records.keys import cell_of, table_name_of, tables_range
+from holdfast.records.kinds import CELL
 from holdfast.units.unit import Unit
 
 __all__ = ["shown_cell", "unit_failed"]
@@ -45,7 +46,7 @@ def _place_of(error: Exception) -> dict[str, str]:
 def shown_cell(key: bytes) -> str:
     """Return how a record is shown in a message."""
     first, last = tables_range()
-    if key[:2] == b"Sc":
+    if key.startswith(CELL):
         row, column = cell_of(key)
         return f"row {row!r}, column {column!r}"
     if first <= key < last:

@@ -16,6 +16,7 @@ from holdfast.errors import (
     NotFoundError,
     OutcomeUnknownError,
 )
+from holdfast.records.kinds import JOB
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Record, SnapshotReader, TransactionStore
 from holdfast.transactions.retry import run_transaction
@@ -49,7 +50,6 @@ __all__ = [
 MAP, REDUCE, WORK_LIST = "map", "reduce", "work list"
 """Kinds of jobs."""
 
-_KIND = b"Sj"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}")
 _PAGE = 500
 _MOST_SHARDS = 100_000
@@ -58,7 +58,7 @@ _TRIES = 10
 
 def job_key(name: str) -> bytes:
     """Return the key of a job."""
-    return _KIND + name.encode()
+    return JOB + name.encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ class Job:
         Raises:
             CorruptDataError: it is damaged.
         """
-        name = key[len(_KIND) :].decode(errors="replace")
+        name = key[len(JOB) :].decode(errors="replace")
         try:
             found = json.loads(record.value)
             ended = found["ended"]
@@ -254,7 +254,7 @@ def require_running(store: SnapshotReader, job: Job) -> int:
 
 def list_jobs(store: SnapshotReader) -> list[Job]:
     """Return all jobs, by name."""
-    return [Job.of(key, record) for key, record in _records(store, _KIND, _KIND + b"\xff")]
+    return [Job.of(key, record) for key, record in _records(store, JOB, JOB + b"\xff")]
 
 
 def read_progress(store: SnapshotReader, job: Job) -> list[TaskProgress]:

@@ -19,33 +19,33 @@ from hashlib import blake2b
 
 from holdfast.errors import CorruptDataError
 from holdfast.records.keys import id_bytes
+from holdfast.records.kinds import COUNTER, PROGRESS
 from holdfast.units.statistics import Statistics
 
 __all__ = ["START", "Place", "TaskProgress", "counter_key", "counter_range", "progress_key", "progress_range"]
 
-_KIND, _COUNTER = b"Sp", b"Sn"
 _JSON = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def progress_key(job_id: int, shard: int) -> bytes:
     """Return the key of the progress of a task."""
-    return _KIND + id_bytes(job_id) + id_bytes(shard)
+    return PROGRESS + id_bytes(job_id) + id_bytes(shard)
 
 
 def progress_range(job_id: int) -> tuple[bytes, bytes]:
     """Return the range of the progress of all tasks of a job."""
-    prefix = _KIND + id_bytes(job_id)
+    prefix = PROGRESS + id_bytes(job_id)
     return prefix, prefix + b"\xff" * 9
 
 
 def counter_key(job_id: int, slot: int) -> bytes:
     """Return the key of the number of units that a worker of a work list has done."""
-    return _COUNTER + id_bytes(job_id) + id_bytes(slot)
+    return COUNTER + id_bytes(job_id) + id_bytes(slot)
 
 
 def counter_range(job_id: int) -> tuple[bytes, bytes]:
     """Return the range of these numbers of all workers of a job."""
-    prefix = _COUNTER + id_bytes(job_id)
+    prefix = COUNTER + id_bytes(job_id)
     return prefix, prefix + b"\xff" * 9
 
 

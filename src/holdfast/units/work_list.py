@@ -30,6 +30,7 @@ from dataclasses import dataclass
 
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.records.keys import ID_BYTES, id_bytes
+from holdfast.records.kinds import BEAT, WORK, WORK_LIST
 from holdfast.records.row_keys import Row, decode_row, encode_row
 from holdfast.records.values import Value, decode_value, encode_value
 from holdfast.runtime import Environment
@@ -48,7 +49,6 @@ __all__ = [
     "scan_all",
 ]
 
-_DEFINITION, _WORK, _BEAT = b"Sl", b"Sw", b"Sb"
 _READY, _CLAIM = b"r", b"t"  # in this order: whoever looks for work reads claims only if little waits
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _PAGE = 500
@@ -100,24 +100,24 @@ class WorkList:
     @property
     def definition_key(self) -> bytes:
         """The key of the definition. Whoever adds items validates its version: nobody adds to a dropped list."""
-        return _DEFINITION + self.name.encode()
+        return WORK_LIST + self.name.encode()
 
     @property
     def range(self) -> tuple[bytes, bytes]:
         """The range of all claims and of all items that wait."""
-        prefix = _WORK + id_bytes(self.id)
+        prefix = WORK + id_bytes(self.id)
         return prefix, prefix + b"\xff"
 
     @property
     def claims(self) -> tuple[bytes, bytes]:
         """The range of all claims."""
-        prefix = _WORK + id_bytes(self.id) + _CLAIM
+        prefix = WORK + id_bytes(self.id) + _CLAIM
         return prefix, prefix + b"\xff" * (ID_BYTES + 1)
 
     @property
     def waiting(self) -> tuple[bytes, bytes]:
         """The range of all items that wait."""
-        prefix = _WORK + id_bytes(self.id) + _READY
+        prefix = WORK + id_bytes(self.id) + _READY
         return prefix, prefix + b"\xff"
 
     def item_key(self, place: bytes) -> bytes:
@@ -135,12 +135,12 @@ class WorkList:
 
     def beat_key(self, claim: bytes) -> bytes:
         """Return the key of the heartbeat of a claim's worker."""
-        return _BEAT + id_bytes(self.id) + claim[len(self.claims[0]) :]
+        return BEAT + id_bytes(self.id) + claim[len(self.claims[0]) :]
 
     @property
     def beats(self) -> tuple[bytes, bytes]:
         """The range of all heartbeats."""
-        prefix = _BEAT + id_bytes(self.id)
+        prefix = BEAT + id_bytes(self.id)
         return prefix, prefix + b"\xff" * (ID_BYTES + 1)
 
     def new_item(self, key: Row, value: Value | None, priority: object) -> tuple[bytes, bytes]:
@@ -182,9 +182,9 @@ def create_work_list(
     list_id = int(environment.ids.token(), 16)
 
     def create(transaction: Transaction) -> bool:
-        if transaction.get(_DEFINITION + name.encode()) is not None:
+        if transaction.get(WORK_LIST + name.encode()) is not None:
             return False
-        transaction.insert(_DEFINITION + name.encode(), json.dumps({"id": list_id}).encode())
+        transaction.insert(WORK_LIST + name.encode(), json.dumps({"id": list_id}).encode())
         return True
 
     if not run_transaction(store, create, environment) and not exist_ok:
@@ -198,7 +198,7 @@ def find_work_list(store: TransactionStore, name: str) -> WorkList:
     Raises:
         NotFoundError: there is none with this name.
     """
-    key = _DEFINITION + name.encode()
+    key = WORK_LIST + name.encode()
     record = store.get_many([key]).get(key)
     if record is None:
         known = [one.name for one in list_work_lists(store)]
@@ -210,8 +210,8 @@ def find_work_list(store: TransactionStore, name: str) -> WorkList:
 def list_work_lists(store: SnapshotReader) -> list[WorkList]:
     """Return all work lists, by name."""
     return [
-        _definition(key[len(_DEFINITION) :].decode(errors="replace"), record)
-        for key, record in scan_all(store, _DEFINITION, _DEFINITION + b"\xff")
+        _definition(key[len(WORK_LIST) :].decode(errors="replace"), record)
+        for key, record in scan_all(store, WORK_LIST, WORK_LIST + b"\xff")
     ]
 
 

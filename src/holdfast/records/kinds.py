@@ -1,0 +1,42 @@
+"""List the kinds of records of a store: the first two bytes of each key.
+
+All begin with ``S``, so that a namespace may live in the same database. They are in one place so that no two are the
+same; the modules that are named describe the rest of the keys. Ids are 8 bytes, most significant first.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BEAT",
+    "CELL",
+    "COUNTER",
+    "DROPPED",
+    "HISTORY",
+    "JOB",
+    "KINDS",
+    "LOAD",
+    "PROGRESS",
+    "TABLE",
+    "WORK",
+    "WORK_LIST",
+]
+
+KINDS = {
+    "TABLE": b"St",  # table: its definition, which guards its cells (`tables`)
+    "CELL": b"Sc",  # table id, row, column (`cells`)
+    "HISTORY": b"Sh",  # table id, row, column, 0, update counter: an earlier or present value of a cell
+    "DROPPED": b"Sd",  # table id: a table that was dropped, and whose cells are not all deleted yet (`dropped`)
+    "LOAD": b"Si",  # load id: a load that has not ended (`loads`)
+    "JOB": b"Sj",  # job: a job of computation units (`holdfast.units.jobs`)
+    "PROGRESS": b"Sp",  # job id, shard: how far a task of a job is (`holdfast.units.progress`)
+    "COUNTER": b"Sn",  # job id, slot: how many units a worker of a work list has done, as its number
+    "WORK_LIST": b"Sl",  # work list: its definition (`holdfast.units.work_list`)
+    "WORK": b"Sw",  # list id, …: what waits in a work list, and what is claimed
+    "BEAT": b"Sb",  # list id, slot, token: a sign of life of a worker, as its number
+}
+
+assert len(set(KINDS.values())) == len(KINDS), "each kind has its own bytes"
+
+TABLE, CELL, HISTORY, DROPPED = KINDS["TABLE"], KINDS["CELL"], KINDS["HISTORY"], KINDS["DROPPED"]
+LOAD, JOB, PROGRESS, COUNTER = KINDS["LOAD"], KINDS["JOB"], KINDS["PROGRESS"], KINDS["COUNTER"]
+WORK_LIST, WORK, BEAT = KINDS["WORK_LIST"], KINDS["WORK"], KINDS["BEAT"]
