@@ -22,6 +22,6 @@ def test_a_load_is_no_work_list() -> None:
     assert list_work_lists(store.database) == []
     open_work_list(store, "frontier", create=True)
     assert [one.name for one in list_work_lists(store.database)] == ["frontier"]
-    assert abort_load(store.database, store.environment, load)
+    assert not abort_load(store.database, store.environment, load)
     assert [one.name for one in list_work_lists(store.database)] == ["frontier"]
     assert store.collect(loads_older_than_s=0) == 0
