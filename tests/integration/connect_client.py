@@ -19,6 +19,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import holdfast
+from holdfast.spark.units import TransactionalMap, TransactionalReduce
+from holdfast.units.open_work_list import open_work_list
 from tests.integration.catalog_statements import outcomes
 from tests.integration.spark_session import by_value
 
@@ -97,6 +99,51 @@ def streams(spark: SparkSession, base: Path) -> Any:
     return found
 
 
+def units(spark: SparkSession, base: Path) -> Any:
+    url = f"sqlite://{base}/store.db?synchronous=normal"
+    rows = spark.range(0, 60, 1, 2).selectExpr("id % 20 as k", "concat('v', id) as v", "id")
+
+    def note(txn: Any, key: Any, value: Any) -> None:
+        txn.put("seen", key, value["v"])
+
+    def note_size(txn: Any, key: Any, values: Any) -> None:
+        txn.add("sizes", key, sum(row["id"] for row in values))
+
+    def visit(txn: Any, key: Any, value: Any) -> None:
+        txn.add("visits", key)
+        for near in (2 * key, 2 * key + 1):
+            if near < 100:
+                txn.emit(near)
+
+    found: dict[str, Any] = {}
+    with holdfast.open_store(url, create=True) as store:
+        for table in ("seen", "sizes", "visits"):
+            store.create_table(table)
+        open_work_list(store, "tree", create=True).add(1)
+        reports = {
+            "map": TransactionalMap(note, store=url).run(rows, key="id"),
+            "reduce": TransactionalReduce(note_size, store=url).run(rows, key="k", tasks=3),
+            "work list": TransactionalMap(visit, store=url).run_work_list(spark, "tree", tasks=2),
+            "no rows": TransactionalMap(note, store=url).run(rows.filter("1 = 0"), key="id", tasks=3),
+            "few rows": TransactionalMap(note, store=url).run(rows.filter("id = 7"), key="id", tasks=5),
+        }
+        for name, report in reports.items():
+            found[name] = [report.total.units, len(report.tasks)]
+        for table in ("seen", "sizes", "visits"):
+            found[table] = [[row, columns["value"]] for row, columns in store.scan(table)]
+    calls: dict[str, Callable[[], object]] = {
+        "pairs": lambda: TransactionalMap(note, store=url).run([(1, 2)], key="id"),
+        "null": lambda: TransactionalMap(note, store=url).run(rows.selectExpr("nullif(id, 3) id", "v"), key="id"),
+        "failing": lambda: TransactionalMap(lambda txn, key, row: 1 // 0, store=url).run(rows, key="id"),
+    }
+    for name, call in calls.items():
+        try:
+            found[name] = ["no error", str(call())]
+        except (holdfast.HoldfastError, PySparkException) as error:
+            found[name] = [type(error).__name__, str(error)]
+    return found
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     base = Path(sys.argv[1])
@@ -106,7 +153,13 @@ def main() -> None:
         builder = builder.config(f"spark.{key}", value)
     spark = builder.getOrCreate()
     try:
-        parts = {"tables": outcomes, "write and read": write_and_read, "errors": errors, "streams": streams}
+        parts = {
+            "tables": outcomes,
+            "write and read": write_and_read,
+            "errors": errors,
+            "streams": streams,
+            "units": units,
+        }
         found = {}
         for name in sys.argv[2:]:
             (base / name).mkdir()

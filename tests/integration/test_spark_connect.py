@@ -31,7 +31,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def found(base: Path) -> dict[str, Any]:
     """Return the client's results."""
-    return client(base, "write and read", "errors")
+    return client(base, "write and read", "errors", "units")
 
 
 def client(base: Path, *parts: str) -> dict[str, Any]:
@@ -75,6 +75,25 @@ def test_errors_are_our_own(found: dict[str, Any], base: Path) -> None:
     assert "injected" in errors["task"][1], "the query's own error is Spark's"
     assert_clean(base / "errors" / "errors")
     assert_clean(base / "errors" / "errors-task")
+
+
+def test_units(found: dict[str, Any]) -> None:
+    units = found["units"]
+    assert units["map"] == [60, 8]
+    assert units["seen"] == [[number, f"v{number}"] for number in range(60)]
+    assert units["reduce"] == [20, 3]
+    assert units["sizes"] == [[key, 3 * key + 60] for key in range(20)]
+    assert units["work list"] == [99, 2]
+    assert units["visits"] == [[key, 1] for key in range(1, 100)]
+    assert (units["no rows"], units["few rows"]) == ([0, 3], [1, 5])
+    expected = {
+        "pairs": "DataFrame",
+        "null": "the key of a unit is null",
+        "failing": "the function of a unit failed",
+    }
+    for name, sentence in expected.items():
+        assert units[name][0] == "InvalidRequestError" and sentence in units[name][1], units[name]
+        assert "\n" not in units[name][1]
 
 
 @pytest.mark.slow

@@ -57,7 +57,7 @@ def as_input(data: Any, key: str | Sequence[str] | None) -> Input:
         InvalidRequestError: it is neither, or has no such key.
         UnsupportedError: the RDD's application is not classic.
     """
-    if hasattr(data, "repartitionAndSortWithinPartitions"):
+    if hasattr(type(data), "repartitionAndSortWithinPartitions"):  # a DataFrame of Spark Connect has every attribute
         if key is not None:
             raise InvalidRequestError("the key of an RDD's pair is its first part: leave out the argument key")
         return _PairInput(data)
