@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -22,8 +23,10 @@ from holdfast.spark.units.progress_bar import job_progress
 from holdfast.spark.units.tasks import UnitsTask
 from holdfast.transactions.base import Database
 from holdfast.units.jobs import MAP, REDUCE, WORK_LIST, Job, begin_job, end_job, read_progress
+from holdfast.units.patience import patiently
 from holdfast.units.report import JobReport
 from holdfast.units.settings import UnitSettings
+from holdfast.units.statistics import Statistics
 from holdfast.units.unit import UnitFunction, UnitReads
 from holdfast.units.work_list import find_work_list
 
@@ -151,7 +154,9 @@ class TransactionalMap:
             before_s = clock.elapsed_s()
             with job_progress(database, job.name):
                 self._run_job(job, run, emit_to)
-            return self._end(database, job, clock.elapsed_s() - before_s)
+            seconds = clock.elapsed_s() - before_s
+            end = partial(self._end, database, job, seconds)
+            return patiently(end, self._settings.patience_s, environment, Statistics())
 
     def _run_job(self, job: Job, run: Callable[[UnitsTask], list[str]], emit_to: str | None) -> None:
         task = UnitsTask(

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row
 from holdfast.runtime import Environment
 from holdfast.spark.failures import one_sentence
+from holdfast.transactions.base import Database
 from holdfast.units.connections import store_of_process
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import Job
+from holdfast.units.patience import patiently
 from holdfast.units.settings import UnitSettings
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.statistics import Statistics
 from holdfast.units.unit import Unit, UnitFunction, UnitReads
-from holdfast.units.work_list import find_work_list
+from holdfast.units.work_list import WorkList, find_work_list
 from holdfast.units.work_task import WorkTask
 
 __all__ = ["UnitsTask", "key_of_row"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,23 +51,27 @@ class UnitsTask:
     def run_shard(self, shard: int, pairs: Iterable[tuple[Row, object]]) -> Iterator[str]:
         """Run the units of a partition: pairs of key and value, sorted by key. Yield the figures as JSON."""
         with one_sentence():
-            execution = self._execution()
+            execution, database, _work = self._patiently(self._opened)
             units = _reduced(pairs) if self.is_reduce else (Unit.of(key, value) for key, value in pairs)
-            database = store_of_process(self.url).database
             yield _report(ShardTask(execution, database, self.job, shard).run(units))
 
     def run_worker(self, slot: int) -> Iterator[str]:
         """Run units from the work list. Yield the figures as JSON."""
         with one_sentence():
-            assert self.emit_to is not None, "a worker has a work list"
-            database = store_of_process(self.url).database
-            work = find_work_list(database, self.emit_to)
-            yield _report(WorkTask(self._execution(), database, self.job, slot, work).run())
+            execution, database, work = self._patiently(self._opened)
+            assert work is not None, "a worker has a work list"
+            yield _report(WorkTask(execution, database, self.job, slot, work).run())
 
-    def _execution(self) -> UnitExecution:
+    def _opened(self) -> tuple[UnitExecution, Database, WorkList | None]:
+        """Open the store; return what runs units, the database, and the work list to which units add."""
         database = store_of_process(self.url).database
-        emit_to = None if self.emit_to is None else find_work_list(database, self.emit_to)
-        return UnitExecution(self.function, database, self.settings, Environment(), reads=self.reads, emit_to=emit_to)
+        work = None if self.emit_to is None else find_work_list(database, self.emit_to)
+        execution = UnitExecution(self.function, database, self.settings, Environment(), reads=self.reads, emit_to=work)
+        return execution, database, work
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        """Wait for the database: Spark gives a task only a few attempts, which are over in a second."""
+        return patiently(call, self.settings.patience_s, Environment(), Statistics())
 
     def __repr__(self) -> str:
         return f"UnitsTask(job={self.job.name!r})"

@@ -1,0 +1,50 @@
+"""Test what tasks of units do around their units."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark.sql")
+
+import holdfast.spark.units.tasks as tasks
+from holdfast.errors import UnavailableError
+from holdfast.records.opening import open_store
+from holdfast.records.store import Store
+from holdfast.runtime import Environment
+from holdfast.spark.units.tasks import UnitsTask
+from holdfast.units.connections import store_of_process
+from holdfast.units.jobs import MAP, begin_job
+from holdfast.units.settings import UnitSettings
+
+
+def test_a_task_that_begins_waits_for_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark starts a task only a few times, and all of that takes no longer than a database needs to start."""
+    url = f"sqlite://{tmp_path}/store.db"
+    with open_store(url, create=True) as store:
+        store.create_table("t")
+        job = begin_job(store.database, "j", kind=MAP, shards=1, environment=Environment())
+        refusals = iter([1, 2])
+
+        def reluctant(url: str) -> Store:
+            if next(refusals, None):
+                raise UnavailableError("the database accepts no connections now")
+            return store_of_process(url)
+
+        monkeypatch.setattr(tasks, "store_of_process", reluctant)
+        task = UnitsTask(
+            function=lambda txn, key, value: txn.put("t", key, value),
+            url=url,
+            job=job,
+            settings=UnitSettings(),
+            reads=None,
+            is_reduce=False,
+            emit_to=None,
+        )
+        (figures,) = task.run_shard(0, [(1, "one")])
+        assert json.loads(figures)["units"] == 1
+        assert next(refusals, None) is None
+        assert store.get("t", 1) == "one"
+        store_of_process(url).close()
