@@ -6,7 +6,7 @@ effect in one step. That is what makes retries, twins and zombies harmless.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,10 +23,12 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.records.cell_transaction import CellTransaction, too_many_reads
-from holdfast.records.keys import tables_range
+from holdfast.records.cells import VALUE
+from holdfast.records.keys import cell_key, column_bytes, tables_range
+from holdfast.records.row_keys import Row
 from holdfast.records.tables import TableCache
 from holdfast.runtime import Alarm, Environment, SystemAlarm, TimeIsUp
-from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, LockingStore, Outcome
+from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, LockingStore, Outcome, Record
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.locked_reads import LockedReads, UnlockedReads
 from holdfast.units.metered_store import MeteredStore
@@ -90,6 +92,24 @@ class _Ran(NamedTuple):
     failure: Exception | None = None
 
 
+class _Named(NamedTuple):
+    """How many units, from the first, have named the cells that they will read; the error of the one after them."""
+
+    done: int
+    keys: Sequence[bytes] = ()
+    failure: Exception | None = None
+
+
+class _Ahead(NamedTuple):
+    """What was read for units before they run: all that they are known to read."""
+
+    units: Collection[bytes]
+    records: Mapping[bytes, Record | None]
+
+
+_NOTHING_AHEAD = _Ahead((), {})
+
+
 class UnitExecution:
     """Runs units of one job in this process.
 
@@ -121,8 +141,21 @@ class UnitExecution:
         self._reads = reads
         self._emit_to = emit_to
         self._tables = TableCache(self.store)
+        self._ahead = _NOTHING_AHEAD
 
-    def attempt(self, units: Sequence[Unit], change: Callable[[int], Change], *, locked: bool = False) -> Attempt:
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether it pays to say which units follow."""
+        return self._reads is not None and self.store.reads_ahead and self.settings.buffering != SERVER
+
+    def attempt(
+        self,
+        units: Sequence[Unit],
+        change: Callable[[int], Change],
+        *,
+        locked: bool = False,
+        following: Sequence[Unit] = (),
+    ) -> Attempt:
         """Run units one after the other, and commit them together.
 
         Guarantee: those that are done took effect in one step, together with their change; the others did nothing.
@@ -130,17 +163,20 @@ class UnitExecution:
         Args:
             change: called with the number of units that are to take effect; if none is, only its reads count.
             locked: whether to lock whatever is read, for a single unit.
+            following: units that will probably run next: what they are known to read is read with this commit, if that
+                takes no round trip of its own.
 
         Raises:
             UnavailableError: nothing happened: repeat it.
             CorruptDataError: a record cannot be read.
         """
+        ahead, self._ahead = self._ahead, _NOTHING_AHEAD
         try:
-            with self._begun(locked) as (cells, end):
-                ran = self._run(cells, units)
+            with self._begun(locked, ahead) as (cells, end):
+                ran = self._run(cells, units, ahead)
                 try:
                     commit = _commit_of(cells, change(ran.done), ran.done)
-                    outcome = end(commit)
+                    outcome = end(commit, following if ran.failure is None else ())
                 except InvalidRequestError as error:
                     if type(error) is not InvalidRequestError:
                         raise  # about the database, not about the commit
@@ -148,7 +184,7 @@ class UnitExecution:
                         return self._conflict(_NAMELESS)  # one by one, the units show which of them it is
                     ran = _Ran(0, error)
                     commit = _commit_of(cells, change(0), 0)
-                    outcome = end(commit)
+                    outcome = end(commit, ())
         except DeadlockError:
             return self._conflict(_NAMELESS)
         except OutcomeUnknownError:
@@ -165,19 +201,43 @@ class UnitExecution:
         return Attempt(done=ran.done, version=outcome.version, failure=ran.failure)
 
     @contextmanager
-    def _begun(self, locked: bool) -> Iterator[tuple[CellTransaction, Callable[[Commit], Outcome]]]:
+    def _begun(
+        self, locked: bool, ahead: _Ahead
+    ) -> Iterator[tuple[CellTransaction, Callable[[Commit, Sequence[Unit]], Outcome]]]:
         most = self.settings.max_reads
         if locked or self.settings.buffering == SERVER:
             self.statistics.locked += locked
             with self.store.locked() as transaction:
                 tables = self._tables.through(UnlockedReads(transaction))
                 cells = CellTransaction(LockedReads(transaction, exclusive=locked), tables, most)
-                yield cells, transaction.apply
+                yield cells, lambda commit, following: transaction.apply(commit)
         else:
-            yield CellTransaction(Transaction(self.store), self._tables, most), self.store.commit
+            yield CellTransaction(Transaction(self.store, ahead.records), self._tables, most), self._commit
 
-    def _run(self, cells: CellTransaction, units: Sequence[Unit]) -> _Ran:
-        named = self._fetch(cells, units)
+    def _commit(self, commit: Commit, following: Sequence[Unit]) -> Outcome:
+        """Commit, and read what the following units will read, if that takes no round trip of its own."""
+        keys = self._hinted(following) if self.reads_ahead else []
+        if not keys:
+            return self.store.commit(commit)
+        outcome, records = self.store.commit_and_read(commit, keys)
+        if records is not None:
+            self._ahead = _Ahead({unit.id for unit in following}, {key: records.get(key) for key in keys})
+        return outcome
+
+    def _hinted(self, units: Sequence[Unit]) -> Sequence[bytes]:
+        """Return the keys of what units will read; none if the function that names it fails."""
+        named = self._named(units, self._key_of)
+        return named.keys if named.failure is None and named.done == len(units) else []
+
+    def _key_of(self, table: str, row: Row, column: str = VALUE) -> bytes:
+        return cell_key(self._tables.get(table).id, row, column_bytes(column))
+
+    def _run(self, cells: CellTransaction, units: Sequence[Unit], ahead: _Ahead) -> _Ran:
+        named = _Ran(len(units))
+        if not all(unit.id in ahead.units for unit in units):
+            found = self._named(units, cells.cell_key)
+            cells.prefetch(found.keys)
+            named = _Ran(found.done, found.failure)
         for count, unit in enumerate(units[: named.done]):
             failure = self._call(cells, unit)
             if failure is not None:
@@ -221,35 +281,27 @@ class UnitExecution:
             return error
         return None
 
-    def _fetch(self, cells: CellTransaction, units: Sequence[Unit]) -> _Ran:
-        """Read what units will read in one round trip.
-
-        Returns:
-            How many units, from the first, have named their cells, and the error of the one after them.
-        """
+    def _named(self, units: Sequence[Unit], key_of: Callable[..., bytes]) -> _Named:
+        """Ask which cells units will read."""
         if self._reads is None:
-            return _Ran(len(units))
+            return _Named(len(units))
         reads, most = self._reads, self.settings.max_reads
         wanted: list[bytes] = []
-        named = _Ran(len(units))
         for count, unit in enumerate(units):
             cells_of_unit: list[Cell] = []
             failure = self._limited(partial(_name_cells, reads, unit, most, cells_of_unit))
             if failure is None:
                 try:
-                    wanted += [cells.cell_key(*cell) for cell in cells_of_unit]
+                    wanted += [key_of(*cell) for cell in cells_of_unit]
                 except _OF_STORE:
                     raise
                 except (HoldfastError, TypeError) as error:
                     failure = error
             if failure is not None:
-                named = _Ran(count, failure)
-                break
+                return _Named(count, wanted, failure)
             if len(wanted) >= _MOST_READ:
-                named = _Ran(count + 1)
-                break
-        cells.prefetch(wanted)
-        return named
+                return _Named(count + 1, wanted)
+        return _Named(len(units), wanted)
 
     def _conflict(self, keys: tuple[bytes, ...]) -> Attempt:
         self.statistics.conflicts += 1

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from holdfast.runtime import Alarm, Clock
-from holdfast.transactions.base import Commit, LockedTransaction, LockingStore, Outcome, Record, ScanPage
+from holdfast.transactions.base import AheadStore, Commit, LockedTransaction, LockingStore, Outcome, Record, ScanPage
 from holdfast.units.statistics import Statistics
 
 __all__ = ["MeteredStore"]
@@ -17,6 +17,7 @@ class MeteredStore:
 
     Attributes:
         calls_s: seconds in all calls so far.
+        reads_ahead: whether `commit_and_read` takes one round trip; else it may not be called.
     """
 
     def __init__(self, inner: LockingStore, clock: Clock, statistics: Statistics, alarm: Alarm) -> None:
@@ -25,6 +26,8 @@ class MeteredStore:
         self._clock = clock
         self._statistics = statistics
         self.calls_s = 0.0
+        self._ahead = inner if isinstance(inner, AheadStore) else None
+        self.reads_ahead = self._ahead is not None
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
         with self._reading():
@@ -37,6 +40,11 @@ class MeteredStore:
     def commit(self, commit: Commit) -> Outcome:
         with self._committing():
             return self._inner.commit(commit)
+
+    def commit_and_read(self, commit: Commit, keys: Collection[bytes]) -> tuple[Outcome, dict[bytes, Record] | None]:
+        assert self._ahead is not None, "see `reads_ahead`"
+        with self._committing():
+            return self._ahead.commit_and_read(commit, keys)
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         with self._committing():

@@ -53,6 +53,7 @@ class ShardTask:
     def _run_units(self, units: Iterable[Unit]) -> None:
         loop, ledger = self._loop, self._ledger
         loop.patiently(ledger.load)
+        waiting: list[Unit] = []  # a full group, in whose commit the next one is read ahead
         group: list[Unit] = []
         for placed in ordered_units(units):
             standing = ledger.see(placed)
@@ -61,9 +62,14 @@ class ShardTask:
             elif standing is Standing.PUT_OFF:
                 loop.put_off(placed.unit)
             if len(group) >= loop.group_size:
-                loop.run(group)
+                if self._execution.reads_ahead:
+                    loop.run(waiting, group)
+                    waiting = loop.sort_out(group)  # since they were seen, another attempt may have done them
+                else:
+                    loop.run(group)
                 group = []
-        loop.run(group)
+        loop.run(waiting, group)
+        loop.run(loop.sort_out(group))
         ledger.check_end()
         loop.drain()
 

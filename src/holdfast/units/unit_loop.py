@@ -99,8 +99,11 @@ class UnitLoop:
         """How many units the next group has."""
         return self._size.now
 
-    def run(self, units: Sequence[Unit]) -> None:
+    def run(self, units: Sequence[Unit], following: Sequence[Unit] = ()) -> None:
         """Run units together; if they conflict, one by one; put off those that conflict then.
+
+        Args:
+            following: units that will run next.
 
         Raises:
             InvalidRequestError: a unit's function failed. Those before it have taken effect.
@@ -109,9 +112,10 @@ class UnitLoop:
         left = list(units)
         alone = 0  # units that run one by one
         while left:
-            part = left[: 1 if alone else self._size.now]
+            size = 1 if alone else self._size.now
+            part, rest = left[:size], left[size:] or following
             before_s = clock.elapsed_s()
-            attempt = self._attempt(part)
+            attempt = self._attempt(part, following=rest[:size])
             if attempt.done:
                 left = left[attempt.done :]
                 if not alone:  # units that run one by one say nothing about groups
@@ -119,7 +123,7 @@ class UnitLoop:
                 alone = max(0, alone - attempt.done)
             elif self._is_behind(attempt):
                 self._load()
-                left = self._sort_out(left)
+                left = self.sort_out(left)
             elif len(part) > 1:
                 alone = len(part)
                 self._size.conflicted()
@@ -135,6 +139,19 @@ class UnitLoop:
     def put_off(self, unit: Unit) -> None:
         """Keep a unit for `drain`."""
         self.deferred[unit.id] = unit
+
+    def sort_out(self, units: Iterable[Unit]) -> list[Unit]:
+        """Return those units that nobody has taken up; put off those that somebody else has put off."""
+        left: list[Unit] = []
+        for unit in units:
+            standing = self._ledger.standing(unit)
+            if standing is Standing.TO_DO:
+                left.append(unit)
+            elif standing is Standing.PUT_OFF:
+                self.put_off(unit)
+            else:
+                self._statistics.skipped += 1
+        return left
 
     def drain(self) -> None:
         """Run the units that were put off, until none is left.
@@ -172,7 +189,7 @@ class UnitLoop:
                 cells=[shown_cell(key) for key in attempt.conflict[:_NAMED_KEYS]],
             )
 
-    def _attempt(self, units: Sequence[Unit], *, locked: bool = False) -> Attempt:
+    def _attempt(self, units: Sequence[Unit], *, locked: bool = False, following: Sequence[Unit] = ()) -> Attempt:
         """Run units, and note what has taken effect.
 
         Raises:
@@ -182,7 +199,7 @@ class UnitLoop:
         def change(done: int) -> Change:
             return self._ledger.change(units[:done], self.deferred.keys())
 
-        attempt = self.patiently(lambda: self._execution.attempt(units, change, locked=locked))
+        attempt = self.patiently(lambda: self._execution.attempt(units, change, locked=locked, following=following))
         if attempt.done:
             self._unknown = 0
             self._ledger.committed(attempt.version)
@@ -210,16 +227,3 @@ class UnitLoop:
         for unit in list(self.deferred.values()):
             if self._ledger.standing(unit) is Standing.DONE:
                 del self.deferred[unit.id]
-
-    def _sort_out(self, units: Iterable[Unit]) -> list[Unit]:
-        """Return those units that nobody has taken up; put off those that somebody else has put off."""
-        left: list[Unit] = []
-        for unit in units:
-            standing = self._ledger.standing(unit)
-            if standing is Standing.TO_DO:
-                left.append(unit)
-            elif standing is Standing.PUT_OFF:
-                self.put_off(unit)
-            else:
-                self._statistics.skipped += 1
-        return left
