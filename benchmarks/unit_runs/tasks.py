@@ -72,8 +72,8 @@ def step(transaction: UnitTransaction, key: int, cells: tuple[int, int]) -> None
     one, other = cells
     first = transaction.get(TABLE, one)
     second = transaction.get(TABLE, other)
-    transaction.put(TABLE, one, first + 1)  # type: ignore[operator]  # an integer
-    transaction.put(TABLE, other, second + 1)  # type: ignore[operator]  # an integer
+    transaction.put(TABLE, one, first + 1)  # type: ignore[operator]  # all cells are integers
+    transaction.put(TABLE, other, second + 1)  # type: ignore[operator]  # all cells are integers
 
 
 def reads(key: int, cells: tuple[int, int]) -> list[Cell]:
