@@ -10,10 +10,9 @@ from pyspark.sql import SparkSession
 
 from holdfast.records.opening import open_store
 from holdfast.records.store import Store
-from holdfast.runtime import Environment
 from holdfast.spark.units import TransactionalMap
+from holdfast.units.open_work_list import open_work_list
 from holdfast.units.unit_transaction import UnitTransaction
-from holdfast.units.work_list import create_work_list
 
 __all__ = ["CONTENDERS", "visit_with_jobs", "visit_with_work_list"]
 
@@ -38,8 +37,7 @@ def visit_with_work_list(spark: SparkSession, url: str, levels: int, width: int)
 
     with open_store(url, create=True) as store:
         store.create_table(_DISTANCE)
-        work = create_work_list(store.database, _WORK, Environment())
-        work.add(store.database, [((0, place), None, 0) for place in range(width)])
+        open_work_list(store, _WORK, create=True).add_many(((0, place), None) for place in range(width))
         before_s = time.monotonic()
         TransactionalMap(visit, store=url).run_work_list(spark, _WORK, tasks=_TASKS)
         seconds = time.monotonic() - before_s
