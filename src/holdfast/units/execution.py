@@ -109,6 +109,10 @@ class _Ahead(NamedTuple):
 
 _NOTHING_AHEAD = _Ahead((), {})
 
+_EXCLUSIVE_UNITS = 100
+"""So many units lock exclusively what they read, after one was in a deadlock: several that have read a record, and want
+to write it, wait for each other, and a database takes up to a second to notice."""
+
 
 class UnitExecution:
     """Runs units of one job in this process.
@@ -142,6 +146,7 @@ class UnitExecution:
         self._emit_to = emit_to
         self._tables = TableCache(self.store)
         self._ahead = _NOTHING_AHEAD
+        self._exclusive = 0  # units that lock exclusively what they read
 
     @property
     def reads_ahead(self) -> bool:
@@ -186,6 +191,7 @@ class UnitExecution:
                     commit = _commit_of(cells, change(0), 0)
                     outcome = end(commit, ())
         except DeadlockError:
+            self._exclusive = _EXCLUSIVE_UNITS
             return self._conflict(_NAMELESS)
         except OutcomeUnknownError:
             self.statistics.unknown += 1
@@ -207,9 +213,11 @@ class UnitExecution:
         most = self.settings.max_reads
         if locked or self.settings.buffering == SERVER:
             self.statistics.locked += locked
+            exclusive = locked or self._exclusive > 0
+            self._exclusive = max(0, self._exclusive - 1)
             with self.store.locked() as transaction:
                 tables = self._tables.through(UnlockedReads(transaction))
-                cells = CellTransaction(LockedReads(transaction, exclusive=locked), tables, most)
+                cells = CellTransaction(LockedReads(transaction, exclusive=exclusive), tables, most)
                 yield cells, lambda commit, following: transaction.apply(commit)
         else:
             yield CellTransaction(Transaction(self.store, ahead.records), self._tables, most), self._commit

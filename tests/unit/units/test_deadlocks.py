@@ -1,0 +1,78 @@
+"""Test what server-side buffering learns from a deadlock: units that would wait for each other lock exclusively."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from holdfast.errors import DeadlockError
+from holdfast.records.store import Store
+from holdfast.runtime import Environment
+from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage
+from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.units.execution import UnitExecution
+from holdfast.units.jobs import begin_job
+from holdfast.units.settings import UnitSettings
+from holdfast.units.shard_task import ShardTask
+from holdfast.units.unit import Unit
+from holdfast.units.unit_transaction import UnitTransaction
+
+_ENVIRONMENT = Environment()
+
+
+class _Deadlocks(MemoryTransactionStore):
+    """A store in memory in which the transaction with a certain number is in a deadlock.
+
+    Attributes:
+        exclusive: how each transaction has read its cells.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(_ENVIRONMENT.ids)
+        self.exclusive: list[bool] = []
+        self._number = number
+
+    @contextmanager
+    def locked(self) -> Iterator[LockedTransaction]:
+        with super().locked() as inner:
+            yield _Locked(self, inner)
+
+    def reads(self, *, exclusive: bool) -> None:
+        self.exclusive.append(exclusive)
+        if len(self.exclusive) == self._number:
+            raise DeadlockError("a deadlock with another transaction: start over")
+
+
+class _Locked:
+    def __init__(self, store: _Deadlocks, inner: LockedTransaction) -> None:
+        self._store = store
+        self._inner = inner
+
+    def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
+        self._store.reads(exclusive=exclusive)
+        return self._inner.read(keys, exclusive=exclusive)
+
+    def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
+        return self._inner.scan(start, end, limit)
+
+    def apply(self, commit: Commit) -> Outcome:
+        return self._inner.apply(commit)
+
+
+def test_units_after_a_deadlock_lock_exclusively_for_a_while() -> None:
+    database = _Deadlocks(3)
+    store = Store(database, "memory://deadlocks", _ENVIRONMENT)
+    store.create_table("t")
+    job = begin_job(database, "j", kind="map", shards=1, environment=_ENVIRONMENT)
+
+    def count(txn: UnitTransaction, key: int, value: None) -> None:
+        found = txn.get("t", "a", default=0)
+        assert isinstance(found, int)
+        txn.put("t", "a", found + 1)
+
+    execution = UnitExecution(count, database, UnitSettings(buffering="server"), _ENVIRONMENT)
+    ShardTask(execution, database, job, 0).run([Unit.of(number, None) for number in range(120)])
+    assert store.get("t", "a") == 120
+    assert database.exclusive[:3] == [False] * 3
+    assert database.exclusive[3:103] == [True] * 100
+    assert database.exclusive[103:] == [False] * 18
