@@ -43,6 +43,7 @@ class Place:
         url: of the database, for that.
         worker_url: of the database, for workers.
         network: what is between them, in words.
+        added_s: what the network adds to a round trip, as measured.
     """
 
     database: Database
@@ -50,6 +51,7 @@ class Place:
     url: str
     worker_url: str
     network: str
+    added_s: float = 0.0
 
     @property
     def has_peers(self) -> bool:
@@ -66,17 +68,19 @@ def opened_place(database: Database, network: str) -> Iterator[Place]:
     """
     url = database.new_url()
     with ExitStack() as stack:
+        added_s = 0.0
         worker_url, words = url, "a file" if database.pid is None else "TCP on the same machine"
         if network == "proxy":
             found = stack.enter_context(delayed(_port(url), DELAY_S))
             worker_url, words = _with_port(url, found.port), _words(found)
+            added_s = (found.delayed_ms - found.direct_ms) / 1000
         elif database.name == "postgresql":
             worker_url, words = _with_socket(url), "Unix socket"
         store = stack.enter_context(open_store(url, create=True))
         create_cells(store)
         if database.name == "postgresql":
             peers.create_tables(url)
-        yield Place(database=database, store=store, url=url, worker_url=worker_url, network=words)
+        yield Place(database=database, store=store, url=url, worker_url=worker_url, network=words, added_s=added_s)
 
 
 def _words(network: Network) -> str:

@@ -149,13 +149,12 @@ def measure_shares(database: Database, plan: Plan) -> Iterator[Result]:
     rows = []
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-units-") as home,
-        opened_place(database, "local") as near,
-        opened_place(database, "proxy") as far,
+        opened_place(database, "proxy") as place,
         open_session(Path(home)) as spark,
     ):
         for variant in (one for one in _SHARED if one in plan.variants):
             units = plan.units if VARIANTS[variant].group > 1 else max(200, plan.units // 20)
-            rows.append(dict(measure(spark, variant, units, near, far)))
+            rows.append(dict(measure(spark, variant, units, place)))
             plan.say(f"  {variant}: {json.dumps(rows[-1]['shares'])}")
     yield Result(
         benchmark=f"units-{database.name}-shares",
@@ -163,7 +162,7 @@ def measure_shares(database: Database, plan: Plan) -> Iterator[Result]:
         figure=max(row["shares"]["Spark"] for row in rows),
         figure_name="largest share of Spark",
         target=1.0,
-        settings=_settings("shares", database, network=far.network),
+        settings=_settings("shares", database, network=place.network),
         details={"rows": rows},
     )
 

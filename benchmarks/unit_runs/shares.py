@@ -37,8 +37,8 @@ class Shares:
         spark: not in the tasks' units: planning, shuffling and sorting the rows, starting tasks.
         function: in the functions of the units, without the calls of the store.
         client: what else the tasks' Python does: rows from Spark, groups, keys, progress.
-        network: what the calls of the store take longer than without the network.
-        database: the calls of the store without the network, with the driver's part.
+        network: what the network adds to the calls of the store: as many round trips as there are calls.
+        database: the rest of these calls: the server, its disk, and the driver in Python.
     """
 
     spark: float
@@ -60,31 +60,29 @@ class Shares:
         return {name: round(seconds / whole, 3) for name, seconds in parts.items()}
 
 
-def measure_shares(spark: SparkSession, variant: str, units: int, near: Place, far: Place) -> Mapping[str, Any]:
-    """Run a job through a network, and the same job without it.
+def measure_shares(spark: SparkSession, variant: str, units: int, place: Place) -> Mapping[str, Any]:
+    """Run a job, and say where its time has gone.
 
     Args:
-        near, far: a database without the network, and one behind it.
+        place: a database behind a network.
     """
-    _run(spark, variant, 200, far)  # starts Spark's workers, and their connections
-    seconds, through = _run(spark, variant, units, far)
-    _, direct = _run(spark, variant, units, near)
-    direct_s = (direct.read_s + direct.commit_s) / direct.calls * through.calls
-    calls_s = through.read_s + through.commit_s
-    database_s = min(direct_s, calls_s)
+    _run(spark, variant, 200, place)  # starts Spark's workers, and their connections
+    seconds, found = _run(spark, variant, units, place)
+    calls_s = found.read_s + found.commit_s
+    network_s = min(calls_s, found.calls * place.added_s)
     shares = Shares(
-        spark=_TASKS * seconds - through.run_s,
-        function=through.function_s,
-        client=through.run_s - through.function_s - calls_s,
-        network=calls_s - database_s,
-        database=database_s,
+        spark=_TASKS * seconds - found.run_s,
+        function=found.function_s,
+        client=found.run_s - found.function_s - calls_s,
+        network=network_s,
+        database=calls_s - network_s,
     )
     return {
         "variant": variant,
         "units": units,
         "seconds": round(seconds, 3),
         "units_per_s": round(units / seconds, 1),
-        "calls": through.calls,
+        "calls": found.calls,
         "shares": shares.as_dict(),
     }
 
