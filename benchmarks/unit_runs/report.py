@@ -36,7 +36,7 @@ def _table(title: str, columns: Sequence[str]) -> Table:
         if number:
             table.add_column(name, no_wrap=True, justify="right", vertical="bottom")
         else:
-            table.add_column(name, min_width=11)
+            table.add_column(name, min_width=11, no_wrap=bool(name))
     return table
 
 
@@ -51,15 +51,16 @@ def _rates(result: Result, console: Console) -> None:
     assert isinstance(server, Mapping)
     words = ", ".join(f"{name} {value}" for name, value in server.items())
     table = _table(
-        f"{result.title}: {settings['network']}; {words}",
+        f"{result.title}: {settings['network']}; {words}; CPU in microseconds per unit",
         (
             "variant",
-            "workers",
+            "wor-\nkers",
             "per\nsecond",
-            "times SERI-\nALIZABLE",
-            "conflicts\nper unit",
-            "least /\nmost",
-            "CPU us:\nclient, server",
+            "times\nSSI",
+            "con-\nflicts",
+            "least\n/most",
+            "client\nCPU",
+            "server\nCPU",
             "wrong",
         ),
     )
@@ -74,7 +75,8 @@ def _rates(result: Result, console: Console) -> None:
             "" if base is None else f"{one['rate'] / base:.1f}",
             f"{one['conflicts_per_unit']:.2f}",
             f"{one['least_share']:.2f}",
-            f"{one['client_cpu_us']:,.0f}, {one['server_cpu_us']:,.0f}",
+            f"{one['client_cpu_us']:,.0f}",
+            f"{one['server_cpu_us']:,.0f}",
             f"{one['wrong']:+g}" if one["wrong"] else "",
         )
     console.print(table)
@@ -92,7 +94,7 @@ def _retry(result: Result, console: Console) -> None:
 def _shares(result: Result, console: Console) -> None:
     rows = _rows(result, "rows")
     parts = list(rows[0]["shares"])
-    table = _table(f"{result.title}, {result.settings['network']}", ("", "units", "seconds", "calls", *parts))
+    table = _table(f"{result.title}, {result.settings['network']}", ("", "units", "s", "calls", *parts))
     for row in rows:
         shares = [f"{row['shares'][part]:.0%}" for part in parts]
         table.add_row(row["variant"], f"{row['units']:,}", f"{row['seconds']:.2f}", f"{row['calls']:,}", *shares)

@@ -140,6 +140,7 @@ def test_the_worst_ratio_counts(
         measured("serializable", 8, 100),
         measured("single", 8, 200),
         measured("grouped 32", 8, 3_500),
+        measured("grouped 32, no hint", 8, 1_234),
     ]
     settings = {
         "experiment": "rates",
@@ -172,6 +173,8 @@ def test_the_worst_ratio_counts(
     printed = capsys.readouterr().out
     assert "35.0" in printed
     assert "missed" in printed
+    assert "grouped 32, no hint" in printed
+    assert "database" in printed
     assert max(map(len, printed.splitlines())) <= 80
     assert plot.stat().st_size > 0
     assert json.loads((tmp_path / "units-x.json").read_text())["details"]["cells"][0]["wrong"] == -3
