@@ -66,6 +66,7 @@ def progress_afterwards(
     change: Callable[[int], Change],
     *,
     locked: bool = False,
+    following: Sequence[Unit] = (),
 ) -> Attempt:
     """In place of `UnitExecution.attempt`: commit the units, then record the progress."""
     recorded: list[Change] = []
@@ -74,7 +75,7 @@ def progress_afterwards(
         recorded.append(change(done))
         return Change(reads=recorded[-1].reads)
 
-    attempt = shipped(self, units, without_puts, locked=locked)
+    attempt = shipped(self, units, without_puts, locked=locked, following=following)
     if not attempt.done:
         return attempt
     outcome = self.store.commit(Commit(puts=recorded[-1].puts))
