@@ -104,9 +104,11 @@ def repeat_if_unknown(shipped: Callable[..., bool], self: UnitLoop, attempt: Att
     return shipped(self, attempt)
 
 
-def succeed_if_unknown(shipped: _Attempt, self: UnitLoop, units: Sequence[Unit], *, locked: bool = False) -> Attempt:
+def succeed_if_unknown(
+    shipped: _Attempt, self: UnitLoop, units: Sequence[Unit], *, locked: bool = False, following: Sequence[Unit] = ()
+) -> Attempt:
     """In place of `UnitLoop._attempt`: take an unknown outcome for a success."""
-    attempt = shipped(self, units, locked=locked)
+    attempt = shipped(self, units, locked=locked, following=following)
     if not attempt.unknown:
         return attempt
     version = _version_of(self)
@@ -126,15 +128,17 @@ def forget_a_unit(shipped: Callable[..., None], self: UnitLoop, unit: Unit) -> N
     """In place of `UnitLoop.put_off`: forget the unit."""
 
 
-def run_the_last_again(shipped: Callable[..., None], self: UnitLoop, units: Sequence[Unit]) -> None:
+def run_the_last_again(
+    shipped: Callable[..., None], self: UnitLoop, units: Sequence[Unit], following: Sequence[Unit] = ()
+) -> None:
     """In place of `UnitLoop.run`: after the conflict of a group, run only its last unit again."""
     attempt = self._attempt(units) if units else Attempt()
     if len(units) > 1 and attempt.conflict:
         for unit in units[:-1]:
             self._ledger.take_up(unit)
-        shipped(self, units[-1:])
+        shipped(self, units[-1:], following)
     else:
-        shipped(self, units[attempt.done :])
+        shipped(self, units[attempt.done :], following)
 
 
 def trust_reads(shipped: Callable[..., Outcome], self: MeteredStore, commit: Commit) -> Outcome:
