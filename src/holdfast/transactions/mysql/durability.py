@@ -4,32 +4,60 @@ from __future__ import annotations
 
 import pymysql
 
-from holdfast.errors import UnsupportedError
+from holdfast.errors import UnavailableError, UnsupportedError
+from holdfast.runtime import Environment
 from holdfast.transactions.mysql.connection import Link
 from holdfast.transactions.mysql.failures import code_of
+from holdfast.transactions.mysql.sessions import pauses
 from holdfast.transactions.sql_files import load_queries
 
 __all__ = ["flush_log"]
 
 _SQL = load_queries(__package__)
+
 _ALWAYS = (1, 3)
 """Every commit flushes; 3 is MariaDB's, and flushes twice if there is a binary log."""
 
 _DENIED = 1227
 
 
-def flush_log(link: Link) -> None:
-    """Flush the log, unless every commit does.
+def flush_log(link: Link, environment: Environment, timeout_s: float) -> None:
+    """Return when everything that was committed before is in the log on the disk.
+
+    MySQL flushes the log when it is told to. MariaDB then does nothing with the setting 0, and does not sync the file
+    with 2; but once a second it flushes the log by itself, and tells how far it is.
+
+    Args:
+        timeout_s: how long to wait for a server that flushes by itself.
 
     Raises:
         pymysql.MySQLError: it failed; perhaps parts of the log are on the disk.
+        UnavailableError: the server did not flush in time.
         UnsupportedError: the user may not flush it.
 
-    Source: MySQL manual, "innodb_flush_log_at_trx_commit" and "FLUSH ENGINE LOGS".
+    Source: MySQL manual, "innodb_flush_log_at_trx_commit" and "FLUSH ENGINE LOGS"; MariaDB 11.8,
+    `innobase_flush_logs` in storage/innobase/handler/ha_innodb.cc, and the status variables ``Innodb_lsn_…``.
     """
     (reply,) = link.run([_SQL["when_flushed"]])
     if int(reply.rows[0][0]) in _ALWAYS:
         return
+    place = _places(link)
+    if not place:
+        _flush(link)
+        return
+    for _ in pauses(environment, timeout_s):
+        if _places(link)["innodb_lsn_flushed"] >= place["innodb_lsn_current"]:
+            return
+    raise UnavailableError("the server does not flush its log: set innodb_flush_log_at_trx_commit to 1")
+
+
+def _places(link: Link) -> dict[str, int]:
+    """Return where MariaDB's log ends, in memory and on the disk; nothing if it is another server."""
+    (reply,) = link.run([_SQL["places_in_log"]])
+    return {str(name).lower(): int(value) for name, value in reply.rows}
+
+
+def _flush(link: Link) -> None:
     try:
         link.run([_SQL["flush_log"]])
     except pymysql.MySQLError as error:

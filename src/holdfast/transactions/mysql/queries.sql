@@ -32,6 +32,9 @@ SELECT @@innodb_flush_log_at_trx_commit;
 -- name: flush_log
 FLUSH LOCAL ENGINE LOGS;
 
+-- name: places_in_log
+SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_lsn_current', 'Innodb_lsn_flushed');
+
 -- name: existing_keys
 SELECT `key` FROM holdfast_records FORCE INDEX (PRIMARY) WHERE `key` IN ({keys}) ORDER BY `key`;
 

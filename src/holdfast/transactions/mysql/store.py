@@ -150,8 +150,8 @@ class MysqlTransactionStore:
         )
 
     def make_durable(self) -> None:
-        """Flush the log of the server, unless it does so with each commit."""
-        self._call(flush_log)
+        """Flush the log of the server, or wait until it has, unless it does so with each commit."""
+        self._call(lambda link: flush_log(link, self._environment, self._options.timeout_s))
 
     # --- pessimistic transactions -------------------------------------------------------------------------------------
     @contextmanager

@@ -1,18 +1,23 @@
-"""`make_durable` flushes the log of the server, or says what is missing."""
+"""`make_durable` returns when the log of the server is on the disk, or says what is missing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import cast
 
 import pymysql
 import pytest
 
-from holdfast.errors import UnsupportedError
+from holdfast.errors import UnavailableError, UnsupportedError
+from holdfast.runtime import Environment
+from holdfast.runtime.simulated import SimulatedClock
+from holdfast.testing.mariadb_server import MariadbServer, find_mariadb
 from holdfast.transactions.base import Commit
 from holdfast.transactions.mysql.connection import Link, Reply
 from holdfast.transactions.mysql.durability import flush_log
 from holdfast.transactions.mysql.store import MysqlTransactionStore
+from holdfast.transactions.registry import open_database
 
 
 def test_a_server_flushes_its_log(store: MysqlTransactionStore) -> None:
@@ -21,35 +26,80 @@ def test_a_server_flushes_its_log(store: MysqlTransactionStore) -> None:
     assert store.get_many([b"a"])[b"a"].value == b"1"
 
 
-class _Link:
-    """A connection to a server with a setting, which lets this user do something, or not."""
+@pytest.mark.slow
+def test_what_is_durable_survives_a_kill_of_a_server_that_does_not_flush() -> None:
+    try:
+        find_mariadb()
+    except UnsupportedError as error:
+        pytest.skip(str(error))
+    with MariadbServer(settings={"innodb_flush_log_at_trx_commit": "0"}) as server:
+        url = server.create_database("lazy")
+        with closing(open_database(url, create=True)) as store:
+            store.make_durable()
+        for number in range(10):
+            key = f"{number}".encode()
+            with closing(open_database(url)) as store:
+                store.commit(Commit(puts={key: b"1"}))
+                store.make_durable()
+                server.kill()
+            server.start()
+            with closing(open_database(url)) as store:
+                assert store.get_many([key])[key].value == b"1"
 
-    def __init__(self, setting: int, error: Exception | None = None) -> None:
+
+class _Link:
+    """A connection to a server with a setting, which lets this user do something, or not.
+
+    Args:
+        places: where the log ends on the disk whenever somebody asks, if the server tells; in memory, it ends at 7.
+    """
+
+    def __init__(self, setting: int, error: Exception | None = None, places: Sequence[int] = ()) -> None:
         self.statements: list[str] = []
         self._setting = setting
         self._error = error
+        self._places = list(places)
 
     def run(self, statements: Sequence[str]) -> list[Reply]:
-        self.statements += statements
-        if len(self.statements) > 1 and self._error is not None:
+        self.statements += [one.split()[0] for one in statements]
+        (statement,) = statements
+        if statement.startswith("SHOW"):
+            rows = (
+                [("Innodb_lsn_current", "7"), ("Innodb_lsn_flushed", str(self._places.pop(0)))] if self._places else []
+            )
+            return [Reply(0, rows)]
+        if statement.startswith("FLUSH") and self._error is not None:
             raise self._error
         return [Reply(0, [(self._setting,)])]
+
+
+def _flush(link: _Link, timeout_s: float = 60.0) -> list[str]:
+    """Flush the log of a server in a world whose clock is fast; return the statements that were sent."""
+    flush_log(cast("Link", link), Environment(clock=SimulatedClock()), timeout_s)
+    return link.statements
 
 
 @pytest.mark.parametrize(
     ("setting", "flushes"), [(0, True), (1, False), (2, True), pytest.param(3, False, id="of MariaDB")]
 )
 def test_a_log_is_flushed_unless_every_commit_does(setting: int, flushes: bool) -> None:
-    link = _Link(setting)
-    flush_log(cast("Link", link))
-    assert link.statements[1:] == (["FLUSH LOCAL ENGINE LOGS"] if flushes else [])
+    assert _flush(_Link(setting)) == (["SELECT", "SHOW", "FLUSH"] if flushes else ["SELECT"])
+
+
+def test_a_server_that_flushes_by_itself_is_waited_for() -> None:
+    assert _flush(_Link(0, places=[3, 3, 6, 7])) == ["SELECT", *["SHOW"] * 4]
+
+
+def test_a_server_that_never_flushes() -> None:
+    with pytest.raises(UnavailableError, match="does not flush its log"):
+        _flush(_Link(0, places=[3] * 10_000), timeout_s=5.0)
 
 
 def test_a_user_who_may_not_flush() -> None:
     with pytest.raises(UnsupportedError, match="set innodb_flush_log_at_trx_commit to 1, or grant RELOAD"):
-        flush_log(cast("Link", _Link(2, pymysql.OperationalError(1227, "Access denied; you need RELOAD"))))
+        _flush(_Link(2, pymysql.OperationalError(1227, "Access denied; you need RELOAD")))
 
 
 def test_another_failure() -> None:
     with pytest.raises(pymysql.OperationalError):
-        flush_log(cast("Link", _Link(2, pymysql.OperationalError(2013, "Lost connection"))))
+        _flush(_Link(2, pymysql.OperationalError(2013, "Lost connection")))
