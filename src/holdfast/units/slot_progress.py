@@ -28,6 +28,7 @@ class SlotProgress:
         self._key = progress_key(job.id, slot)
         self._statistics = statistics
         self._recorded = Statistics()
+        self._unknown: tuple[bytes, Statistics] | None = None  # a write whose reply was lost
         self._version = 0
         self._progress = TaskProgress(statistics=Statistics())
 
@@ -42,6 +43,8 @@ class SlotProgress:
             raise FencedError("the job was forgotten meanwhile: begin it again", job=self._job.name)
         self._version = record.version
         self._progress = TaskProgress.of(record.value)
+        if self._unknown is not None and self._unknown[0] == record.value:
+            self._recorded = self._unknown[1]
 
     def record(self) -> None:
         """Write the figures so far; if another attempt has written, read them, and try again the next time."""
@@ -61,14 +64,15 @@ class SlotProgress:
         now = self._statistics.plus(Statistics())
         total = self._progress.statistics.plus(now.since(self._recorded))
         progress = replace(self._progress, statistics=total, is_finished=is_finished or self._progress.is_finished)
+        value = progress.to_bytes()
         try:
-            outcome = self._store.commit(
-                Commit(reads={self._key: self._version}, puts={self._key: progress.to_bytes()})
-            )
+            outcome = self._store.commit(Commit(reads={self._key: self._version}, puts={self._key: value}))
         except OutcomeUnknownError:
+            self._unknown = value, now
             outcome = None
         if isinstance(outcome, Committed):
             self._version, self._progress, self._recorded = outcome.version, progress, now
+            self._unknown = None
             return True
         self.load()
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 from holdfast.errors import HoldfastError, OutcomeUnknownError
@@ -82,7 +83,7 @@ class WorkTask:
         with beats, self._execution.alarm.ready():
             self._work_on()
         self._execution.statistics.run_s = clock.elapsed_s() - before_s
-        self._loop.patiently(lambda: self._store.commit(Commit(deletes=[self._work.beat_key(self._key)])))
+        self._loop.patiently(self._stop_beating)
         self._loop.patiently(self._progress.finish)
         self._loop.patiently(self._database.make_durable)
         return self._execution.statistics
@@ -157,3 +158,8 @@ class WorkTask:
             self._database.commit(Commit(adds={self._work.beat_key(self._key): 1}))
         except HoldfastError:
             return
+
+    def _stop_beating(self) -> None:
+        """Delete the heartbeat. If the reply is lost, it may stay: without a claim, nobody heeds it."""
+        with suppress(OutcomeUnknownError):
+            self._store.commit(Commit(deletes=[self._work.beat_key(self._key)]))

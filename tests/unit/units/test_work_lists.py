@@ -1,0 +1,345 @@
+"""Workers of a list: each item runs once, wherever one dies, loses a reply, or meets another; claims change hands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from holdfast.errors import FencedError, HoldfastError
+from holdfast.runtime import NeverPeriodic, NoAlarm
+from holdfast.runtime.simulated import StillClock
+from holdfast.transactions.base import Commit, Database
+from holdfast.units.claims import Claim, ClaimWatch, decode_claim, dissolve, dissolve_slot, take_items
+from holdfast.units.execution import UnitExecution
+from holdfast.units.jobs import WORK_LIST, begin_job, end_job, forget_job, job_key, read_progress
+from holdfast.units.open_work_list import open_work_list
+from holdfast.units.progress import counter_range
+from holdfast.units.settings import UnitSettings
+from holdfast.units.work_list import WorkList, find_work_list, scan_all
+from holdfast.units.work_task import WorkTask
+from tests.units_world import FAULTS, Death, Shaky, UnitWorld, fail_at, interleaved
+
+_ITEMS = 7
+_MOST_CALLS = 3000
+_LEASE_S = 1.0
+
+
+def grow(txn: Any, key: int, value: object) -> None:
+    """Count a key, and emit its two children."""
+    txn.put("t", ("seen", key), txn.get("t", ("seen", key), default=0) + 1)
+    txn.add("t", "count")
+    for child in (2 * key + 1, 2 * key + 2):
+        if child < _ITEMS:
+            txn.emit(child, priority=-child)
+
+
+class WorkWorld(UnitWorld):
+    """A store with a work list that has one item, and a job with workers."""
+
+    def __init__(self, workers: int = 1) -> None:
+        super().__init__()
+        self.job = begin_job(self.inner, "work", kind=WORK_LIST, shards=workers, environment=self.environment)
+        self.items = open_work_list(self.store, "list", create=True)
+        self.items.add(0)
+
+    @property
+    def list(self) -> WorkList:
+        return find_work_list(self.inner, "list")
+
+    def worker(self, slot: int = 0, group: int = 3, database: Database | None = None) -> WorkTask:
+        """Return an attempt at a worker."""
+        settings = UnitSettings(group=group, lease_s=_LEASE_S)
+        database = database or self.inner
+        execution = UnitExecution(grow, database, settings, self.environment, emit_to=self.list, alarm=NoAlarm())
+        return WorkTask(execution, database, self.job, slot, self.list, periodic=NeverPeriodic())
+
+    def take(self, slot: int, token: str, most: int = 1) -> Claim:
+        """Claim some of the items that wait."""
+        waiting = list(scan_all(self.inner, *self.list.waiting))[:most]
+        claim = take_items(self.inner, self.list, self.list.claim_key(slot, token), waiting, {})
+        assert claim is not None
+        return claim
+
+    def judge(self) -> None:
+        """Check that each item has run once, and that nothing is left."""
+        assert self.cells == {(("seen", key), "value"): 1 for key in range(_ITEMS)} | {("count", "value"): _ITEMS}
+        assert not list(scan_all(self.inner, *self.list.range)), "no item waits, and no claim is left"
+        progress = read_progress(self.inner, self.job)
+        assert sum(one.done for one in progress) == _ITEMS
+
+
+def _limited(shaky: Shaky) -> Shaky:
+    """Let a worker that never ends fail."""
+    before = shaky.before
+
+    def count(number: int, name: str) -> None:
+        assert number < _MOST_CALLS, "the worker does not end"
+        before(number, name)
+
+    shaky.before = count
+    return shaky
+
+
+def _calls(group: int) -> int:
+    world = WorkWorld()
+    shaky = _limited(Shaky(world.inner))
+    world.worker(0, group, shaky).run()
+    world.judge()
+    return len(shaky.calls)
+
+
+# --- faults -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("group", [1, 3])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_one_fault_anywhere(fault: str, group: int) -> None:
+    for call in range(1, _calls(group) + 1):
+        world = WorkWorld()
+        shaky = Shaky(world.inner)
+        fail_at(shaky, call, fault)
+        attempts = []
+        try:
+            attempts.append(world.worker(0, group, _limited(shaky)).run())
+        except Death:
+            assert fault.startswith("dies")
+        attempts.append(world.worker(0, group, _limited(Shaky(world.inner))).run())
+        world.judge()
+        assert sum(world.clock.waits) < _LEASE_S, "nobody has waited for a lease"
+        [progress] = read_progress(world.inner, world.job)
+        assert progress.is_finished
+        if not fault.startswith("dies"):
+            recorded = progress.statistics
+            assert recorded.conflicts == sum(one.conflicts for one in attempts)
+            assert recorded.groups == sum(one.groups for one in attempts)
+
+
+def test_the_items_of_a_dead_worker_come_back_after_a_lease() -> None:
+    for call in range(1, _calls(3) + 1):
+        world = WorkWorld(workers=2)
+        shaky = Shaky(world.inner)
+        fail_at(shaky, call, "dies later")
+        with pytest.raises(Death):
+            world.worker(0, 3, shaky).run()
+        claimed = list(scan_all(world.inner, *world.list.claims))
+        world.worker(1, 3, _limited(Shaky(world.inner))).run()
+        world.judge()
+        assert not claimed or sum(world.clock.waits) >= _LEASE_S / 2
+
+
+@pytest.mark.parametrize("slot", [0, 1], ids=["same worker", "another worker"])
+def test_two_at_once(slot: int) -> None:
+    """Two attempts, interleaved at pairs of calls: whoever pauses too long has lost its claim."""
+    calls = _calls(1)
+    for first in range(1, calls + 1, 3):
+        for second in range(1 + first % 5, calls + 1, 5):
+            world = WorkWorld(workers=2)
+
+            def attempt(number: int, call: int, at_point: Callable[[], None], world: WorkWorld = world) -> None:
+                shaky = Shaky(world.inner, lambda now, _name: at_point() if now == call else None)
+                world.worker(number, 1, _limited(shaky)).run()
+
+            interleaved(partial(attempt, 0, first), partial(attempt, slot, second))
+            world.judge()
+
+
+def test_the_last_thing_that_a_worker_does_is_to_make_it_durable() -> None:
+    world = WorkWorld()
+    shaky = _limited(Shaky(world.inner))
+    world.worker(0, 3, shaky).run()
+    assert shaky.calls[-1] == "make_durable"
+
+
+def test_claims_of_others_do_not_hide_what_waits() -> None:
+    world = WorkWorld(workers=1)
+    world.items.add_many((key, None, -5) for key in range(100, 103))
+    for slot in range(1, 4):
+        world.take(slot, "token")
+    shaky = Shaky(world.inner, after=lambda _number, _name: _die_when(world.items.counts()[0] == 0))
+    with pytest.raises(Death):
+        world.worker(0, 1, _limited(shaky)).run()
+    assert not world.clock.waits
+
+
+def _die_when(condition: bool) -> None:
+    if condition:
+        raise Death
+
+
+# --- claims -----------------------------------------------------------------------------------------------------------
+def test_all_claims_of_a_worker_are_dissolved_when_it_starts_again() -> None:
+    world = WorkWorld()
+    world.items.add_many((key, None) for key in (100, 101))
+    claims = [world.take(3, token) for token in ("a", "b", "c")]
+    assert world.items.counts() == (0, 3)
+    world.inner.commit(Commit(adds={world.list.beat_key(one.key): 1 for one in claims}))
+    dissolve_slot(world.inner, world.list, 2)
+    assert world.items.counts() == (0, 3)
+    dissolve_slot(world.inner, world.list, 3)
+    assert world.items.counts() == (3, 0)
+    assert not list(scan_all(world.inner, *world.list.beats))
+
+
+def test_all_claims_of_a_worker_are_dissolved_though_one_is_in_use() -> None:
+    """The commit of a zombie comes between, and its claim is dissolved with what is left of it."""
+    world = WorkWorld()
+    world.items.add_many((key, None) for key in (100, 101))
+    claims = [world.take(3, token) for token in ("a", "b", "c")]
+    used = claims[1].key
+
+    def use(number: int, _name: str) -> None:
+        if number == 1:
+            record = world.inner.get_many([used])[used]
+            world.inner.commit(Commit(puts={used: record.value}))
+
+    shaky = Shaky(world.inner, after=use)
+    dissolve_slot(shaky, world.list, 3)
+    assert world.items.counts() == (3, 0)
+
+
+def test_what_was_added_again_meanwhile_stays_as_it_is() -> None:
+    world = WorkWorld()
+    world.items.add(0, "old")
+    claim = world.take(0, "a")
+    world.items.add(0, "new")
+    assert dissolve(world.inner, world.list, claim)
+    [(key, record)] = scan_all(world.inner, *world.list.waiting)
+    item = world.list.item_of(key, record)
+    assert item is not None
+    assert item.value == "new"
+
+
+def test_only_what_waits_unchanged_is_claimed() -> None:
+    world = WorkWorld()
+    waiting = list(scan_all(world.inner, *world.list.waiting))
+    key = world.list.claim_key(0, "a")
+    job = world.inner.get_many([job_key("work")])[job_key("work")].version
+    take = partial(take_items, world.inner, world.list, key)
+    world.items.add(0, "changed")
+    assert take(waiting, {}) is None
+    waiting = list(scan_all(world.inner, *world.list.waiting))
+    assert take(waiting, {job_key("work"): job + 1}) is None
+    taken = take(waiting, {job_key("work"): job})
+    assert taken is not None
+    world.items.add(1)
+    assert take(list(scan_all(world.inner, *world.list.waiting)), {}) is None, "one claim at a time"
+    found = world.inner.get_many([key])[key]
+    assert decode_claim(key, found) == taken
+
+
+def test_nobody_claims_from_a_dropped_list() -> None:
+    world = WorkWorld()
+    waiting, dropped = list(scan_all(world.inner, *world.list.waiting)), world.list
+    world.inner.commit(Commit(deletes=[dropped.definition_key]))
+    assert take_items(world.inner, dropped, dropped.claim_key(0, "a"), waiting, {}) is None
+
+
+def test_a_worker_stops_when_its_list_is_dropped() -> None:
+    world = WorkWorld()
+    shaky = Shaky(world.inner)
+    drops = iter([world.items.drop])
+
+    def drop(_number: int, _name: str) -> None:
+        if world.items.counts()[1]:  # it has a claim
+            for one in drops:
+                one()
+
+    shaky.after = drop
+    worker = world.worker(0, 3, _limited(shaky))
+    with pytest.raises(HoldfastError, match="the work list was dropped"):
+        worker.run()
+    assert not world.cells
+
+
+# --- leases -----------------------------------------------------------------------------------------------------------
+class Watched(WorkWorld):
+    """A claim of a worker, and somebody who watches it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.claim = self.take(1, "a")
+        self.time = StillClock()
+        environment = type(self.environment)(clock=self.time, ids=self.environment.ids, chance=self.environment.chance)
+        self.watch = ClaimWatch(self.inner, self.list, environment, lease_s=10)
+
+    def after(self, seconds: float) -> int:
+        self.time.at_s += seconds
+        return self.watch.dissolve_expired(self.list.claim_key(0, "own"))
+
+    def beat(self, claim: bytes) -> None:
+        self.inner.commit(Commit(adds={self.list.beat_key(claim): 1}))
+
+
+def test_a_claim_without_a_sign_of_life_is_dissolved_after_a_lease() -> None:
+    world = Watched()
+    assert [world.after(100), world.after(9.9), world.after(0.1)] == [0, 0, 1]
+    assert world.items.counts() == (1, 0)
+
+
+def test_a_heartbeat_restarts_the_lease() -> None:
+    world = Watched()
+    world.after(0)
+    for _ in range(3):
+        world.beat(world.claim.key)
+        assert world.after(9) == 0
+    assert [world.after(9.9), world.after(0.1)] == [0, 1]
+
+
+def test_a_commit_with_the_claim_restarts_the_lease() -> None:
+    world = Watched()
+    for _ in range(3):
+        record = world.inner.get_many([world.claim.key])[world.claim.key]
+        world.inner.commit(Commit(puts={world.claim.key: record.value}))
+        assert world.after(9) == 0
+    assert [world.after(9.9), world.after(0.1)] == [0, 1]
+
+
+def test_the_heartbeat_of_another_attempt_at_the_worker_does_not_count() -> None:
+    world = Watched()
+    world.after(0)
+    world.beat(world.list.claim_key(1, "b"))
+    assert world.after(10) == 1
+
+
+def test_ones_own_claim_is_kept() -> None:
+    world = Watched()
+    world.after(0)
+    world.time.at_s += 100
+    assert world.watch.dissolve_expired(world.claim.key) == 0
+
+
+# --- the end of the job -----------------------------------------------------------------------------------------------
+def _end(world: WorkWorld, end: str) -> None:
+    if end == "end":
+        end_job(world.inner, world.job, {}, world.environment)
+    else:
+        forget_job(world.inner, "work", world.environment)
+
+
+@pytest.mark.parametrize("end", ["end", "forget"])
+def test_a_zombie_takes_nothing_from_the_next_job(end: str) -> None:
+    """It has looked at the list, and claims what it saw after its job has ended."""
+    world = WorkWorld()
+    ends = iter([partial(_end, world, end)])
+
+    def before(_number: int, name: str) -> None:
+        if name == "commit":  # the first one is that of the claim
+            for one in ends:
+                one()
+
+    with pytest.raises(FencedError, match="finished, or was forgotten"):
+        world.worker(0, 1, _limited(Shaky(world.inner, before))).run()
+    assert world.items.counts() == (1, 0)
+    assert not world.cells
+
+
+@pytest.mark.parametrize("end", ["end", "forget"])
+def test_nothing_of_a_job_is_left(end: str) -> None:
+    world = WorkWorld()
+    world.worker().run()
+    start, stop = counter_range(world.job.id)
+    assert list(scan_all(world.inner, start, stop))
+    _end(world, end)
+    assert not list(scan_all(world.inner, start, stop))
+    assert not list(scan_all(world.inner, b"Sp" + start[2:], b"Sp" + stop[2:]))
