@@ -203,6 +203,19 @@ def test_a_limit_of_reads_counts_each_cell_once() -> None:
     assert len(limited.scan("t", limit=5)) == 5
 
 
+def test_a_limit_of_reads_counts_each_cell_once_over_many_pages() -> None:
+    store = memory_store()
+    store.create_table("t", history=1)
+    for row in range(30):
+        store.put("t", row, row)
+    for row in range(29):
+        store.delete("t", row)
+    cells = begin(store.database)
+    limited = CellTransaction(cells._read_set, cells._tables, most_reads=30)
+    assert limited.scan("t", limit=1) == [(29, {"value": 29})]
+    assert limited.reads == 30
+
+
 def test_records_of_others_are_left_alone() -> None:
     store = _filled(2)
     store.database.commit(Commit(puts={b"R": b"", b"T": b"", b"Sb": b"", b"Sc": b"", b"Scc": b""}))

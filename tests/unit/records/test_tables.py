@@ -14,6 +14,7 @@ from holdfast.records import CellTransaction, Store, open_store
 from holdfast.records.keys import cells_range, dropped_key, dropped_range, table_histories_range, table_key
 from holdfast.records.tables import ALL_VERSIONS, TableCache
 from holdfast.transactions.base import Commit, Conflict
+from holdfast.transactions.transaction import Transaction
 from tests.unit.records.stores import FAST, SERVERS, begin, memory_store, open_stores
 
 
@@ -124,11 +125,13 @@ def test_who_uses_a_table_that_is_dropped_meanwhile_conflicts(backend: str, requ
     operations = ["get", "put", "add", "delete", "scan", "get_row"]
     with open_stores(backend, request) as (store, other):
         store.create_table("log")
-        for case in product(operations, (False, True), (False, True)):
-            operation, history, recreated = case
+        for case in product(operations, (False, True), (False, True), (False, True)):
+            operation, history, recreated, cached = case
             store.create_table("stock", history=history)
             store.put("stock", "apples", 5)
             cells = begin(store.database)
+            if cached:  # the definition is not among the reads
+                cells = CellTransaction(Transaction(store.database), TableCache(store.database))
             _use(cells, operation)
             cells.put("log", "done", operation)
             cells.end_unit()

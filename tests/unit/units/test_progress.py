@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 
 from holdfast.errors import ConflictError, FencedError, InvalidRequestError, OutcomeUnknownError, UnavailableError
 from holdfast.records.row_keys import Row
+from holdfast.transactions.base import Commit
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.units.jobs import end_job, forget_job, read_progress
-from holdfast.units.progress import progress_key
+from holdfast.units.progress import START, TaskProgress, progress_key
 from holdfast.units.settings import UnitSettings
+from holdfast.units.statistics import Statistics
 from holdfast.units.unit import Unit
 from tests.units_world import Death, Shaky, UnitWorld, replayed, units
 
@@ -286,3 +289,57 @@ def test_statistics_of_several_attempts_add_up() -> None:
     total = read_progress(world.inner, world.job)[0].statistics
     assert (total.units, total.groups) == (6, 3)
     assert total.skipped >= 4
+
+
+# --- what a twin has recorded -----------------------------------------------------------------------------------------
+def _record(world: UnitWorld, keys: Sequence[str], deferred: Sequence[str] = ()) -> None:
+    """Record that another attempt has come to the last of some units, and has put off some of them."""
+    place = START
+    for unit in units(keys):
+        place = place.after(unit.id)
+    waiting = [unit.id for unit in units(deferred)]
+    progress = TaskProgress(place=place, deferred=waiting, statistics=Statistics())
+    world.inner.commit(Commit(puts={progress_key(world.job.id, 0): progress.to_bytes()}))
+
+
+def test_what_a_twin_has_put_off_meanwhile_runs_at_the_end() -> None:
+    """The twin has put off one unit of the group that this attempt was about to commit, and then died."""
+    world = UnitWorld()
+    ran: list[object] = []
+
+    def step(txn: Any, key: str, value: object) -> None:
+        ran.append(key)
+        count(txn, key, value)
+
+    calls = iter([partial(_record, world, ("a", "b"), ("a",))])
+
+    def before(_number: int, name: str) -> None:
+        if name == "commit":
+            for one in calls:
+                one()
+
+    world.task(step, database=Shaky(world.inner, before)).run(units(("a", "b", "c")))
+    assert ran == ["a", "b", "c", "c", "a"]
+    assert world.cells == replayed(count, ("a", "c"))
+    assert world.progress.is_finished
+    assert world.progress.done == 3
+
+
+def test_a_task_does_not_end_while_a_twin_has_another_input() -> None:
+    world = UnitWorld()
+    shaky = Shaky(world.inner)
+
+    def after(number: int, name: str) -> None:
+        if name == "commit" and number == 3:  # all units are done; next comes the record of the end
+            _record(world, ("a", "b", "c"))
+
+    shaky.after = after
+    with pytest.raises(InvalidRequestError, match="input of the job is not what it was"):
+        world.task(count, database=shaky).run(units(("a", "b")))
+    assert not world.progress.is_finished
+
+
+def test_two_units_with_one_key_are_refused_wherever_they_are() -> None:
+    for keys in (("a", "a"), ("a", "a", "b"), ("a", "b", "b"), ("a", "b", "b", "c")):
+        with pytest.raises(InvalidRequestError, match="two units have the same key"):
+            UnitWorld().run(count, keys)
