@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import NamedTuple
 
 from holdfast.errors import (
@@ -47,6 +48,9 @@ _MOST_READ = 10_000
 
 _NAMELESS = (b"",)
 """Stands for what a group conflicted with if nobody has told."""
+
+_NOT_RUN = (GeneratorType, CoroutineType, AsyncGeneratorType, map, filter)
+"""What a call returns that has not begun to do anything."""
 
 _OF_STORE = (UnavailableError, OutcomeUnknownError, DeadlockError, CorruptDataError, AccessDeniedError)
 
@@ -266,7 +270,7 @@ class UnitExecution:
         transaction = UnitTransaction(cells, self._emit_to)
         clock = self.environment.clock
         before_s, calls_s = clock.elapsed_s(), self.store.calls_s
-        error = self._limited(lambda: self._function(transaction, unit.key, unit.value))
+        error = self._limited(partial(_run_function, self._function, transaction, unit))
         self.statistics.function_s += clock.elapsed_s() - before_s - (self.store.calls_s - calls_s)
         failure = transaction.failure
         if isinstance(failure, Exception) and not isinstance(failure, _OF_STORE):
@@ -331,6 +335,23 @@ class UnitExecution:
             if all(version == (now[key].version if key in now else ABSENT) for key, version in seen.items()):
                 return InvalidRequestError("a counter would leave the range of 62 bits: put a new value")
         return None
+
+
+def _run_function(function: UnitFunction, transaction: UnitTransaction, unit: Unit) -> None:
+    """Run the function of a unit.
+
+    Raises:
+        InvalidRequestError: it has only returned what would run: the unit must not count as done.
+    """
+    returned = function(transaction, unit.key, unit.value)
+    if isinstance(returned, _NOT_RUN):
+        if isinstance(returned, CoroutineType):
+            returned.close()  # or Python warns that nobody has awaited it
+        raise InvalidRequestError(
+            "the function of a unit returns what would run, and nothing has run it: leave out yield and async, and"
+            " write a loop instead of map",
+            returned=type(returned).__name__,
+        )
 
 
 def _name_cells(reads: UnitReads, unit: Unit, most: int, found: list[Cell]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -125,6 +126,41 @@ def test_the_line_is_that_of_the_function() -> None:
     line = raises.__code__.co_firstlineno + 1
     assert caught.value.variables["at"] == f"{__file__}:{line}"
     assert isinstance(caught.value.__cause__, KeyError)
+
+
+# --- functions that do not run ----------------------------------------------------------------------------------------
+def yields(txn: Any, key: Row, value: object) -> Iterator[None]:
+    good(txn, key, value)
+    yield
+
+
+async def waits(txn: Any, key: Row, value: object) -> None:
+    good(txn, key, value)
+
+
+async def waits_and_yields(txn: Any, key: Row, value: object) -> AsyncIterator[None]:
+    good(txn, key, value)
+    yield
+
+
+@pytest.mark.parametrize(
+    ("function", "returned"),
+    [
+        (yields, "generator"),
+        (waits, "coroutine"),
+        (waits_and_yields, "async_generator"),
+        (lambda txn, key, value: (good(txn, row, value) for row in [key]), "generator"),
+        (lambda txn, key, value: map(partial(good, txn, key), [value]), "map"),
+    ],
+)
+@pytest.mark.parametrize("settings", _SETTINGS)
+def test_a_unit_whose_function_has_not_run_is_not_done(
+    settings: UnitSettings, function: Callable[..., object], returned: str
+) -> None:
+    world = UnitWorld()
+    with pytest.raises(InvalidRequestError, match=rf"unit='a'.*nothing has run it.*returned='{returned}'"):
+        world.run(function, _KEYS, settings)
+    assert world.cells == {} and world.progress.done == 0
 
 
 # --- the store fails, and the function goes on ------------------------------------------------------------------------
