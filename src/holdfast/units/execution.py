@@ -271,6 +271,7 @@ class UnitExecution:
         clock = self.environment.clock
         before_s, calls_s = clock.elapsed_s(), self.store.calls_s
         error = self._limited(partial(_run_function, self._function, transaction, unit))
+        transaction.end()
         self.statistics.function_s += clock.elapsed_s() - before_s - (self.store.calls_s - calls_s)
         failure = transaction.failure
         if isinstance(failure, Exception) and not isinstance(failure, _OF_STORE):

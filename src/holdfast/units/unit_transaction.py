@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from threading import get_ident
 from typing import TypeVar
 
 from holdfast.errors import InvalidRequestError
@@ -24,17 +25,24 @@ class UnitTransaction:
     Guarantee: all that the function reads and writes through it takes effect in one step, exactly once, as if the units
     of all tasks ran one after the other. The function may run several times before that, and may then see cells that
     never existed together; whatever it does with them is dropped. So it writes nothing elsewhere, and its loops end.
+    After the function has returned, and in other threads, every call is refused.
 
     Attributes:
         failure: what a call found wrong with the store; the unit fails then, even if the function goes on.
     """
 
-    __slots__ = ("_cells", "_emit_to", "failure")
+    __slots__ = ("_cells", "_emit_to", "_is_over", "_thread", "failure")
 
     def __init__(self, cells: CellTransaction, emit_to: WorkList | None) -> None:
         self._cells = cells
         self._emit_to = emit_to
+        self._thread = get_ident()
+        self._is_over = False
         self.failure: BaseException | None = None
+
+    def end(self) -> None:
+        """Refuse further calls: what somebody who has kept the transaction writes now would be another unit's."""
+        self._is_over = True
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get(self, table: str, row: Row, *, column: str = VALUE, default: Value | None = None) -> Value | None:
@@ -93,6 +101,17 @@ class UnitTransaction:
         self._cells.put_record(*self._emit_to.new_item(key, value, priority))
 
     def _call(self, call: Callable[[], T]) -> T:
+        if self._is_over:
+            raise InvalidRequestError(
+                "the unit of this transaction has ended: use it only while its function runs, and do not keep it"
+            )
+        if get_ident() != self._thread:
+            # Two threads could see two versions of a cell, of which only one is validated.
+            error = InvalidRequestError(
+                "a transaction belongs to the thread in which its function was called: read and write there"
+            )
+            self.failure = self.failure or error
+            raise error
         try:
             return call()
         except TimeIsUp:

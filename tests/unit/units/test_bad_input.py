@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -24,6 +25,7 @@ from holdfast.units.execution import UnitExecution
 from holdfast.units.settings import SERVER, UnitSettings
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.unit import Unit
+from tests.patience import PATIENCE_S
 from tests.units_world import Shaky, UnitWorld, replayed, units
 
 _KEYS = ("a", "b", "c", "d", "e")
@@ -161,6 +163,42 @@ def test_a_unit_whose_function_has_not_run_is_not_done(
     with pytest.raises(InvalidRequestError, match=rf"unit='a'.*nothing has run it.*returned='{returned}'"):
         world.run(function, _KEYS, settings)
     assert world.cells == {} and world.progress.done == 0
+
+
+# --- transactions that are used where they are not valid --------------------------------------------------------------
+@pytest.mark.parametrize("settings", _SETTINGS)
+def test_a_transaction_that_was_kept_writes_nothing(settings: UnitSettings) -> None:
+    """Neither as a part of the unit that runs, nor after the commit."""
+    world = UnitWorld()
+    kept: list[Any] = []
+    refused: list[str] = []
+
+    def keeps(txn: Any, key: Row, value: object) -> None:
+        good(txn, key, value)
+        kept.append(txn)
+        if len(kept) > 1:
+            with suppress(InvalidRequestError):
+                kept[0].put("t", "late", key)
+            with pytest.raises(InvalidRequestError, match="the unit of this transaction has ended"):
+                kept[0].get("t", "late")
+            refused.append(str(key))
+
+    world.run(keeps, _KEYS, settings)
+    assert world.cells == replayed(good, _KEYS)
+    assert refused == list(_KEYS[1:])
+
+
+@pytest.mark.parametrize("settings", _SETTINGS)
+def test_a_transaction_belongs_to_one_thread(settings: UnitSettings) -> None:
+    world = UnitWorld()
+
+    def elsewhere(txn: Any) -> None:
+        with ThreadPoolExecutor(1) as pool, suppress(InvalidRequestError):
+            pool.submit(txn.add, "t", "elsewhere").result(PATIENCE_S)
+
+    with pytest.raises(InvalidRequestError, match=r"unit='d'.*belongs to the thread in which its function was called"):
+        world.run(with_bad(elsewhere), _KEYS, settings)
+    assert world.cells == replayed(good, _KEYS[:3])
 
 
 # --- the store fails, and the function goes on ------------------------------------------------------------------------
