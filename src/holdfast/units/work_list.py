@@ -53,6 +53,8 @@ _READY, _CLAIM = b"r", b"t"  # in this order: whoever looks for work reads claim
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _PAGE = 500
 _MOST_PRIORITY = 2**62
+_MOST_VALUE_BYTES = 4 * 1024 * 1024
+"""A claim is one record, in which a value takes a third more bytes: a larger one could be added, but never claimed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,13 @@ class WorkList:
         record = self.item_key(encode_row(priority) + encode_row(key))
         if len(record) > MAX_KEY_BYTES:
             raise InvalidRequestError("the key of an item is too long: shorten it", bytes=len(record))
-        return record, b"" if value is None else encode_value(value)
+        encoded = b"" if value is None else encode_value(value)
+        if len(encoded) > _MOST_VALUE_BYTES:
+            raise InvalidRequestError(
+                f"the value of an item is limited to {_MOST_VALUE_BYTES} bytes: put it into a table, and add its row",
+                bytes=len(encoded),
+            )
+        return record, encoded
 
 
 def _definition(name: str, record: Record) -> WorkList:

@@ -1,0 +1,71 @@
+"""Items of work lists as large as they may be: whatever can be added can be claimed, and what cannot is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.errors import InvalidRequestError
+from holdfast.records.row_keys import Row
+from holdfast.runtime import NeverPeriodic, NoAlarm
+from holdfast.transactions.base import MAX_KEY_BYTES
+from holdfast.units.claims import take_items
+from holdfast.units.execution import UnitExecution
+from holdfast.units.jobs import WORK_LIST, begin_job
+from holdfast.units.open_work_list import OpenWorkList, open_work_list
+from holdfast.units.settings import UnitSettings
+from holdfast.units.work_list import find_work_list
+from holdfast.units.work_task import WorkTask
+from tests.units_world import UnitWorld
+
+_MOST = 4 * 1024 * 1024 - 1
+"""One byte says which type the value has."""
+
+_GROUP = 1024
+"""As many as share a commit at most."""
+
+
+def note_size(txn: Any, key: Row, value: bytes) -> None:
+    txn.put("t", key, len(value))
+
+
+class _Listed(UnitWorld):
+    """A world with a work list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items: OpenWorkList = open_work_list(self.store, "w", create=True)
+
+    def work(self) -> None:
+        """Run a worker until the list is at its end."""
+        job = begin_job(self.inner, "work", kind=WORK_LIST, shards=1, environment=self.environment)
+        work = find_work_list(self.inner, "w")
+        execution = UnitExecution(
+            note_size, self.inner, UnitSettings(), self.environment, emit_to=work, alarm=NoAlarm()
+        )
+        WorkTask(execution, self.inner, job, 0, work, periodic=NeverPeriodic()).run()
+
+
+def test_the_largest_values_are_claimed() -> None:
+    world = _Listed()
+    world.items.add_many([(key, bytes(_MOST)) for key in range(3)])
+    world.work()
+    assert world.cells == {(key, "value"): _MOST for key in range(3)}
+
+
+def test_many_items_with_the_longest_keys_are_claimed() -> None:
+    world = _Listed()
+    length = MAX_KEY_BYTES - 20
+    world.items.add_many([(f"{key:0{length}}", bytes(2 * 1024 - 1)) for key in range(_GROUP)])
+    work = find_work_list(world.inner, "w")
+    waiting = world.inner.scan(*work.waiting, _GROUP).records
+    assert take_items(world.inner, work, work.claim_key(0), waiting, {}) is not None
+    assert world.items.counts() == (0, _GROUP)
+
+
+def test_larger_values_are_refused() -> None:
+    world = _Listed()
+    with pytest.raises(InvalidRequestError, match=r"the value of an item is limited to 4194304 bytes.*bytes=4194305"):
+        world.items.add("a", bytes(_MOST + 1))
+    assert world.items.counts() == (0, 0)
