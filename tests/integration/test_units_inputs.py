@@ -12,10 +12,12 @@ pytest.importorskip("pyspark.sql")
 
 from pyspark.sql import DataFrame, SparkSession
 
-from holdfast.errors import HoldfastError, InvalidRequestError
+from holdfast.errors import FencedError, HoldfastError, InvalidRequestError
 from holdfast.records.opening import open_store
 from holdfast.records.store import Store
-from holdfast.spark.units import TransactionalMap, TransactionalReduce
+from holdfast.spark.units import TransactionalMap, TransactionalReduce, runner
+from holdfast.units.jobs import forget_job
+from holdfast.units.report import JobReport
 from tests.integration.spark_session import by_value
 
 pytestmark = [
@@ -179,3 +181,41 @@ def test_another_kind_of_job_is_refused(spark: SparkSession, store: Store) -> No
     begun(spark, store)
     with pytest.raises(HoldfastError, match="of another kind"):
         TransactionalReduce(note, store=store).run(spark.range(100), key="id", job="j")
+
+
+# --- two drivers ------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("when", ["begin_job", "read_progress"])
+def test_both_drivers_of_a_job_get_its_report(
+    when: str, spark: SparkSession, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other driver runs the whole job after this one has begun it, or when this one is about to end it."""
+    original = getattr(runner, when)
+    others: list[JobReport] = []
+
+    def meanwhile(*given: Any, **named: Any) -> Any:
+        found = original(*given, **named) if when == "begin_job" else None
+        monkeypatch.undo()
+        others.append(TransactionalMap(note, store=store).run(spark.range(9), key="id", job="j", tasks=2))
+        return found or original(*given, **named)
+
+    monkeypatch.setattr(runner, when, meanwhile)
+    report = TransactionalMap(note, store=store).run(spark.range(9), key="id", job="j", tasks=2)
+    assert (report.total.units, report.number, len(report.tasks)) == (9, 2, 2)
+    assert others[0].total.units == 9
+    assert seen(store) == dict.fromkeys(range(9), 1)
+
+
+def test_a_job_that_is_forgotten_while_it_runs_fails(
+    spark: SparkSession, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = runner.begin_job
+
+    def meanwhile(*given: Any, **named: Any) -> Any:
+        found = original(*given, **named)
+        forget_job(store.database, "j", store.environment)
+        return found
+
+    monkeypatch.setattr(runner, "begin_job", meanwhile)
+    with pytest.raises(FencedError, match="the job was forgotten meanwhile"):
+        TransactionalMap(note, store=store).run(spark.range(9), key="id", job="j", tasks=2)
+    assert seen(store) == {}

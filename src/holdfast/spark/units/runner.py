@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.errors import FencedError, InvalidRequestError, UnsupportedError
 from holdfast.records.opening import open_store
 from holdfast.records.store import Store
 from holdfast.runtime import Environment
@@ -22,7 +22,7 @@ from holdfast.spark.units.inputs import as_input, run_workers
 from holdfast.spark.units.progress_bar import job_progress
 from holdfast.spark.units.tasks import UnitsTask
 from holdfast.transactions.base import Database
-from holdfast.units.jobs import MAP, REDUCE, WORK_LIST, Job, begin_job, end_job, read_progress
+from holdfast.units.jobs import MAP, REDUCE, WORK_LIST, Job, begin_job, end_job, list_jobs, read_progress
 from holdfast.units.patience import patiently
 from holdfast.units.report import JobReport
 from holdfast.units.settings import UnitSettings
@@ -152,8 +152,14 @@ class TransactionalMap:
                 )
                 return JobReport.of(job.report)
             before_s = clock.elapsed_s()
-            with job_progress(database, job.name):
-                self._run_job(job, run, emit_to)
+            try:
+                with job_progress(database, job.name):
+                    self._run_job(job, run, emit_to)
+            except FencedError:
+                report = _report_of_others(database, job)
+                if report is None:
+                    raise
+                return report
             seconds = clock.elapsed_s() - before_s
             end = partial(self._end, database, job, seconds)
             return patiently(end, self._settings.patience_s, environment, Statistics())
@@ -180,8 +186,9 @@ class TransactionalMap:
         progress = read_progress(database, job)
         assert all(one.is_finished for one in progress), "every task has said that it is finished"
         report = JobReport.of_progress(job, progress, seconds)
-        end_job(database, job, report.to_json(), self._environment)
-        return report
+        ended = end_job(database, job, report.to_json(), self._environment)
+        # If another driver has ended the job, the progress is deleted, and its report tells what was done.
+        return report if len(progress) == job.shards else JobReport.of(ended.report)
 
 
 class TransactionalReduce(TransactionalMap):
@@ -193,6 +200,12 @@ class TransactionalReduce(TransactionalMap):
     """
 
     _kind = REDUCE
+
+
+def _report_of_others(database: Database, job: Job) -> JobReport | None:
+    """Return the report of a job that another driver, which has run it at the same time, has ended; else None."""
+    found = next((one for one in list_jobs(database) if one.id == job.id), None)
+    return JobReport.of(found.report) if found is not None and found.is_finished else None
 
 
 def _check_function(function: object) -> None:
