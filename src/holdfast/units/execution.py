@@ -52,6 +52,9 @@ _NAMELESS = (b"",)
 _NOT_RUN = (GeneratorType, CoroutineType, AsyncGeneratorType, map, filter)
 """What a call returns that has not begun to do anything."""
 
+_OF_FUNCTION = (Exception, SystemExit, GeneratorExit)
+"""What a function may raise on what it has read. Spark would take those that are no `Exception` for its own."""
+
 _OF_STORE = (UnavailableError, OutcomeUnknownError, DeadlockError, CorruptDataError, AccessDeniedError)
 
 
@@ -86,14 +89,14 @@ class Attempt:
     version: int = 0
     conflict: tuple[bytes, ...] = ()
     unknown: bool = False
-    failure: Exception | None = None
+    failure: BaseException | None = None
 
 
 class _Ran(NamedTuple):
     """How many units have run, and the error of the one after them."""
 
     done: int
-    failure: Exception | None = None
+    failure: BaseException | None = None
 
 
 class _Named(NamedTuple):
@@ -101,7 +104,7 @@ class _Named(NamedTuple):
 
     done: int
     keys: Sequence[bytes] = ()
-    failure: Exception | None = None
+    failure: BaseException | None = None
 
 
 class _Ahead(NamedTuple):
@@ -260,7 +263,7 @@ class UnitExecution:
                 return _Ran(count + 1)
         return named
 
-    def _call(self, cells: CellTransaction, unit: Unit) -> Exception | None:
+    def _call(self, cells: CellTransaction, unit: Unit) -> BaseException | None:
         """Run a unit's function; return its error.
 
         Raises:
@@ -280,7 +283,7 @@ class UnitExecution:
             raise failure
         return error
 
-    def _limited(self, call: Callable[[], object]) -> Exception | None:
+    def _limited(self, call: Callable[[], object]) -> BaseException | None:
         """Call what a user has written; return its error."""
         try:
             with self.alarm.limit(self.settings.timeout_s):
@@ -290,7 +293,7 @@ class UnitExecution:
                 "the unit did not end in time: make it shorter, or raise the limit timeout_s",
                 timeout_s=self.settings.timeout_s,
             ).with_traceback(up.__traceback__)
-        except Exception as error:  # noqa: BLE001 # whatever the user's function raises is looked at, then raised
+        except _OF_FUNCTION as error:
             return error
         return None
 

@@ -17,25 +17,31 @@ _MOST_CHARACTERS = 300
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
-def unit_failed(error: Exception, unit: Unit, job: str) -> InvalidRequestError:
+def unit_failed(error: BaseException, unit: Unit, job: str) -> InvalidRequestError:
     """Return the error that a unit's function has failed with another error."""
-    if isinstance(error, HoldfastError):
-        told = str(error)
-    else:
-        told = f"{type(error).__name__}: {error}".rstrip(": ")
     found = InvalidRequestError(
         "the function of a unit failed, nothing of the unit was written: mend it, then run the job again"
         " with this name",
         unit=unit.key,
         job=job,
-        error=told[:_MOST_CHARACTERS],
+        error=_told(error)[:_MOST_CHARACTERS],
         **_place_of(error),
     )
     found.__cause__ = error
     return found
 
 
-def _place_of(error: Exception) -> dict[str, str]:
+def _told(error: BaseException) -> str:
+    if isinstance(error, HoldfastError):
+        return str(error)
+    kind = type(error).__name__
+    try:
+        return f"{kind}: {error}".rstrip(": ")
+    except Exception:  # noqa: BLE001 # an error whose text cannot be made must not hide which unit has failed
+        return kind
+
+
+def _place_of(error: BaseException) -> dict[str, str]:
     """Return the line of the function's file in which the error occurred; what it called elsewhere does not help."""
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     theirs = [one for one in frames if not one[0].startswith(_PACKAGE)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -59,6 +60,19 @@ def raises(txn: Any) -> None:
     raise KeyError("oops")
 
 
+def ends_a_generator(txn: Any) -> None:
+    raise GeneratorExit
+
+
+class _WithoutText(Exception):
+    def __str__(self) -> str:
+        raise KeyError("a field of the error")
+
+
+def raises_what_has_no_text(txn: Any) -> None:
+    raise _WithoutText
+
+
 def swallows_a_wrong_call(txn: Any) -> None:
     with suppress(Exception):
         txn.get_many("t", 5)
@@ -84,6 +98,10 @@ def adds_too_much(txn: Any) -> None:
 _BADS: dict[str, tuple[Callable[[Any], object], str]] = {
     "raises": (raises, r"error=\"KeyError: 'oops'\" at='.*test_bad_input.py:\d+'"),
     "a library raises": (lambda txn: int("x"), "ValueError: invalid literal"),
+    "ends the process": (lambda txn: sys.exit("enough"), r"error='SystemExit: enough' at='.*test_bad_input.py:\d+'"),
+    "ends a generator": (ends_a_generator, r"error='GeneratorExit' at='.*test_bad_input.py:\d+'"),
+    "ends an iterator": (lambda txn: next(iter(())), "error='StopIteration'"),
+    "raises what has no text": (raises_what_has_no_text, r"error='_WithoutText' at='.*test_bad_input.py:\d+'"),
     "a set": (lambda txn: txn.put("t", 1, {1}), "a value is bytes.*at='.*test_bad_input.py"),
     "none": (lambda txn: txn.put("t", 1, None), "None is no value"),
     "a large value": (lambda txn: txn.put("t", 1, bytes(MAX_VALUE_BYTES)), "a value is limited"),
@@ -247,6 +265,13 @@ def mixed(txn: Any, key: Row, value: object) -> None:
     txn.add("t", key)
 
 
+def mixed_exit(txn: Any, key: Row, value: object) -> None:
+    """End the process if two cells differ that are always written together."""
+    if txn.get("t", "left") != txn.get("t", "right"):
+        sys.exit("left and right differ")
+    txn.add("t", key)
+
+
 def endless(txn: Any, key: Row, value: object) -> None:
     """Loop as long as two cells differ that are always written together."""
     txn.add("t", key)
@@ -256,7 +281,7 @@ def endless(txn: Any, key: Row, value: object) -> None:
 
 
 @pytest.mark.parametrize("settings", _SETTINGS[:2])
-@pytest.mark.parametrize("function", [mixed, endless])
+@pytest.mark.parametrize("function", [mixed, mixed_exit, endless])
 def test_a_failure_because_of_a_mixed_state_is_no_failure(
     function: Callable[..., None], settings: UnitSettings
 ) -> None:
