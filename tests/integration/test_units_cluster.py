@@ -204,25 +204,6 @@ def test_two_attempts_at_one_task_run_at_the_same_time(
     assert report.tasks[SLOW].skipped > 0, "each twin has found units that the other had done"
 
 
-def test_two_attempts_at_one_worker_run_at_the_same_time(two_hosts: SparkSession, store: Store, signals: Path) -> None:
-    class Slow(Counting):
-        def before(self, partition: int, number: int) -> None:
-            if number == 0 and partition == SLOW and self.calls == 20:
-                wait_until((self.signals / "copy").exists, "no copy was started")
-            elif number == 1:
-                (self.signals / "copy").touch()
-
-    def visit(txn: Any, key: int, value: Any) -> None:
-        txn.add("visits", key)
-
-    work = open_work_list(store, "twins", create=True)
-    work.add_many((key, None) for key in range(2000))
-    report = TransactionalMap(Slow(visit, signals), store=store, group=8).run_work_list(two_hosts, "twins", tasks=2)
-    assert visits(store) == dict.fromkeys(range(2000), 1)
-    assert work.counts() == (0, 0)
-    assert report.total.units == 2000
-
-
 # --- a host that freezes ----------------------------------------------------------------------------------------------
 class Freezes(Counting):
     """An attempt freezes the host that has no data of the shuffle; its Python worker lives on, as a zombie.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,11 @@ def note_size(txn: Any, key: Any, values: Any) -> None:
     txn.add("seen", key, len(values))
 
 
+def some(cases: Mapping[str, object], *default: str) -> list[object]:
+    """Return the names of all cases, of which those that are not named here are slow."""
+    return [name if name in default else pytest.param(name, marks=pytest.mark.slow) for name in cases]
+
+
 def seen(store: Store) -> dict[Any, int]:
     return {row: columns["value"] for row, columns in store.scan("seen")}
 
@@ -57,7 +62,7 @@ EMPTY: dict[str, Callable[[SparkSession], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", EMPTY)
+@pytest.mark.parametrize("name", some(EMPTY, "known to be empty", "an RDD without partitions"))
 def test_an_input_without_rows_has_no_units(name: str, spark: SparkSession, store: Store) -> None:
     data = EMPTY[name](spark)
     key = "id" if isinstance(data, DataFrame) else None
@@ -160,7 +165,7 @@ CHANGED: dict[str, tuple[Callable[[SparkSession], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", CHANGED)
+@pytest.mark.parametrize("name", some(CHANGED, "shrunk", "emptied", "pairs"))
 def test_another_input_is_refused(name: str, spark: SparkSession, store: Store) -> None:
     make, sentence = CHANGED[name]
     rest = begun(spark, store)
