@@ -50,7 +50,8 @@ class SystemAlarm:
     take a signal, which Python 3.11 tells the main thread only when that thread does something else (`ceval.c`,
     COMPUTE_EVAL_BREAKER). So a block may end a second late.
 
-    An instance belongs to one thread. A timer that somebody else has set is lost.
+    An instance belongs to one thread. A timer that somebody else has set is lost. A block that uses the signal for
+    itself may end its own limit, but not that of the next block.
 
     Source: signal(2), setitimer(2); "Signals and threads" in the manual of Python's `signal`.
     """
@@ -58,7 +59,6 @@ class SystemAlarm:
     def __init__(self) -> None:
         self._is_ready = False
         self._deadline_s: float | None = None  # of the block that runs
-        self._rings_s: float | None = None  # when the timer sends its signal
         self._is_up = False
         self._shields = 0
 
@@ -74,7 +74,7 @@ class SystemAlarm:
             yield
         finally:
             self._is_ready = False
-            self._deadline_s = self._rings_s = None
+            self._deadline_s = None
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, signal.SIG_DFL if before is None else before)
 
@@ -90,10 +90,8 @@ class SystemAlarm:
             # A ring between any two of these statements raises; the outer block ends it all the same.
             try:
                 try:
-                    self._deadline_s = deadline_s = time.monotonic() + duration_s
-                    # A timer that rings too early is set again then: so it is not set anew for each block.
-                    if self._rings_s is None or self._rings_s > deadline_s:
-                        self._set(duration_s)
+                    self._deadline_s = time.monotonic() + duration_s
+                    self._be_ready(duration_s)
                     yield
                 finally:
                     self._deadline_s = None
@@ -113,14 +111,20 @@ class SystemAlarm:
         if self._is_up and self._deadline_s is not None and not self._shields:
             raise TimeIsUp
 
+    def _be_ready(self, duration_s: float) -> None:
+        """Let the timer ring in time; the block before may have changed both the timer and what handles its signal."""
+        if signal.getsignal(signal.SIGALRM) != self._ring:
+            signal.signal(signal.SIGALRM, self._ring)
+        # A timer that rings too early is set again then: so it is not set anew for each block.
+        left_s, again_s = signal.getitimer(signal.ITIMER_REAL)
+        if not again_s or left_s > duration_s:
+            self._set(duration_s)
+
     def _set(self, duration_s: float) -> None:
-        duration_s = max(duration_s, _SHORTEST_S)
-        self._rings_s = time.monotonic() + duration_s
-        signal.setitimer(signal.ITIMER_REAL, duration_s, _AGAIN_S)
+        signal.setitimer(signal.ITIMER_REAL, max(duration_s, _SHORTEST_S), _AGAIN_S)
 
     def _ring(self, number: int, frame: FrameType | None) -> None:
         now_s = time.monotonic()
-        self._rings_s = now_s + _AGAIN_S
         if self._deadline_s is None:
             return
         left_s = self._deadline_s - now_s

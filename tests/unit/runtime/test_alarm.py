@@ -14,6 +14,7 @@ from holdfast.runtime import NoAlarm, SystemAlarm, TimeIsUp
 from tests.patience import PATIENCE_S
 
 _SHORT_S = 0.01
+_LONG_S = 10.0
 
 
 @pytest.fixture(autouse=True)
@@ -185,3 +186,32 @@ def test_a_timer_that_rings_between_two_blocks_ends_nothing() -> None:
         wait_until_rung(began_s + _SHORT_S)
         with pytest.raises(TimeIsUp), alarm.limit(_SHORT_S):
             loop()
+
+
+def cancels() -> None:
+    signal.alarm(0)
+
+
+def rings_later() -> None:
+    signal.alarm(10_000)
+
+
+def keeps_its_handler() -> None:
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+
+
+@pytest.mark.parametrize("block", [cancels, rings_later, keeps_its_handler])
+def test_a_block_that_uses_the_signal_for_itself_does_not_end_the_limit_of_the_next(
+    block: Callable[[], object],
+) -> None:
+    alarm = SystemAlarm()
+    with alarm.ready():
+        limited(alarm, 2 * _SHORT_S, block)
+        ends_s = time.monotonic() + _LONG_S
+
+        def wait() -> None:
+            while time.monotonic() < ends_s:
+                pass
+
+        with pytest.raises(TimeIsUp):
+            limited(alarm, 3 * _SHORT_S, wait)
