@@ -17,6 +17,7 @@ from holdfast.records.opening import open_store
 from holdfast.records.store import Store
 from holdfast.spark.units import TransactionalMap, TransactionalReduce, runner
 from holdfast.units.jobs import forget_job
+from holdfast.units.open_work_list import open_work_list
 from holdfast.units.report import JobReport
 from tests.integration.spark_session import by_value
 
@@ -129,6 +130,36 @@ def test_unsuitable_inputs_are_refused_in_one_sentence(name: str, spark: SparkSe
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
     assert seen(store) == {}
+
+
+JOBS: dict[str, tuple[dict[str, Any], str]] = {
+    "no name": ({"job": ""}, "the name of a job has 1 to 128 letters.*job=''"),
+    "a number for a name": ({"job": 5}, "the name of a job has 1 to 128 letters.*job=5"),
+    "no tasks": ({"tasks": 0}, "a job has 1 to 100000 tasks.*shards=0"),
+    "a text for a number": ({"tasks": "2"}, "a job has 1 to 100000 tasks.*shards='2'"),
+    "a half task": ({"tasks": 2.5}, "a job has 1 to 100000 tasks.*shards=2.5"),
+    "a boolean for a number": ({"tasks": True}, "a job has 1 to 100000 tasks.*shards=True"),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_unsuitable_names_and_numbers_are_refused(name: str, spark: SparkSession, store: Store) -> None:
+    """A name that came out empty does not begin another job each time."""
+    given, sentence = JOBS[name]
+    with pytest.raises(InvalidRequestError, match=sentence):
+        TransactionalMap(note, store=store).run(spark.range(3), key="id", **given)
+    assert seen(store) == {}
+
+
+def test_units_of_a_work_list_add_to_no_other(spark: SparkSession, store: Store) -> None:
+    for name in ("this", "other"):
+        open_work_list(store, name, create=True).add(1)
+    with pytest.raises(InvalidRequestError, match=r"leave out emit_to.*emit_to='other' list='this'"):
+        TransactionalMap(note, store=store, emit_to="other").run_work_list(spark, "this")
+    with pytest.raises(InvalidRequestError, match="use TransactionalMap"):
+        TransactionalReduce(note_size, store=store).run_work_list(spark, "this")
+    assert TransactionalMap(note, store=store, emit_to="this").run_work_list(spark, "this", tasks=1).total.units == 1
+    assert open_work_list(store, "other").counts() == (1, 0)
 
 
 # --- an input that changes --------------------------------------------------------------------------------------------

@@ -150,13 +150,7 @@ def begin_job(
         InvalidRequestError: the name is not valid, or the job exists with another number of tasks or other keys.
         ConflictError: the job exists, and is of another kind.
     """
-    if not _NAME.fullmatch(name):
-        raise InvalidRequestError(
-            "the name of a job has 1 to 128 letters, digits, points, colons, hyphens and underscores: change it",
-            job=name,
-        )
-    if shards is not None and not 1 <= shards <= _MOST_SHARDS:
-        raise InvalidRequestError(f"a job has 1 to {_MOST_SHARDS} tasks: change the number", shards=shards)
+    _check_job(name, shards)
     job_id = int(environment.ids.token(), 16)
     began_s = environment.clock.now_s()
 
@@ -192,6 +186,17 @@ def begin_job(
             given=keys,
         )
     return job
+
+
+def _check_job(name: object, shards: object) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InvalidRequestError(
+            "the name of a job has 1 to 128 letters, digits, points, colons, hyphens and underscores: change it",
+            job=name,
+        )
+    is_number = isinstance(shards, int) and not isinstance(shards, bool) and 1 <= shards <= _MOST_SHARDS
+    if shards is not None and not is_number:
+        raise InvalidRequestError(f"a job has 1 to {_MOST_SHARDS} tasks: change the number", shards=shards)
 
 
 def end_job(store: TransactionStore, job: Job, report: Mapping[str, object], environment: Environment) -> Job:

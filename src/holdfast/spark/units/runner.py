@@ -118,6 +118,12 @@ class TransactionalMap:
         Raises: see `run`.
         """
         require_session(spark)
+        if self._kind == REDUCE:
+            raise InvalidRequestError("the keys of a work list have one value each: use TransactionalMap")
+        if self._emit_to not in (None, work_list):
+            raise InvalidRequestError(
+                "the units of a work list add to this list: leave out emit_to", emit_to=self._emit_to, list=work_list
+            )
         context = getattr(spark, "sparkContext", None) if hasattr(spark, "_jsparkSession") else None
         parallelism = _DEFAULT_WORKERS if context is None else int(context.defaultParallelism)
         return self._run(job, tasks, parallelism, WORK_LIST, lambda task: run_workers(spark, task), work_list)
@@ -139,7 +145,7 @@ class TransactionalMap:
                 find_work_list(database, emit_to)
             job = begin_job(
                 database,
-                name or f"{kind.replace(' ', '-')}-{environment.ids.token()}",
+                name if name is not None else f"{kind.replace(' ', '-')}-{environment.ids.token()}",
                 kind=kind,
                 shards=tasks,
                 default=parallelism,
