@@ -275,7 +275,8 @@ def read_progress(store: SnapshotReader, job: Job) -> list[TaskProgress]:
 def forget_job(store: TransactionStore, name: str, environment: Environment) -> None:
     """Delete the records of a job, so that its name can be used again. What its units have written stays.
 
-    Guarantee: tasks of the job that still run fail with their next commit.
+    Guarantee: tasks of the job that still run fail with their next commit; workers of a work list end the items that
+    they have claimed first, and leave a record of their number.
 
     Raises:
         NotFoundError: the store has no such job.
