@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row, encode_row
 
-__all__ = ["Cell", "Unit", "UnitFunction", "UnitReads"]
+__all__ = ["MAX_ID_BYTES", "Cell", "Unit", "UnitFunction", "UnitReads"]
 
 UnitFunction: TypeAlias = "Callable[..., object]"
 """Takes a `UnitTransaction`, a key and a value."""
@@ -22,6 +22,9 @@ Cell: TypeAlias = "tuple[str, Row] | tuple[str, Row, str]"
 
 UnitReads: TypeAlias = "Callable[[Any, Any], Iterable[Cell]]"
 """Takes a key and a value, and names cells that the unit will read."""
+
+MAX_ID_BYTES = 32 * 1024
+"""The ids of all units that are put off are part of one record."""
 
 _IMMUTABLE = (str, bytes, int, float, bool, complex, type(None), Decimal, date, time, timedelta)
 
@@ -48,10 +51,15 @@ class Unit:
             unit_id: what identifies it in its task, if the key alone does not.
 
         Raises:
-            InvalidRequestError: the key is no text, integer, bytes or tuple of these, or the value cannot be copied.
+            InvalidRequestError: the key is no text, integer, bytes or tuple of these, it is too long, or the value
+                cannot be copied.
         """
         if unit_id is None:
             unit_id = encode_row(key)
+        if len(unit_id) > MAX_ID_BYTES:
+            raise InvalidRequestError(
+                f"the key of a unit is limited to {MAX_ID_BYTES} bytes: use a digest of it", bytes=len(unit_id)
+            )
         if _is_immutable(value):
             return Unit(key, unit_id, value)
         try:

@@ -23,9 +23,12 @@ from holdfast.records.row_keys import Row
 from holdfast.runtime import SystemAlarm
 from holdfast.transactions.base import MAX_NUMBER, MAX_VALUE_BYTES
 from holdfast.units.execution import UnitExecution
+from holdfast.units.progress import Place, TaskProgress
 from holdfast.units.settings import SERVER, UnitSettings
 from holdfast.units.shard_task import ShardTask
-from holdfast.units.unit import Unit
+from holdfast.units.statistics import Statistics
+from holdfast.units.unit import MAX_ID_BYTES, Unit
+from holdfast.units.unit_loop import _MOST_DEFERRED
 from tests.patience import PATIENCE_S
 from tests.units_world import Shaky, UnitWorld, replayed, units
 
@@ -479,6 +482,18 @@ def test_a_function_that_changes_its_value() -> None:
 def test_a_value_that_cannot_be_copied() -> None:
     with pytest.raises(InvalidRequestError, match=r"cannot be copied for each run.*unit='a' type='function'"):
         Unit.of("a", lambda: None)
+
+
+def test_a_key_that_is_too_long() -> None:
+    with pytest.raises(InvalidRequestError, match=r"^the key of a unit is limited to 32768 bytes.* bytes=32769$"):
+        Unit.of("k" * (MAX_ID_BYTES - 2), None)
+
+
+def test_the_longest_keys_of_units_that_are_put_off_fit_into_the_record() -> None:
+    longest = [Unit.of(f"{number:0{MAX_ID_BYTES - 3}}", None).id for number in range(_MOST_DEFERRED + 1)]
+    assert {len(one) for one in longest} == {MAX_ID_BYTES}
+    progress = TaskProgress(place=Place(longest[-1], 200), deferred=longest, statistics=Statistics())
+    assert len(progress.to_bytes()) <= MAX_VALUE_BYTES
 
 
 def test_reads_of_a_group_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
