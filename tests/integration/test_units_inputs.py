@@ -88,6 +88,16 @@ def test_keys_of_all_types_reach_their_units(spark: SparkSession, store: Store) 
     assert all(found[text] == found[text.encode()] == found[(text, text.encode())] == 1 for text in texts)
 
 
+def test_columns_may_differ_in_case_if_spark_tells_them_apart(spark: SparkSession, store: Store) -> None:
+    rows = spark.sql("SELECT 1 AS k, 2 AS K")
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        TransactionalMap(note, store=store).run(rows, key="K", tasks=1)
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    assert seen(store) == {2: 1}
+
+
 def test_reduce_gets_all_values_of_a_key(spark: SparkSession, store: Store) -> None:
     rows = spark.range(0, 60, 1, 4).selectExpr("id % 5 as a", "cast(id % 2 as string) as `b.c`", "id")
     TransactionalReduce(note_size, store=store).run(rows, key=["a", "b.c"], tasks=3)
@@ -113,6 +123,7 @@ REFUSED: dict[str, tuple[Callable[[SparkSession], Any], Any, str]] = {
     "no key": (lambda spark: spark.range(3), None, "pass key='column'"),
     "no such column": (lambda spark: spark.range(3), "ide", "did you mean id"),
     "two such columns": (lambda spark: spark.sql("SELECT 1 AS k, 2 AS k"), "k", "several columns have it"),
+    "two that differ in case": (lambda spark: spark.sql("SELECT 1 AS k, 2 AS K"), "k", "several columns have it"),
     "twice the same": (lambda spark: spark.sql("SELECT 1 AS k UNION ALL SELECT 1"), "k", "two units have the same key"),
     "no pairs": (lambda spark: spark.sparkContext.parallelize([1, 2], 1), None, "map them to (key, value)"),
     "a key beside an RDD": (lambda spark: spark.sparkContext.parallelize([(1, 2)], 1), "k", "leave out the argument"),

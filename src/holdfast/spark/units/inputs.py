@@ -72,9 +72,11 @@ def _key_columns(df: DataFrame, key: str | Sequence[str] | None) -> tuple[str, .
         raise InvalidRequestError(
             "a job needs to know which rows are which: pass key='column', or several columns", columns=df.columns
         )
+    has_cases = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
     for name in names:
         found = [one for one in df.schema.fields if one.name == name]
-        if len(found) != 1:
+        same = found if has_cases else [one for one in df.schema.fields if one.name.lower() == name.lower()]
+        if not found or len(same) > 1:
             hint = nearest(name, df.columns) if not found else "several columns have it, rename them"
             raise InvalidRequestError(f"the DataFrame has no such column for the key: {hint}", column=name)
         kind = found[0].dataType.simpleString()
