@@ -12,7 +12,7 @@ from holdfast.errors import ConflictError, FencedError, InvalidRequestError, Out
 from holdfast.records.row_keys import Row
 from holdfast.transactions.base import Commit
 from holdfast.transactions.memory.store import MemoryTransactionStore
-from holdfast.units.jobs import end_job, forget_job, read_progress
+from holdfast.units.jobs import REDUCE, WORK_LIST, begin_job, end_job, forget_job, read_progress
 from holdfast.units.progress import START, TaskProgress, progress_key
 from holdfast.units.settings import UnitSettings
 from holdfast.units.statistics import Statistics
@@ -343,3 +343,10 @@ def test_two_units_with_one_key_are_refused_wherever_they_are() -> None:
     for keys in (("a", "a"), ("a", "a", "b"), ("a", "b", "b"), ("a", "b", "b", "c")):
         with pytest.raises(InvalidRequestError, match="two units have the same key"):
             UnitWorld().run(count, keys)
+
+
+@pytest.mark.parametrize("kind", [REDUCE, WORK_LIST])
+def test_a_job_of_another_kind_is_refused(kind: str) -> None:
+    world = UnitWorld()
+    with pytest.raises(ConflictError, match=r"of another kind: choose another name.*kind='map'"):
+        begin_job(world.inner, "job", kind=kind, shards=None, environment=world.environment)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
 import pytest
 
-from holdfast.errors import FencedError, HoldfastError
+from holdfast.errors import FencedError, HoldfastError, InvalidRequestError, OutcomeUnknownError
 from holdfast.runtime import NeverPeriodic, NoAlarm
 from holdfast.runtime.simulated import StillClock
-from holdfast.transactions.base import Commit, Database
+from holdfast.transactions.base import Commit, Database, Outcome, ScanPage
 from holdfast.units.claims import Claim, ClaimWatch, decode_claim, dissolve, dissolve_slot, take_items
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job, end_job, forget_job, job_key, read_progress
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.progress import counter_range
 from holdfast.units.settings import UnitSettings
+from holdfast.units.shard_task import ShardTask
 from holdfast.units.work_list import WorkList, find_work_list, scan_all
 from holdfast.units.work_task import WorkTask
-from tests.units_world import FAULTS, Death, Shaky, UnitWorld, fail_at, interleaved
+from tests.units_world import FAULTS, Death, Shaky, UnitWorld, fail_at, interleaved, units
 
 _ITEMS = 7
 _MOST_CALLS = 3000
@@ -144,6 +145,29 @@ def test_two_at_once(slot: int) -> None:
             world.judge()
 
 
+class _Late(Shaky):
+    """A database whose first commit takes effect only after the reply was taken for lost, at the second look."""
+
+    waiting: Commit | None = None
+
+    def commit(self, commit: Commit) -> Outcome:
+        if self.waiting is None:
+            self.waiting = commit
+            raise OutcomeUnknownError("the reply was lost")
+        return super().commit(commit)
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        if self.waiting is not None:
+            self.inner.commit(self.waiting)
+        return super().scan(start, end, limit, guards)
+
+
+def test_a_claim_that_takes_effect_late_is_found() -> None:
+    world = WorkWorld()
+    world.worker(0, 1, _limited(_Late(world.inner))).run()
+    world.judge()
+
+
 def test_the_last_thing_that_a_worker_does_is_to_make_it_durable() -> None:
     world = WorkWorld()
     shaky = _limited(Shaky(world.inner))
@@ -235,20 +259,43 @@ def test_nobody_claims_from_a_dropped_list() -> None:
     assert take_items(world.inner, dropped, dropped.claim_key(0, "a"), waiting, {}) is None
 
 
-def test_a_worker_stops_when_its_list_is_dropped() -> None:
+@pytest.mark.parametrize("is_whole", [True, False], ids=["dropped", "being dropped"])
+@pytest.mark.parametrize("key", [0, 100], ids=["emits", "only writes"])
+def test_a_worker_stops_when_its_list_is_dropped(key: int, *, is_whole: bool) -> None:
     world = WorkWorld()
-    shaky = Shaky(world.inner)
-    drops = iter([world.items.drop])
+    world.items.drop()
+    world.items = open_work_list(world.store, "list", create=True)
+    world.items.add(key)
+    definition = world.list.definition_key
+    drops = iter([world.items.drop if is_whole else lambda: world.inner.commit(Commit(deletes=[definition]))])
 
     def drop(_number: int, _name: str) -> None:
-        if world.items.counts()[1]:  # it has a claim
+        if world.inner.get_many([definition]) and world.items.counts()[1]:  # it has a claim
             for one in drops:
                 one()
 
-    shaky.after = drop
-    worker = world.worker(0, 3, _limited(shaky))
     with pytest.raises(HoldfastError, match="the work list was dropped"):
-        worker.run()
+        world.worker(0, 3, _limited(Shaky(world.inner, after=drop))).run()
+    assert not world.cells
+
+
+@pytest.mark.parametrize("name", ["list", "another"], ids=["and made again", "only dropped"])
+def test_nobody_emits_to_a_dropped_list(name: str) -> None:
+    """A unit of another job adds to the list, which is dropped before the commit."""
+    world = WorkWorld()
+    job, dropped = world.begin("map"), world.list
+    drops = iter([world.items.drop, lambda: open_work_list(world.store, name, create=True)])
+
+    def drop(_number: int, call: str) -> None:
+        if call == "commit":
+            for one in drops:
+                one()
+
+    shaky = Shaky(world.inner, drop)
+    execution = UnitExecution(grow, shaky, UnitSettings(), world.environment, emit_to=dropped, alarm=NoAlarm())
+    with pytest.raises(InvalidRequestError, match="the work list was dropped"):
+        ShardTask(execution, shaky, job, 0).run(units([0]))
+    assert not list(scan_all(world.inner, *dropped.range))
     assert not world.cells
 
 

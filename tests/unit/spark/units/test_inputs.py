@@ -1,0 +1,50 @@
+"""To which task a pair of an RDD goes: the same in every process, or a job that goes on would do units twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark.sql")
+
+from holdfast.records.row_keys import encode_row
+from holdfast.runtime import Environment
+from holdfast.spark.units.inputs import as_input
+from holdfast.spark.units.tasks import UnitsTask
+from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.units.jobs import REDUCE, begin_job
+from holdfast.units.settings import UnitSettings
+
+_TASK_OF_KEY = {"apple": 2, "": 1, 7: 1, -1: 1, b"apple": 1, ("apple", 7): 4}
+"""Of five: the checksum of the key's bytes says it (CRC-32), in this and every later version."""
+
+
+class _Pairs:
+    """An RDD that tells how it is asked to divide its pairs; the names are those of PySpark."""
+
+    def mapPartitions(self, _function: object) -> _Pairs:
+        return self
+
+    def repartitionAndSortWithinPartitions(self, tasks: int, task_of: Callable[[bytes], int]) -> _Pairs:
+        self.tasks, self.task_of = tasks, task_of
+        return self
+
+    def mapPartitionsWithIndex(self, _function: object) -> _Pairs:
+        return self
+
+    def collect(self) -> Iterable[str]:
+        return []
+
+
+def _task() -> UnitsTask:
+    job = begin_job(MemoryTransactionStore(), "job", kind=REDUCE, shards=5, environment=Environment())
+    return UnitsTask(function=print, url="", job=job, settings=UnitSettings(), reads=None, is_reduce=True, emit_to=None)
+
+
+def test_the_task_of_a_key_never_changes() -> None:
+    pairs: Any = _Pairs()
+    as_input(pairs, None).run(_task())
+    assert pairs.tasks == 5
+    assert {key: pairs.task_of(encode_row(key)) % pairs.tasks for key in _TASK_OF_KEY} == _TASK_OF_KEY
