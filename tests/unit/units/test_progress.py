@@ -12,7 +12,7 @@ from holdfast.errors import ConflictError, FencedError, InvalidRequestError, Out
 from holdfast.records.row_keys import Row
 from holdfast.transactions.base import Commit
 from holdfast.transactions.memory.store import MemoryTransactionStore
-from holdfast.units.jobs import REDUCE, WORK_LIST, begin_job, end_job, forget_job, read_progress
+from holdfast.units.jobs import MAP, REDUCE, WORK_LIST, begin_job, end_job, forget_job, read_progress
 from holdfast.units.progress import START, TaskProgress, progress_key
 from holdfast.units.settings import UnitSettings
 from holdfast.units.statistics import Statistics
@@ -350,3 +350,74 @@ def test_a_job_of_another_kind_is_refused(kind: str) -> None:
     world = UnitWorld()
     with pytest.raises(ConflictError, match=r"of another kind: choose another name.*kind='map'"):
         begin_job(world.inner, "job", kind=kind, shards=None, environment=world.environment)
+
+
+@pytest.mark.parametrize(
+    ("shards", "keys", "sentence"),
+    [
+        pytest.param(2, "", "another number of tasks", id="another number"),
+        pytest.param(None, "pairs", "other keys", id="other keys"),
+    ],
+)
+def test_a_job_goes_on_as_it_began(shards: int | None, keys: str, sentence: str) -> None:
+    world = UnitWorld()
+    with pytest.raises(InvalidRequestError, match=sentence):
+        begin_job(world.inner, "job", kind=MAP, shards=shards, keys=keys, environment=world.environment)
+
+
+def test_the_progress_of_many_tasks_is_read_page_by_page() -> None:
+    world = UnitWorld(shards=1100)
+    assert len(read_progress(world.inner, world.job)) == 1100
+
+
+# --- the record at every moment ---------------------------------------------------------------------------------------
+def warm(txn: Any, key: Row, value: object) -> None:
+    """Read what others change."""
+    txn.get("t", "hot")
+    txn.add("t", key)
+
+
+@pytest.mark.parametrize("conflicts", range(1, 7))
+def test_the_record_says_at_every_moment_how_many_units_are_done(conflicts: int) -> None:
+    """Units at the beginning, in the middle and at the end are put off, and run at last."""
+    for first in range(1, 16):
+        world = UnitWorld()
+        left = [conflicts]
+
+        def before(
+            number: int, name: str, first: int = first, left: list[int] = left, world: UnitWorld = world
+        ) -> None:
+            if name == "commit" and number >= first and left[0]:
+                left[0] -= 1
+                world.store.add("t", "hot")
+
+        def after(_number: int, _name: str, world: UnitWorld = world) -> None:
+            assert world.progress.done == len(world.cells.keys() - {("hot", "value")})
+
+        world.task(warm, _ONE_BY_ONE, database=Shaky(world.inner, before, after)).run(units(_KEYS[:4]))
+        assert world.progress.done == 4
+
+
+def test_a_task_does_not_end_with_what_a_crash_has_taken() -> None:
+    """The database crashes when all is recorded, before it is asked to make that durable."""
+    inner = _Forgetful()
+    world = UnitWorld(inner)
+    inner.save()
+    crashes = iter([inner.crash])
+
+    def before(_number: int, name: str) -> None:
+        if name == "make_durable":
+            for crash in crashes:
+                crash()
+
+    with pytest.raises(ConflictError, match="has lost commits"):
+        world.task(count, database=Shaky(inner, before)).run(units(_KEYS))
+
+
+def test_a_group_that_writes_much_is_committed_before_its_end() -> None:
+    def write(txn: Any, key: int, value: object) -> None:
+        for number in range(500):
+            txn.add("t", (key, number))
+
+    statistics = UnitWorld().run(write, range(16), UnitSettings(group=16))
+    assert (statistics.units, statistics.groups) == (16, 2)

@@ -19,6 +19,7 @@ from holdfast.units.open_work_list import open_work_list
 from holdfast.units.progress import counter_range
 from holdfast.units.settings import UnitSettings
 from holdfast.units.shard_task import ShardTask
+from holdfast.units.unit import UnitFunction
 from holdfast.units.work_list import WorkList, find_work_list, scan_all
 from holdfast.units.work_task import WorkTask
 from tests.units_world import FAULTS, Death, Shaky, UnitWorld, fail_at, interleaved, units
@@ -50,11 +51,13 @@ class WorkWorld(UnitWorld):
     def list(self) -> WorkList:
         return find_work_list(self.inner, "list")
 
-    def worker(self, slot: int = 0, group: int = 3, database: Database | None = None) -> WorkTask:
+    def worker(
+        self, slot: int = 0, group: int = 3, database: Database | None = None, *, function: UnitFunction = grow
+    ) -> WorkTask:
         """Return an attempt at a worker."""
         settings = UnitSettings(group=group, lease_s=_LEASE_S)
         database = database or self.inner
-        execution = UnitExecution(grow, database, settings, self.environment, emit_to=self.list, alarm=NoAlarm())
+        execution = UnitExecution(function, database, settings, self.environment, emit_to=self.list, alarm=NoAlarm())
         return WorkTask(execution, database, self.job, slot, self.list, periodic=NeverPeriodic())
 
     def take(self, slot: int, token: str, most: int = 1) -> Claim:
@@ -189,6 +192,56 @@ def test_claims_of_others_do_not_hide_what_waits() -> None:
 def _die_when(condition: bool) -> None:
     if condition:
         raise Death
+
+
+# --- what is taken ----------------------------------------------------------------------------------------------------
+def test_many_items_are_added_and_dropped() -> None:
+    world = WorkWorld()
+    dropped = world.list
+    assert world.items.add_many((key, [key]) for key in range(1, 1201)) == 1200
+    assert world.items.counts() == (1201, 0)
+    world.items.drop()
+    assert not list(scan_all(world.inner, *dropped.range))
+
+
+def test_items_with_smaller_priorities_are_taken_first() -> None:
+    world = WorkWorld()
+    world.items.add_many((key, None, key * 7 % 31 - 15) for key in range(1, 31))
+    ran: list[int] = []
+    world.worker(0, 1, function=lambda _txn, key, _value: ran.append(key)).run()
+    assert ran == sorted(range(31), key=lambda key: key and key * 7 % 31 - 15)
+
+
+def test_a_worker_takes_its_share() -> None:
+    world = WorkWorld(workers=3)
+    world.items.add_many((key, None) for key in range(100, 105))
+    shaky = Shaky(world.inner, after=lambda _number, _name: _die_when(world.items.counts()[1] > 0))
+    with pytest.raises(Death):
+        world.worker(0, 32, shaky).run()
+    assert world.items.counts() == (4, 2)
+
+
+def test_a_claim_has_few_large_values() -> None:
+    world = WorkWorld()
+    world.items.add_many((key, b"x" * 1_000_000) for key in range(1, 5))
+    assert len(world.take(0, "a", most=5).items) == 3
+    world.items.add(0, b"x" * 3_000_000, priority=-1)
+    assert len(world.take(1, "a", most=5).items) == 1
+
+
+def test_claims_of_the_dead_are_found_while_there_is_work() -> None:
+    world = WorkWorld(workers=2)
+    world.take(1, "dead")
+    world.items.add_many((key, None) for key in range(1, 50))
+    ran: list[int] = []
+
+    def work(_txn: Any, key: int, _value: object) -> None:
+        ran.append(key)
+        world.clock.at_s += _LEASE_S / 10
+
+    world.worker(0, 1, function=work).run()
+    assert sorted(ran) == list(range(50))
+    assert ran.index(0) < 30
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------
