@@ -414,6 +414,38 @@ def test_a_task_does_not_end_with_what_a_crash_has_taken() -> None:
         world.task(count, database=Shaky(inner, before)).run(units(_KEYS))
 
 
+def test_what_another_attempt_has_done_again_after_a_crash_is_made_durable() -> None:
+    """The crash comes before this attempt asks for durability; the other one has done everything again, and dies."""
+    inner = _Forgetful()
+    world = UnitWorld(inner)
+    inner.save()
+
+    def die(_number: int, name: str) -> None:
+        if name == "make_durable":
+            raise Death
+
+    def do_again() -> None:
+        with pytest.raises(Death):
+            world.task(count, _ONE_BY_ONE, database=Shaky(inner, die)).run(units(_KEYS))
+
+    crashes, others = iter([inner.crash]), iter([do_again])
+
+    def before(_number: int, name: str) -> None:
+        if name == "make_durable":
+            for crash in crashes:
+                crash()
+
+    def after(_number: int, name: str) -> None:
+        if name == "make_durable":
+            for other in others:
+                other()
+
+    world.task(count, database=Shaky(inner, before, after)).run(units(_KEYS))
+    inner.crash()
+    assert world.cells == replayed(count, _KEYS)
+    assert world.progress.is_finished
+
+
 def test_a_group_that_writes_much_is_committed_before_its_end() -> None:
     def write(txn: Any, key: int, value: object) -> None:
         for number in range(500):
