@@ -26,7 +26,7 @@ def _open_sqlite(url: str, environment: Environment, create: bool, in_groups: bo
         raise InvalidRequestError(
             "the URL of an SQLite file has three slashes: write sqlite:///directory/file.db", url=public_url(url)
         )
-    path = unquote(parts.path)
+    path = "/" + unquote(parts.path).lstrip("/")  # people also write four slashes
     options = dict(options_of(parts.query))
     synchronous = options.pop("synchronous", "full")
     if synchronous not in ("full", "normal"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.transactions.base import ABSENT, Commit, Committed
 from holdfast.transactions.group_commit import GroupCommit
 from holdfast.transactions.registry import open_database
@@ -23,6 +23,21 @@ def test_callers_share_commits_unless_the_url_says_no(tmp_path: Path, option: st
         assert store.get_many([b"a"])[b"a"].value == b"1"
     finally:
         store.close()
+
+
+@pytest.mark.parametrize("path", ["/shop.db", "/:memory:", r"/C:\shop.db", "//shop-2.db"])
+@pytest.mark.parametrize("create", [False, True])
+def test_a_relative_path_is_no_file_of_the_root_directory(path: str, create: bool) -> None:
+    with pytest.raises(InvalidRequestError, match=r"path of an SQLite file is absolute.*\$PWD/file.db path='/[^/]"):
+        open_database(f"sqlite://{path}", create=create)
+    assert not Path(path).exists()
+
+
+def test_four_slashes_name_the_same_file(tmp_path: Path) -> None:
+    open_database(f"sqlite://{tmp_path}/records.db", create=True).close()
+    open_database(f"sqlite:///{tmp_path}/records.db").close()
+    with pytest.raises(NotFoundError, match=f"path='{tmp_path}/none.db'"):
+        open_database(f"sqlite:///{tmp_path}/none.db")
 
 
 def test_the_other_options_are_kept(tmp_path: Path) -> None:

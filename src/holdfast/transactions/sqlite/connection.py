@@ -88,6 +88,12 @@ def _require_file(file: Path, *, create: bool) -> None:
         raise InvalidRequestError("the database is a file, and this is a directory: add a file name", path=str(file))
     if file.exists():
         return
+    if str(file.parent) == file.anchor:  # a mistake: elsewhere, what follows three slashes is a relative path
+        raise InvalidRequestError(
+            "the path of an SQLite file is absolute, and the file system's root is no place for it: write"
+            " sqlite:///directory/file.db, in a shell sqlite://$PWD/file.db",
+            path=str(file),
+        )
     if not create:
         raise NotFoundError("the database file does not exist: create it first", path=str(file))
     if not file.absolute().parent.is_dir():
