@@ -180,7 +180,9 @@ def decode_value(encoded: bytes, number: int = 0) -> Value:
     """
     if number and not is_integer(encoded):
         raise InvalidRequestError(
-            "numbers were added to a cell that holds no integer: put a new value", type=type_of(encoded), added=number
+            "numbers were added to a cell that holds no integer: put a new value, or add as much below 0 to undo it",
+            type=type_of(encoded),
+            added=number,
         )
     if not encoded:
         return number
