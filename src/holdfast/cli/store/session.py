@@ -85,7 +85,12 @@ def _url_in_variable(name: str) -> str:
         )
     variable = _VARIABLE_PREFIX + name.upper().replace("-", "_")
     url = os.environ.get(variable, "")
-    if "://" not in url:
+    if url and "://" not in url:  # not shown: it may hold a password
+        raise InvalidRequestError(
+            "the variable holds no url of a database: set it to one, such as sqlite:///directory/file.db",
+            variable=variable,
+        )
+    if not url:
         raise InvalidRequestError(
             f"no such store: give the url of a database, such as sqlite:///directory/file.db, or set {variable} to it",
             given=name,

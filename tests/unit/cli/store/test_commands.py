@@ -293,6 +293,8 @@ def test_histories_are_shown(store: Store, url: str) -> None:
 # --- strangers --------------------------------------------------------------------------------------------------------
 def test_the_url_may_come_from_a_variable(store: Store, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "set HOLDFAST_STORE_MY_SHOP to it" in _printed("ls", "my-shop", exit_code=2)
+    monkeypatch.setenv("HOLDFAST_STORE_MY_SHOP", "shop.db")
+    assert "the variable holds no url of a database: set it to one" in _printed("ls", "my-shop", exit_code=2)
     monkeypatch.setenv("HOLDFAST_STORE_MY_SHOP", url)
     assert _printed("get", "my-shop", "stock", "pears") == "7\n"
 
