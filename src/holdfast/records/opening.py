@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.records.store import Store
 from holdfast.runtime import Environment
 from holdfast.transactions.registry import open_database
 
-__all__ = ["open_store"]
+__all__ = ["open_store", "require_open_store", "require_url"]
 
 
 def open_store(url: str, *, create: bool = False, environment: Environment | None = None) -> Store:
@@ -24,4 +25,37 @@ def open_store(url: str, *, create: bool = False, environment: Environment | Non
         AccessDeniedError, UnavailableError: the database cannot be used; see the message.
     """
     environment = environment or Environment()
-    return Store(open_database(url, environment, create=create), url, environment)
+    try:
+        return Store(open_database(require_url(url), environment, create=create), url, environment)
+    except NotFoundError as error:
+        if create:
+            raise
+        what = error.message.partition(":")[0]
+        hint = "check the url, or make the store with holdfast.open_store(url, create=True)"
+        raise NotFoundError(f"{what}: {hint}", **error.variables) from error
+
+
+def require_url(given: object) -> str:
+    """Return what names a store, unless it is a path or another object.
+
+    Raises:
+        InvalidRequestError: it is no text.
+    """
+    if not isinstance(given, str):
+        raise InvalidRequestError(
+            "a store is named by the url of its database: pass a text such as 'sqlite:///directory/file.db'",
+            type=type(given).__name__,
+        )
+    return given
+
+
+def require_open_store(given: object) -> None:
+    """Check that this is a store, and not its URL.
+
+    Raises:
+        InvalidRequestError: it is something else.
+    """
+    if not isinstance(given, Store):
+        raise InvalidRequestError(
+            "this is not an open store: pass what holdfast.open_store(url) returns", type=type(given).__name__
+        )

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from holdfast.errors import FencedError, InvalidRequestError, NotFoundError
 from holdfast.records.cells import VALUE
+from holdfast.records.opening import require_open_store
 from holdfast.records.row_keys import Row
 from holdfast.records.store import Store
 from holdfast.transactions.base import MAX_NUMBER
@@ -141,6 +142,7 @@ def watch(
         FencedError: the job was forgotten meanwhile.
         UnavailableError: the database did not come back within a minute.
     """
+    require_open_store(store)
     _check_count("top", top, 1, _MOST_TOP)
     if units is not None:
         _check_count("units", units, 0, MAX_NUMBER)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from holdfast.errors import NotFoundError
+from holdfast.records.opening import require_open_store
 from holdfast.records.row_keys import Row
 from holdfast.records.store import Store
 from holdfast.records.values import Value
@@ -103,8 +104,10 @@ def open_work_list(store: Store, name: str, *, create: bool = False) -> OpenWork
         create: whether to create it if it does not exist.
 
     Raises:
+        InvalidRequestError: `store` is not an open store.
         NotFoundError: it does not exist.
     """
+    require_open_store(store)
     if create:
         return OpenWorkList(store, create_work_list(store.database, name, store.environment, exist_ok=True))
     return OpenWorkList(store, find_work_list(store.database, name))

@@ -210,7 +210,7 @@ def find_work_list(store: TransactionStore, name: str) -> WorkList:
     record = store.get_many([key]).get(key)
     if record is None:
         known = [one.name for one in list_work_lists(store)]
-        hint = nearest(name, known) if known else "create it first"
+        hint = nearest(name, known) if known else "create it with open_work_list(store, name, create=True)"
         raise NotFoundError(f"the store has no such work list: {hint}", list=name)
     return _definition(name, record)
 

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from holdfast.errors import FencedError, InvalidRequestError, UnsupportedError
-from holdfast.records.opening import open_store
+from holdfast.records.opening import open_store, require_url
 from holdfast.records.store import Store
 from holdfast.runtime import Environment
 from holdfast.spark.failures import find_holdfast_error
@@ -77,7 +77,7 @@ class TransactionalMap:
         **settings: Any,
     ) -> None:
         self._function = function
-        self._url = store.full_url if isinstance(store, Store) else store
+        self._url = store.full_url if isinstance(store, Store) else require_url(store)
         self._reads = reads
         self._emit_to = emit_to
         self._settings = UnitSettings.of(settings)
