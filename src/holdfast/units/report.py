@@ -124,6 +124,9 @@ class JobReport:
         return TimeShares.of(self.total)
 
     # --- forms --------------------------------------------------------------------------------------------------------
+    def __str__(self) -> str:
+        return "\n".join([f"{self.job}, {self.kind}", *(f"{name}: {value}" for name, value in self.summary())])
+
     def summary(self) -> list[tuple[str, str]]:
         """Return names and values for people."""
         total, shares = self.total, self.shares

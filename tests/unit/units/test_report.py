@@ -52,6 +52,11 @@ def test_a_report_comes_back_from_json() -> None:
     assert JobReport.of(json.loads(json.dumps(report.to_json()))) == report
 
 
+def test_a_printed_report_is_its_summary() -> None:
+    shown = str(JobReport.of_tasks(JOB, [_task(100), _task(300)], 8.0)).splitlines()
+    assert shown[:4] == ["count, map", "units: 400 in 8.0 s, 50/s", "tasks: 2", "commits: 20 with 20.0 units each"]
+
+
 def test_a_report_without_units_has_no_figures() -> None:
     report = JobReport.of_tasks(JOB, [], 0.0)
     assert (report.units_per_s, report.commit_p50_s) == (0.0, None)
