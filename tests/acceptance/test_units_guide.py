@@ -15,4 +15,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.acceptance]
 
 
 def test_the_examples_run_as_they_stand(tmp_path: Path) -> None:
-    run_examples("how-to/run-units.md", {"url": f"sqlite://{tmp_path}/shop.db", "spark": new_session()})
+    text = tmp_path / "text.txt"
+    text.write_text("the question\nthat is\n")
+    names = {"url": f"sqlite://{tmp_path}/shop.db", "spark": new_session(), "path": str(text)}
+    run_examples("how-to/run-units.md", names)
