@@ -100,6 +100,8 @@ def _require_sense(options: CheckOptions) -> None:
     Raises:
         UsageError: two options contradict each other, or one is missing.
     """
+    if options.listed and options.name is not None:
+        raise click.UsageError("--list shows everything that can be checked: leave out the NAME")
     if sum([options.name is not None, options.replay is not None, options.every, options.listed]) != 1:
         raise click.UsageError(
             "give one of: the NAME of a committer, transactions, namespace, units, --replay FILE, --all, --list"

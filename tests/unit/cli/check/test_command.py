@@ -201,7 +201,7 @@ def test_a_walk_that_finds_nothing() -> None:
         ("magic --scene spekulation", "did you mean speculation"),
         ("magic --property D4", "did you mean C4"),
         ("", "give one of: the NAME"),
-        ("magic --list", "give one of: the NAME"),
+        ("magic --list", "leave out the NAME"),
         ("--all --list", "give one of: the NAME"),
         ("--replay x magic", "give one of: the NAME"),
         ("--list --walk", "need the NAME"),
