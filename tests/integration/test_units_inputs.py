@@ -123,6 +123,11 @@ REFUSED: dict[str, tuple[Callable[[SparkSession], Any], Any, str]] = {
     "no key": (lambda spark: spark.range(3), None, "pass key='column'"),
     "no such column": (lambda spark: spark.range(3), "ide", "did you mean id"),
     "two such columns": (lambda spark: spark.sql("SELECT 1 AS k, 2 AS k"), "k", "several columns have it"),
+    "texts that are none": (
+        lambda spark: spark.sql("SELECT cast(b AS string) AS k FROM VALUES (X'80'), (X'C3A9') AS t(b)"),
+        "k",
+        "cast texts that are not UTF-8 to binary",
+    ),
     "two that differ in case": (lambda spark: spark.sql("SELECT 1 AS k, 2 AS K"), "k", "several columns have it"),
     "twice the same": (lambda spark: spark.sql("SELECT 1 AS k UNION ALL SELECT 1"), "k", "two units have the same key"),
     "no pairs": (lambda spark: spark.sparkContext.parallelize([1, 2], 1), None, "map them to (key, value)"),

@@ -36,7 +36,10 @@ def ordered_units(units: Iterable[Unit]) -> Iterator[PlacedUnit]:
                 )
             if unit.id < waiting.id:
                 raise InvalidRequestError(
-                    "the units of a task are not sorted by their keys: report it", unit=unit.key, after=waiting.key
+                    "the units of a task are not sorted by their keys: cast texts that are not UTF-8 to binary, or "
+                    "report it",
+                    unit=unit.key,
+                    after=waiting.key,
                 )
             place = place.after(waiting.id)
             yield PlacedUnit(waiting, place)

@@ -31,6 +31,7 @@ class UnitSettings:
         timeout_s: how long one run of a unit's function may take, seconds.
         patience_s: how long a task waits for a database that is not available, seconds.
         lease_s: how long a worker of a work list may give no sign of life, seconds, until others take over its items.
+            A call into C that keeps Python's lock for longer makes others run the unit again and again.
         rounds: how often a unit that conflicts is tried again at the end of its task; then it locks what it reads.
     """
 
