@@ -180,7 +180,7 @@ def decode_value(encoded: bytes, number: int = 0) -> Value:
     """
     if number and not is_integer(encoded):
         raise InvalidRequestError(
-            "numbers were added to a cell that holds no integer: put a new value, or add as much below 0 to undo it",
+            "numbers were added to a cell that holds no integer: put a new value, or add the negative number",
             type=type_of(encoded),
             added=number,
         )

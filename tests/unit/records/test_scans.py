@@ -181,7 +181,7 @@ def test_a_damaged_cell_is_named() -> None:
         lambda: list(store.scan("t")),
         lambda: store.transact(lambda cells: cells.scan("t")),
     ):
-        with pytest.raises(InvalidRequestError, match=r"put a new value row=1 column='value' type='text' added=5"):
+        with pytest.raises(InvalidRequestError, match=r"add the negative number row=1 column='value' type='text' added=5"):
             read()
     with store.snapshot() as snapshot, pytest.raises(InvalidRequestError, match="row=1"):
         snapshot.get("t", 1)
