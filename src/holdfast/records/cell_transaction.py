@@ -27,7 +27,7 @@ from holdfast.records.cells import (
 )
 from holdfast.records.keys import cell_key, column_bytes, history_key, row_prefix
 from holdfast.records.row_keys import Row, after_prefix
-from holdfast.records.rows import rows_of, rows_range, value_of
+from holdfast.records.rows import require_limit, rows_of, rows_range, value_of
 from holdfast.records.tables import Table, Tables
 from holdfast.records.values import Value, encode_integer, encode_value, is_integer
 from holdfast.transactions.base import MAX_NUMBER, Commit, Record
@@ -129,8 +129,7 @@ class CellTransaction:
             prefix: only rows that begin with this text, these bytes, or these parts of a tuple.
             limit: the most rows to return.
         """
-        if limit is not None and limit < 1:
-            raise InvalidRequestError("a scan returns at least one row: pass a larger limit, or none", limit=limit)
+        require_limit(limit)
         definition = self._table(table)
         first, last = rows_range(definition, start, end, prefix)
         return list(islice(rows_of(definition, self._cells(definition, first, last, limit)), limit))

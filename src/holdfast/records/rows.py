@@ -19,10 +19,21 @@ __all__ = [
     "present_value",
     "read_cells",
     "read_value",
+    "require_limit",
     "rows_of",
     "rows_range",
     "value_of",
 ]
+
+
+def require_limit(limit: int | None) -> None:
+    """Check the limit of a scan.
+
+    Raises:
+        InvalidRequestError: it leaves no row.
+    """
+    if limit is not None and limit < 1:
+        raise InvalidRequestError("a scan returns at least one row: pass a larger limit, or none", limit=limit)
 
 
 def rows_range(

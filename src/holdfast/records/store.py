@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from types import TracebackType
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from holdfast.records.dropped import collect_dropped
 from holdfast.records.keys import dropped_key, table_key
 from holdfast.records.loads import abort_old_loads
 from holdfast.records.row_keys import Row
+from holdfast.records.rows import require_limit
 from holdfast.records.snapshot import StoreSnapshot
 from holdfast.records.tables import Table, TablesRead, check_table_name, history_length, list_tables, missing_table
 from holdfast.records.values import Value
@@ -155,16 +157,24 @@ class Store:
         self.transact(lambda cells: cells.delete(table, row, column=column))
 
     def scan(
-        self, table: str, *, start: Row | None = None, end: Row | None = None, prefix: Row | None = None
+        self,
+        table: str,
+        *,
+        start: Row | None = None,
+        end: Row | None = None,
+        prefix: Row | None = None,
+        limit: int | None = None,
     ) -> Iterator[tuple[Row, dict[str, Value]]]:
         """Yield rows in order, each with its values by column: all from one snapshot.
 
         Args:
             start, end: the first row, and the first row that is not returned any more.
             prefix: only rows that begin with this text, these bytes, or these parts of a tuple.
+            limit: the most rows to yield; None for all.
         """
+        require_limit(limit)
         with self.snapshot() as snapshot:
-            yield from snapshot.scan(table, start=start, end=end, prefix=prefix)
+            yield from islice(snapshot.scan(table, start=start, end=end, prefix=prefix), limit)
 
     def history(self, table: str, row: Row, *, column: str = VALUE) -> list[tuple[int, Value | None]]:
         """Return the values of a cell with their update counters, the oldest first; None where it was deleted.

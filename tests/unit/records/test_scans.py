@@ -67,6 +67,14 @@ def test_wrong_ranges_are_refused() -> None:
     for limit in (0, -1):
         with pytest.raises(InvalidRequestError, match="at least one row"):
             store.transact(lambda cells, limit=limit: cells.scan("t", limit=limit))
+        with pytest.raises(InvalidRequestError, match="at least one row"):
+            next(store.scan("t", limit=limit))
+
+
+def test_a_scan_of_the_store_has_the_same_limit() -> None:
+    store = _filled(9)
+    for limit in (1, 8, 9, 10, None):
+        assert list(store.scan("t", limit=limit)) == list(store.scan("t"))[:limit]
 
 
 @pytest.mark.parametrize("backend", [*FAST, *SERVERS])
@@ -181,7 +189,9 @@ def test_a_damaged_cell_is_named() -> None:
         lambda: list(store.scan("t")),
         lambda: store.transact(lambda cells: cells.scan("t")),
     ):
-        with pytest.raises(InvalidRequestError, match=r"add the negative number row=1 column='value' type='text' added=5"):
+        with pytest.raises(
+            InvalidRequestError, match=r"add the negative number row=1 column='value' type='text' added=5"
+        ):
             read()
     with store.snapshot() as snapshot, pytest.raises(InvalidRequestError, match="row=1"):
         snapshot.get("t", 1)
