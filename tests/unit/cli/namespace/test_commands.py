@@ -230,7 +230,8 @@ def test_status_shows_a_store_that_cannot_be_reached(place: Path, monkeypatch: p
     ("arguments", "code", "sentence"),
     [
         (["nsx"], 2, "no such namespace: did you mean ns"),
-        (["ns", "--database", "sqlite:///no.db"], 2, "the database file does not exist"),
+        (["ns", "--database", "sqlite:///PLACE/no.db"], 2, "the database file does not exist"),
+        (["ns", "--database", "sqlite:///no.db"], 2, "the path of an SQLite file is absolute"),
         (["ns", "--database", "sqlite:///PLACE/catalog.json"], 2, "the file is not an SQLite database"),
         (["other", "--database", "sqlite:///PLACE/n.db"], 2, "the database contains a namespace of another name"),
         (["ns", "--database", "postgresql://u@127.0.0.1:1/d"], 3, "the database cannot be reached"),
