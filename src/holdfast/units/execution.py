@@ -17,9 +17,9 @@ from holdfast.errors import (
     AccessDeniedError,
     CorruptDataError,
     DeadlockError,
+    FencedError,
     HoldfastError,
     InvalidRequestError,
-    NotFoundError,
     OutcomeUnknownError,
     UnavailableError,
 )
@@ -181,6 +181,7 @@ class UnitExecution:
         Raises:
             UnavailableError: nothing happened: repeat it.
             CorruptDataError: a record cannot be read.
+            FencedError: the work list to which units add was dropped.
         """
         ahead, self._ahead = self._ahead, _NOTHING_AHEAD
         try:
@@ -205,6 +206,7 @@ class UnitExecution:
             return Attempt(unknown=True)
         if isinstance(outcome, Conflict):
             self.statistics.stale += ran.failure is not None
+            self._require_work_list(outcome)
             failure = self._hopeless(commit, outcome) if ran.done == 1 else None
             return self._conflict(outcome.keys) if failure is None else Attempt(failure=failure)
         assert isinstance(outcome, Committed), "the commit is in no series"
@@ -326,12 +328,19 @@ class UnitExecution:
             self._tables.forget()
         return Attempt(conflict=keys)
 
+    def _require_work_list(self, outcome: Conflict) -> None:
+        """Check that a conflict is not about the definition of the work list: it would occur again in every attempt.
+
+        Raises:
+            FencedError: it is.
+        """
+        if self._emit_to is not None and self._emit_to.definition_key in outcome.keys:
+            raise FencedError(
+                "the work list was dropped meanwhile: create it, and begin again", list=self._emit_to.name
+            )
+
     def _hopeless(self, commit: Commit, outcome: Conflict) -> HoldfastError | None:
         """Return the error of a conflict that would occur again in every attempt."""
-        if self._emit_to is not None and self._emit_to.definition_key in outcome.keys:
-            return NotFoundError(
-                "the work list was dropped: create it, and add the work again", list=self._emit_to.name
-            )
         if all(key in commit.adds for key in outcome.keys):
             # An add conflicts because its record was read and has changed, or because its counter is at the limit.
             seen = {key: commit.reads[key] for key in outcome.keys if key in commit.reads}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import FencedError, HoldfastError, InvalidRequestError, OutcomeUnknownError
+from holdfast.errors import FencedError, OutcomeUnknownError
 from holdfast.runtime import NeverPeriodic, NoAlarm
 from holdfast.runtime.simulated import StillClock
 from holdfast.transactions.base import Commit, Database, Outcome, ScanPage
@@ -313,12 +313,12 @@ def test_nobody_claims_from_a_dropped_list() -> None:
 
 
 @pytest.mark.parametrize("is_whole", [True, False], ids=["dropped", "being dropped"])
-@pytest.mark.parametrize("key", [0, 100], ids=["emits", "only writes"])
-def test_a_worker_stops_when_its_list_is_dropped(key: int, *, is_whole: bool) -> None:
+@pytest.mark.parametrize("keys", [(0,), (100,), (0, 100, 101)], ids=["emits", "only writes", "a group"])
+def test_a_worker_stops_when_its_list_is_dropped(keys: tuple[int, ...], *, is_whole: bool) -> None:
     world = WorkWorld()
     world.items.drop()
     world.items = open_work_list(world.store, "list", create=True)
-    world.items.add(key)
+    world.items.add_many((key, None) for key in keys)
     definition = world.list.definition_key
     drops = iter([world.items.drop if is_whole else lambda: world.inner.commit(Commit(deletes=[definition]))])
 
@@ -327,7 +327,7 @@ def test_a_worker_stops_when_its_list_is_dropped(key: int, *, is_whole: bool) ->
             for one in drops:
                 one()
 
-    with pytest.raises(HoldfastError, match="the work list was dropped"):
+    with pytest.raises(FencedError, match="the work list was dropped meanwhile: create it"):
         world.worker(0, 3, _limited(Shaky(world.inner, after=drop))).run()
     assert not world.cells
 
@@ -346,7 +346,7 @@ def test_nobody_emits_to_a_dropped_list(name: str) -> None:
 
     shaky = Shaky(world.inner, drop)
     execution = UnitExecution(grow, shaky, UnitSettings(), world.environment, emit_to=dropped, alarm=NoAlarm())
-    with pytest.raises(InvalidRequestError, match="the work list was dropped"):
+    with pytest.raises(FencedError, match="the work list was dropped meanwhile: create it"):
         ShardTask(execution, shaky, job, 0).run(units([0]))
     assert not list(scan_all(world.inner, *dropped.range))
     assert not world.cells
