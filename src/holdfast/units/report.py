@@ -69,6 +69,7 @@ class JobReport:
         tasks: the figures of each task, of all its attempts; empty if they were too many to be kept.
         total: the figures of all tasks.
         seconds: from the begin of the run that finished the job to its end; of a job that is not finished, so far.
+        ran: False if the job was finished before it was run again, so that this time nothing ran.
     """
 
     job: str
@@ -77,6 +78,7 @@ class JobReport:
     tasks: tuple[Statistics, ...]
     total: Statistics
     seconds: float
+    ran: bool = True
 
     @staticmethod
     def of_tasks(job: Job, statistics: Sequence[Statistics], seconds: float) -> JobReport:
@@ -125,7 +127,8 @@ class JobReport:
 
     # --- forms --------------------------------------------------------------------------------------------------------
     def __str__(self) -> str:
-        return "\n".join([f"{self.job}, {self.kind}", *(f"{name}: {value}" for name, value in self.summary())])
+        lines = [f"{self.job}, {self.kind}", *(f"{name}: {value}" for name, value in self.summary())]
+        return "\n".join(lines if self.ran else [*lines, "the job was finished before: nothing ran this time"])
 
     def summary(self) -> list[tuple[str, str]]:
         """Return names and values for people."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -53,7 +54,11 @@ def test_a_report_comes_back_from_json() -> None:
 
 
 def test_a_printed_report_is_its_summary() -> None:
-    shown = str(JobReport.of_tasks(JOB, [_task(100), _task(300)], 8.0)).splitlines()
+    report = JobReport.of_tasks(JOB, [_task(100), _task(300)], 8.0)
+    shown = str(report).splitlines()
+    assert str(replace(report, ran=False)).splitlines()[len(shown) :] == [
+        "the job was finished before: nothing ran this time"
+    ]
     assert shown[:4] == ["count, map", "units: 400 in 8.0 s, 50/s", "tasks: 2", "commits: 20 with 20.0 units each"]
 
 

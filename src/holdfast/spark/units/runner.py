@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -156,7 +157,7 @@ class TransactionalMap:
                 _log.warning(
                     "the job was finished before, nothing runs: choose another name for new work: %s", job.name
                 )
-                return JobReport.of(job.report)
+                return replace(JobReport.of(job.report), ran=False)
             before_s = clock.elapsed_s()
             try:
                 with job_progress(database, job.name):
