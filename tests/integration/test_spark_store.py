@@ -162,6 +162,7 @@ def test_two_rows_of_one_name_are_refused(spark: SparkSession, store: Store, url
     assert store.tables() == [] and leftovers(store) == 0
 
 
+@pytest.mark.slow
 def test_errors_are_one_sentence_without_the_password(spark: SparkSession, store: Store, url: str) -> None:
     store.create_table("mixed")
     store.put("mixed", "a", 1)

@@ -109,6 +109,7 @@ def locked(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
+@pytest.mark.slow
 def test_a_file_that_another_process_locks_is_waited_for(
     lines: DataFrame, gates: Gates, locked: subprocess.Popen[str], background: Any, tmp_path: Path
 ) -> None:
