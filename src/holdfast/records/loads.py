@@ -48,6 +48,7 @@ from holdfast.records.keys import (
     row_prefix,
     table_key,
 )
+from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row, decode_row
 from holdfast.records.rows import read_cells
 from holdfast.records.tables import Table, TablesRead, check_table_name
@@ -71,7 +72,6 @@ _OPEN, _SEALED, _COMMITTED = "open", "sealed", "committed"
 _ATTEMPTS = 50
 _LOST_REPLIES = 5
 _DIGEST_BYTES = 16
-_PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,17 +410,11 @@ def abort_old_loads(database: Database, environment: Environment, older_than_s: 
     Guarantee: a load that is aborted although it still runs fails, and leaves nothing hidden behind.
     """
     now_s = environment.clock.now_s()
-    start, end = loads_range()
     aborted = 0
-    more = True
-    while more:
-        page = database.scan(start, end, _PAGE)
-        for key, record in page.records:
-            load, _state = _load_of(key, record)
-            if now_s - load.started_s > older_than_s:
-                aborted += not abort_load(database, environment, load)
-            start = key + b"\0"
-        more = page.more
+    for key, record in read_records(database, *loads_range()):
+        load, _state = _load_of(key, record)
+        if now_s - load.started_s > older_than_s:
+            aborted += not abort_load(database, environment, load)
     return aborted
 
 

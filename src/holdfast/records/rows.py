@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.records.cells import Content, split_head
 from holdfast.records.keys import cell_of, cells_range, row_prefix
-from holdfast.records.paging import PageSize
+from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row, prefix_range
 from holdfast.records.tables import Table
 from holdfast.records.values import Value
@@ -63,16 +63,8 @@ def after_row(table: Table, row: Row) -> bytes:
 
 def read_cells(reader: SnapshotReader, first: bytes, last: bytes) -> Iterator[tuple[bytes, Content]]:
     """Read a range of cells page by page."""
-    more = True
-    size = PageSize()
-    while more and first < last:
-        page = reader.scan(first, last, size.records)
-        size.adapt(page)
-        for key, record in page.records:
-            yield key, Content(record.value, record.number)
-        more = page.more
-        if page.records:
-            first = page.records[-1][0] + b"\0"
+    for key, record in read_records(reader, first, last):
+        yield key, Content(record.value, record.number)
 
 
 def value_of(key: bytes, content: Content) -> Value:

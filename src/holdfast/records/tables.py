@@ -9,6 +9,7 @@ from typing import Protocol
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.records.keys import table_key, table_name_of, tables_range
+from holdfast.records.paging import read_records
 from holdfast.transactions.base import MAX_NUMBER, Record, SnapshotReader
 from holdfast.wording import nearest
 
@@ -29,7 +30,6 @@ ALL_VERSIONS = MAX_NUMBER
 """The length of a history that forgets nothing."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-_PAGE = 1000
 
 
 class Reader(Protocol):
@@ -111,15 +111,7 @@ def history_length(history: object) -> int:
 
 def list_tables(store: SnapshotReader) -> list[Table]:
     """Return all tables, by name."""
-    start, end = tables_range()
-    found: list[Table] = []
-    more = True
-    while more:
-        page = store.scan(start, end, _PAGE)
-        found += [Table.of(table_name_of(key), record) for key, record in page.records]
-        more = page.more
-        start = page.records[-1][0] + b"\0" if page.records else end
-    return found
+    return [Table.of(table_name_of(key), record) for key, record in read_records(store, *tables_range())]
 
 
 def missing_table(store: SnapshotReader, name: str) -> NotFoundError:

@@ -8,9 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.errors import CorruptDataError, OutcomeUnknownError
+from holdfast.records.paging import read_records
 from holdfast.runtime import Environment
 from holdfast.transactions.base import ABSENT, Commit, Committed, Record, TransactionStore
-from holdfast.units.work_list import Item, WorkList, scan_all
+from holdfast.units.work_list import Item, WorkList
 
 __all__ = ["Claim", "ClaimWatch", "decode_claim", "dissolve", "dissolve_slot", "encode_claim", "take_items"]
 
@@ -119,7 +120,7 @@ def dissolve_slot(store: TransactionStore, work: WorkList, slot: int) -> None:
     """Dissolve the claims of earlier attempts at a worker: Spark has started another one."""
     prefix = work.claim_key(slot)
     for _ in range(_TRIES):
-        found = list(scan_all(store, prefix, prefix + b"\xff"))
+        found = list(read_records(store, prefix, prefix + b"\xff"))
         if all(dissolve(store, work, decode_claim(key, record)) for key, record in found):
             return
 
@@ -141,7 +142,7 @@ class ClaimWatch:
     def dissolve_expired(self, own: bytes) -> int:
         """Look at all claims but one's own; dissolve those that are expired, and return how many."""
         now_s = self.environment.clock.elapsed_s()
-        claims = [one for one in scan_all(self.store, *self.work.claims) if one[0] != own]
+        claims = [one for one in read_records(self.store, *self.work.claims) if one[0] != own]
         beats = self.store.get_many([self.work.beat_key(key) for key, _record in claims]) if claims else {}
         seen: dict[bytes, tuple[int, int, float]] = {}
         count = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +17,7 @@ from holdfast.errors import (
     OutcomeUnknownError,
 )
 from holdfast.records.kinds import JOB
+from holdfast.records.paging import read_records
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Record, SnapshotReader, TransactionStore
 from holdfast.transactions.retry import run_transaction
@@ -51,7 +52,6 @@ MAP, REDUCE, WORK_LIST = "map", "reduce", "work list"
 """Kinds of jobs."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}")
-_PAGE = 500
 _MOST_SHARDS = 100_000
 _TRIES = 10
 
@@ -259,15 +259,15 @@ def require_running(store: SnapshotReader, job: Job) -> int:
 
 def list_jobs(store: SnapshotReader) -> list[Job]:
     """Return all jobs, by name."""
-    return [Job.of(key, record) for key, record in _records(store, JOB, JOB + b"\xff")]
+    return [Job.of(key, record) for key, record in read_records(store, JOB, JOB + b"\xff")]
 
 
 def read_progress(store: SnapshotReader, job: Job) -> list[TaskProgress]:
     """Return the progress of all tasks of a job that is not finished; for a work list, with what each has done."""
-    found = [TaskProgress.of(record.value) for _key, record in _records(store, *progress_range(job.id))]
+    found = [TaskProgress.of(record.value) for _key, record in read_records(store, *progress_range(job.id))]
     if job.kind != WORK_LIST:
         return found
-    done = {key: record.number for key, record in _records(store, *counter_range(job.id))}
+    done = {key: record.number for key, record in read_records(store, *counter_range(job.id))}
     counts = [done.get(counter_key(job.id, slot), 0) for slot in range(len(found))]
     return [replace(one, place=Place(count=count)) for one, count in zip(found, counts, strict=True)]
 
@@ -309,12 +309,3 @@ def _surely(call: Callable[[], Job]) -> Job:
         with suppress(OutcomeUnknownError):
             return call()
     return call()
-
-
-def _records(store: SnapshotReader, start: bytes, end: bytes) -> Iterator[tuple[bytes, Record]]:
-    more = True
-    while more:
-        page = store.scan(start, end, _PAGE)
-        yield from page.records
-        more = page.more
-        start = page.records[-1][0] + b"\0" if page.records else end

@@ -7,12 +7,13 @@ from typing import TypeAlias
 
 from holdfast.errors import NotFoundError
 from holdfast.records.opening import require_open_store
+from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row
 from holdfast.records.store import Store
 from holdfast.records.values import Value
 from holdfast.transactions.base import Commit, Conflict, SnapshotReader
 from holdfast.units.claims import decode_claim
-from holdfast.units.work_list import WorkList, create_work_list, drop_work_list, find_work_list, scan_all
+from holdfast.units.work_list import WorkList, create_work_list, drop_work_list, find_work_list
 
 __all__ = ["NewItem", "OpenWorkList", "count_items", "open_work_list"]
 
@@ -89,7 +90,7 @@ class OpenWorkList:
 def count_items(reader: SnapshotReader, work: WorkList) -> tuple[int, int]:
     """Return how many keys of a list wait, and how many workers have taken."""
     waiting = claimed = 0
-    for key, record in scan_all(reader, *work.range):
+    for key, record in read_records(reader, *work.range):
         if work.item_of(key, record) is not None:
             waiting += 1
         else:

@@ -25,12 +25,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.records.keys import ID_BYTES, id_bytes
 from holdfast.records.kinds import BEAT, WORK, WORK_LIST
+from holdfast.records.paging import read_pages, read_records
 from holdfast.records.row_keys import Row, decode_row, encode_row
 from holdfast.records.values import Value, decode_value, encode_value
 from holdfast.runtime import Environment
@@ -46,12 +46,10 @@ __all__ = [
     "drop_work_list",
     "find_work_list",
     "list_work_lists",
-    "scan_all",
 ]
 
 _READY, _CLAIM = b"r", b"t"  # in this order: whoever looks for work reads claims only if little waits
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-_PAGE = 500
 _MOST_PRIORITY = 2**62
 _MOST_VALUE_BYTES = 4 * 1024 * 1024
 """A claim is one record, in which a value takes a third more bytes: a larger one could be added, but never claimed."""
@@ -219,7 +217,7 @@ def list_work_lists(store: SnapshotReader) -> list[WorkList]:
     """Return all work lists, by name."""
     return [
         _definition(key[len(WORK_LIST) :].decode(errors="replace"), record)
-        for key, record in scan_all(store, WORK_LIST, WORK_LIST + b"\xff")
+        for key, record in read_records(store, WORK_LIST, WORK_LIST + b"\xff")
     ]
 
 
@@ -241,16 +239,5 @@ def drop_work_list(store: TransactionStore, name: str, environment: Environment)
 
     run_transaction(store, drop, environment)
     for start, end in (found.range, found.beats):
-        keys = [key for key, _record in scan_all(store, start, end)]
-        for first in range(0, len(keys), _PAGE):
-            store.commit(Commit(deletes=keys[first : first + _PAGE]))
-
-
-def scan_all(store: SnapshotReader, start: bytes, end: bytes) -> Iterator[tuple[bytes, Record]]:
-    """Read a range page by page."""
-    more = True
-    while more:
-        page = store.scan(start, end, _PAGE)
-        yield from page.records
-        more = page.more
-        start = page.records[-1][0] + b"\0" if page.records else end
+        for page in read_pages(store, start, end):
+            store.commit(Commit(deletes=[key for key, _record in page]))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import FencedError, OutcomeUnknownError
+from holdfast.records.paging import read_records
 from holdfast.runtime import NeverPeriodic, NoAlarm
 from holdfast.runtime.simulated import StillClock
 from holdfast.transactions.base import Commit, Database, Outcome, ScanPage
@@ -20,7 +21,7 @@ from holdfast.units.progress import counter_range
 from holdfast.units.settings import UnitSettings
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.unit import UnitFunction
-from holdfast.units.work_list import WorkList, find_work_list, scan_all
+from holdfast.units.work_list import WorkList, find_work_list
 from holdfast.units.work_task import WorkTask
 from tests.units_world import FAULTS, Death, Shaky, UnitWorld, fail_at, interleaved, units
 
@@ -62,7 +63,7 @@ class WorkWorld(UnitWorld):
 
     def take(self, slot: int, token: str, most: int = 1) -> Claim:
         """Claim some of the items that wait."""
-        waiting = list(scan_all(self.inner, *self.list.waiting))[:most]
+        waiting = list(read_records(self.inner, *self.list.waiting))[:most]
         claim = take_items(self.inner, self.list, self.list.claim_key(slot, token), waiting, {})
         assert claim is not None
         return claim
@@ -70,7 +71,7 @@ class WorkWorld(UnitWorld):
     def judge(self) -> None:
         """Check that each item has run once, and that nothing is left."""
         assert self.cells == {(("seen", key), "value"): 1 for key in range(_ITEMS)} | {("count", "value"): _ITEMS}
-        assert not list(scan_all(self.inner, *self.list.range)), "no item waits, and no claim is left"
+        assert not list(read_records(self.inner, *self.list.range)), "no item waits, and no claim is left"
         progress = read_progress(self.inner, self.job)
         assert sum(one.done for one in progress) == _ITEMS
 
@@ -126,7 +127,7 @@ def test_the_items_of_a_dead_worker_come_back_after_a_lease() -> None:
         fail_at(shaky, call, "dies later")
         with pytest.raises(Death):
             world.worker(0, 3, shaky).run()
-        claimed = list(scan_all(world.inner, *world.list.claims))
+        claimed = list(read_records(world.inner, *world.list.claims))
         world.worker(1, 3, _limited(Shaky(world.inner))).run()
         world.judge()
         assert not claimed or sum(world.clock.waits) >= _LEASE_S / 2
@@ -201,7 +202,7 @@ def test_many_items_are_added_and_dropped() -> None:
     assert world.items.add_many((key, [key]) for key in range(1, 1201)) == 1200
     assert world.items.counts() == (1201, 0)
     world.items.drop()
-    assert not list(scan_all(world.inner, *dropped.range))
+    assert not list(read_records(world.inner, *dropped.range))
 
 
 def test_items_with_smaller_priorities_are_taken_first() -> None:
@@ -255,7 +256,7 @@ def test_all_claims_of_a_worker_are_dissolved_when_it_starts_again() -> None:
     assert world.items.counts() == (0, 3)
     dissolve_slot(world.inner, world.list, 3)
     assert world.items.counts() == (3, 0)
-    assert not list(scan_all(world.inner, *world.list.beats))
+    assert not list(read_records(world.inner, *world.list.beats))
 
 
 def test_all_claims_of_a_worker_are_dissolved_though_one_is_in_use() -> None:
@@ -281,7 +282,7 @@ def test_what_was_added_again_meanwhile_stays_as_it_is() -> None:
     claim = world.take(0, "a")
     world.items.add(0, "new")
     assert dissolve(world.inner, world.list, claim)
-    [(key, record)] = scan_all(world.inner, *world.list.waiting)
+    [(key, record)] = read_records(world.inner, *world.list.waiting)
     item = world.list.item_of(key, record)
     assert item is not None
     assert item.value == "new"
@@ -289,25 +290,25 @@ def test_what_was_added_again_meanwhile_stays_as_it_is() -> None:
 
 def test_only_what_waits_unchanged_is_claimed() -> None:
     world = WorkWorld()
-    waiting = list(scan_all(world.inner, *world.list.waiting))
+    waiting = list(read_records(world.inner, *world.list.waiting))
     key = world.list.claim_key(0, "a")
     job = world.inner.get_many([job_key("work")])[job_key("work")].version
     take = partial(take_items, world.inner, world.list, key)
     world.items.add(0, "changed")
     assert take(waiting, {}) is None
-    waiting = list(scan_all(world.inner, *world.list.waiting))
+    waiting = list(read_records(world.inner, *world.list.waiting))
     assert take(waiting, {job_key("work"): job + 1}) is None
     taken = take(waiting, {job_key("work"): job})
     assert taken is not None
     world.items.add(1)
-    assert take(list(scan_all(world.inner, *world.list.waiting)), {}) is None, "one claim at a time"
+    assert take(list(read_records(world.inner, *world.list.waiting)), {}) is None, "one claim at a time"
     found = world.inner.get_many([key])[key]
     assert decode_claim(key, found) == taken
 
 
 def test_nobody_claims_from_a_dropped_list() -> None:
     world = WorkWorld()
-    waiting, dropped = list(scan_all(world.inner, *world.list.waiting)), world.list
+    waiting, dropped = list(read_records(world.inner, *world.list.waiting)), world.list
     world.inner.commit(Commit(deletes=[dropped.definition_key]))
     assert take_items(world.inner, dropped, dropped.claim_key(0, "a"), waiting, {}) is None
 
@@ -348,7 +349,7 @@ def test_nobody_emits_to_a_dropped_list(name: str) -> None:
     execution = UnitExecution(grow, shaky, UnitSettings(), world.environment, emit_to=dropped, alarm=NoAlarm())
     with pytest.raises(FencedError, match="the work list was dropped meanwhile: create it"):
         ShardTask(execution, shaky, job, 0).run(units([0]))
-    assert not list(scan_all(world.inner, *dropped.range))
+    assert not list(read_records(world.inner, *dropped.range))
     assert not world.cells
 
 
@@ -439,7 +440,7 @@ def test_nothing_of_a_job_is_left(end: str) -> None:
     world = WorkWorld()
     world.worker().run()
     start, stop = counter_range(world.job.id)
-    assert list(scan_all(world.inner, start, stop))
+    assert list(read_records(world.inner, start, stop))
     _end(world, end)
-    assert not list(scan_all(world.inner, start, stop))
-    assert not list(scan_all(world.inner, b"Sp" + start[2:], b"Sp" + stop[2:]))
+    assert not list(read_records(world.inner, start, stop))
+    assert not list(read_records(world.inner, b"Sp" + start[2:], b"Sp" + stop[2:]))
