@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 from holdfast.runtime import Alarm, Clock
 from holdfast.transactions.base import AheadStore, Commit, LockedTransaction, LockingStore, Outcome, Record, ScanPage
@@ -58,20 +58,15 @@ class MeteredStore:
     def close(self) -> None:
         self._inner.close()
 
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        before_s = self._clock.elapsed_s()
-        try:
-            with self._alarm.shielded():
-                yield
-        finally:
-            took_s = self._clock.elapsed_s() - before_s
-            self.calls_s += took_s
-            self._statistics.read_s += took_s
-            self._statistics.calls += 1
+    def _reading(self) -> AbstractContextManager[None]:
+        return self._measured(self._note_read)
+
+    def _committing(self) -> AbstractContextManager[None]:
+        return self._measured(self._note_commit)
 
     @contextmanager
-    def _committing(self) -> Iterator[None]:
+    def _measured(self, note: Callable[[float], None]) -> Iterator[None]:
+        """Measure a call of the store, which no alarm breaks off."""
         before_s = self._clock.elapsed_s()
         try:
             with self._alarm.shielded():
@@ -79,9 +74,15 @@ class MeteredStore:
         finally:
             took_s = self._clock.elapsed_s() - before_s
             self.calls_s += took_s
-            self._statistics.commit_s += took_s
-            self._statistics.commits.note(took_s)
             self._statistics.calls += 1
+            note(took_s)
+
+    def _note_read(self, took_s: float) -> None:
+        self._statistics.read_s += took_s
+
+    def _note_commit(self, took_s: float) -> None:
+        self._statistics.commit_s += took_s
+        self._statistics.commits.note(took_s)
 
 
 class _MeteredLocked:
