@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from holdfast.checker.transactions.names import property_among, scenes_among
 from holdfast.checker.units.drawing import drawn
 from holdfast.checker.units.properties import PROPERTIES
 from holdfast.checker.units.scene import Scene
 from holdfast.checker.units.scenes import FAMILIES, SCENES, SMALL
-from holdfast.errors import InvalidRequestError
-from holdfast.wording import nearest
 
 __all__ = ["find_property", "find_scenes"]
 
@@ -18,13 +17,7 @@ def find_scenes(name: str) -> tuple[Scene, ...]:
     Raises:
         InvalidRequestError: the name is unknown; the message suggests the most similar name.
     """
-    scene = SCENES.get(name) or SMALL.get(name) or drawn(name)
-    if scene is not None:
-        return (scene,)
-    found = FAMILIES.get(name)
-    if found is None:
-        raise InvalidRequestError(f"unknown scene: {nearest(name, FAMILIES)}", scene=name)
-    return found
+    return scenes_among(name, (SCENES, SMALL), drawn, FAMILIES, FAMILIES)
 
 
 def find_property(name: str) -> str:
@@ -33,7 +26,4 @@ def find_property(name: str) -> str:
     Raises:
         InvalidRequestError: the name is unknown; the message suggests the most similar name.
     """
-    found = {one.lower(): one for one in PROPERTIES}.get(name.strip().lower())
-    if found is None:
-        raise InvalidRequestError(f"unknown property: {nearest(name, PROPERTIES)}", property=name)
-    return found
+    return property_among(name, PROPERTIES)
