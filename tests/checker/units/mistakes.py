@@ -5,14 +5,16 @@ Each takes the shipped function first (see `planting`). `mutants` says what a de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import cast
 
 from holdfast.errors import OutcomeUnknownError
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.records.cells import Put
 from holdfast.transactions.base import ABSENT, Commit, Committed, Outcome, Record, TransactionStore
+from holdfast.transactions.transaction import Transaction
 from holdfast.units.claim_ledger import ClaimLedger
 from holdfast.units.claims import Claim
 from holdfast.units.execution import Attempt, Change, UnitExecution
@@ -41,10 +43,12 @@ __all__ = [
     "progress_afterwards",
     "repeat_if_unknown",
     "run_the_last_again",
+    "run_what_waited",
     "succeed_if_unknown",
     "take_over_a_claim",
     "trust_absence",
     "trust_reads",
+    "trust_what_was_read_ahead",
 ]
 
 _Attempt = Callable[..., Attempt]
@@ -121,6 +125,28 @@ def succeed_if_unknown(
 def _version_of(loop: UnitLoop) -> int:
     [key] = loop._ledger.keys
     return loop._execution.store.get_many([key])[key].version
+
+
+# --- reading ahead ----------------------------------------------------------------------------------------------------
+def trust_what_was_read_ahead(shipped: Callable[..., dict[bytes, int]], self: Transaction) -> dict[bytes, int]:
+    """In place of `Transaction._versions`: validate only what the transaction itself has read from the store."""
+    return {key: version for key, version in shipped(self).items() if key not in self._ahead}
+
+
+def run_what_waited(shipped: Callable[..., None], self: ShardTask, units: Iterable[Unit]) -> None:
+    """In place of `ShardTask._run_units`: run a group that waited, whatever another attempt has done meanwhile."""
+    loop = self._loop
+
+    class Hasty:
+        def __getattr__(self, name: str) -> object:
+            return getattr(loop, name)
+
+        def sort_out(self, units: Iterable[Unit]) -> list[Unit]:
+            return list(units)
+
+    self._loop = cast("UnitLoop", Hasty())
+    shipped(self, units)
+    self._loop = loop
 
 
 # --- conflicts --------------------------------------------------------------------------------------------------------

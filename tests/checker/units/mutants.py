@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from holdfast.records.cell_transaction import CellTransaction
+from holdfast.transactions.transaction import Transaction
 from holdfast.units import claims
 from holdfast.units.claim_ledger import ClaimLedger
 from holdfast.units.execution import UnitExecution
@@ -70,6 +71,20 @@ MUTANTS = (
         swap=swap(UnitLoop._attempt, mistakes.succeed_if_unknown),
         scenes=("lost-group", "lost-replies"),
         breaks="U3",
+    ),
+    # --- reading ahead ------------------------------------------------------------------------------------------------
+    _Mutant(
+        name="ahead-is-not-validated",
+        slip="What a commit has read for the next units is not validated by theirs.",
+        swap=swap(Transaction._versions, mistakes.trust_what_was_read_ahead),
+        scenes=("read-ahead", "read-ahead-groups"),
+        breaks="U2",
+    ),
+    _Mutant(
+        name="group-that-waited",
+        slip="A group whose cells are read ahead runs, although another attempt has done its units meanwhile.",
+        swap=swap(ShardTask._run_units, mistakes.run_what_waited),
+        scenes=("read-ahead-twins",),
     ),
     # --- conflicts ----------------------------------------------------------------------------------------------------
     _Mutant(

@@ -21,6 +21,7 @@ _QUICK = (
     *("groups", "two-groups", "write-skew", "adds", "read-add", "come-and-go", "stale-reads", "stale-group"),
     *("failing-unit", "second-attempt", "forgotten", "database-crash", "dropped-table", "worker-again"),
     *("locks", "locks-on-both-sides", "locks-and-phantoms", "absent-rows", "last-resort", "emitted-by-a-task"),
+    *("read-ahead", "read-ahead-groups", "read-ahead-stale"),
 )
 """Scenes of a moment; the others are slow."""
 

@@ -12,9 +12,9 @@ from holdfast.checker.transactions.database import DATABASE
 from holdfast.checker.transactions.goals import GoalTracker
 from holdfast.checker.units.contents import Setting
 from holdfast.checker.units.database import DONE, UNNEEDED
-from holdfast.checker.units.handles import UnitsHandle, WorkerClock
+from holdfast.checker.units.handles import AheadHandle, UnitsHandle, WorkerClock
 from holdfast.checker.units.scene import LIST, Run
-from holdfast.checker.units.scripts import CELLS, Cells, Script, run_unit
+from holdfast.checker.units.scripts import CELLS, Cells, Script, cells_of, run_unit
 from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
 from holdfast.records.row_keys import Row
 from holdfast.records.store import Store
@@ -53,10 +53,10 @@ class Surroundings:
     tracker: GoalTracker | None = None
     scripts: Mapping[str, Script] = field(default_factory=dict)
 
-    def open(self, port: Port) -> tuple[UnitsHandle, Environment]:
+    def open(self, port: Port, *, reads_ahead: bool = False) -> tuple[UnitsHandle, Environment]:
         """Open the database as a process does."""
         watched = self.work.range if self.work is not None else (b"", b"")
-        database = UnitsHandle(port, self.known, watched)
+        database = (AheadHandle if reads_ahead else UnitsHandle)(port, self.known, watched)
         clock = WorkerClock(database, UnitSettings().lease_s)
         return database, Environment(clock=clock, ids=port, runner=SerialRunner(), chance=SeededRandom(1))
 
@@ -64,12 +64,16 @@ class Surroundings:
         """Play the script of a unit: the function of all simulated jobs."""
         run_unit(cells, key, self.scripts[str(key)])
 
-    def note(self, statistics: Statistics) -> None:
+    def reads(self, key: Row, value: object) -> list[tuple[str, str]]:
+        """Name the cells that a unit will read."""
+        return cells_of(self.scripts[str(key)])
+
+    def note(self, statistics: Statistics, database: UnitsHandle) -> None:
         """Note which goals an attempt has reached."""
         if self.tracker is not None:
-            for name in _NOTED:
-                if getattr(statistics, name):
-                    self.tracker.reached.add(name)
+            self.tracker.reached.update(name for name in _NOTED if getattr(statistics, name))
+            if isinstance(database, AheadHandle) and database.has_read_ahead:
+                self.tracker.reached.add("ahead")
 
 
 def attempt(around: Surroundings, run: Run) -> Callable[[Port], None]:
@@ -80,9 +84,15 @@ def attempt(around: Surroundings, run: Run) -> Callable[[Port], None]:
         if run.after and port.call(Call(DATABASE, "await", (run.after,))) in (DONE, UNNEEDED):
             _report(port, UNNEEDED)
             return
-        database, environment = around.open(port)
+        database, environment = around.open(port, reads_ahead=run.reads_ahead)
         execution = UnitExecution(
-            around.function, database, settings, environment, emit_to=around.work, alarm=NoAlarm()
+            around.function,
+            database,
+            settings,
+            environment,
+            reads=around.reads if run.reads_ahead else None,
+            emit_to=around.work,
+            alarm=NoAlarm(),
         )
         try:
             if run.job == LIST:
@@ -98,7 +108,7 @@ def attempt(around: Surroundings, run: Run) -> Callable[[Port], None]:
             unwanted = around.work.range if around.work is not None and run.job == LIST else (b"", b"")
             _report(port, DONE, around.setting.wanted[port.name], unwanted)
         finally:
-            around.note(execution.statistics)
+            around.note(execution.statistics, database)
 
     return program
 

@@ -70,6 +70,7 @@ def _run(chance: SeededRandom, job: str, shard: int, locks: bool) -> Run:
         group=chance.pick((1, 2, 3)),
         rounds=chance.pick((1, 2)) if locks else 7,
         is_locked=locks and chance.happens(0.5),
+        reads_ahead=chance.happens(0.3),
     )
 
 

@@ -36,6 +36,7 @@ GOALS: Mapping[str, Goal] = {
     "locked": Goal("a unit locks what it reads, as a last resort", _noted),
     "skipped": Goal("an attempt leaves out a unit that another one has done", _noted),
     "stale": Goal("a unit fails because of a stale read, and is repeated", _noted),
+    "ahead": Goal("a commit reads what the next units are known to read", _noted),
     "unknown": Goal("the reply of a commit is lost", _noted),
     "unavailable": Goal("a call is repeated, because it failed", _noted),
 }

@@ -17,12 +17,13 @@ from holdfast.checker.transactions.copies import Copy
 from holdfast.checker.transactions.database import DATABASE
 from holdfast.checker.transactions.handles import SimulatedDatabase
 from holdfast.checker.transactions.locking import SimulatedLocks
+from holdfast.errors import UnavailableError
 from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
 from holdfast.transactions.memory.store import Records
 from holdfast.units.progress import TaskProgress, progress_key
 from holdfast.units.statistics import Statistics
 
-__all__ = ["UnitsHandle", "WorkerClock"]
+__all__ = ["AheadHandle", "UnitsHandle", "WorkerClock"]
 
 _ENDS = (b"\0", b"\xff")
 _EVERYTHING = 1_000_000
@@ -89,6 +90,23 @@ class UnitsHandle:
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
+
+
+class AheadHandle(UnitsHandle):
+    """A handle on a database that reads with a commit: as if at once, with others in between."""
+
+    def __init__(self, port: Port, known: Mapping[bytes, Record], watched: tuple[bytes, bytes] = (b"", b"")) -> None:
+        super().__init__(port, known, watched)
+        self.has_read_ahead = False
+
+    def commit_and_read(self, commit: Commit, keys: Collection[bytes]) -> tuple[Outcome, dict[bytes, Record] | None]:
+        outcome = self.commit(commit)
+        try:
+            records = self.get_many(keys)
+        except UnavailableError:
+            return outcome, None
+        self.has_read_ahead = True
+        return outcome, records
 
 
 class _PlainLocks:

@@ -27,6 +27,7 @@ class Run:
         after: the attempt whose death or failure makes Spark start this one; empty to start at any time.
         drives: whether it begins the job, runs all its tasks and ends it: a driver.
         group, rounds, is_locked: see `UnitSettings`; the last is buffering on the server.
+        reads_ahead: whether a commit reads the cells of the units that follow, which they name beforehand.
     """
 
     job: str = "job"
@@ -36,6 +37,7 @@ class Run:
     group: int = 1
     rounds: int = 7
     is_locked: bool = False
+    reads_ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

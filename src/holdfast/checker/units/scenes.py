@@ -266,6 +266,52 @@ _FAULTS = (
     ),
 )
 
+_AHEAD = (
+    Scene(
+        name="read-ahead",
+        summary="each commit reads what the next unit will read, while another job writes the same cell",
+        jobs={"job": _units(a=_INCREMENT, b=_INCREMENT), "other": _units(p=_INCREMENT)},
+        runs={"task": Run(reads_ahead=True), "other": Run(job="other")},
+        reached=("all", "ahead", "conflicts", "deferred"),
+    ),
+    Scene(
+        name="read-ahead-groups",
+        summary="each commit reads what the next group will read, which it changes itself, as another job does",
+        jobs={
+            "job": _units(a=_INCREMENT, b=(("increment", "y"),), c=_INCREMENT, d=(("move", "x", "y"),)),
+            "other": _units(p=(("move", "y", "x"),)),
+        },
+        runs={"task": Run(group=2, reads_ahead=True), "other": Run(job="other")},
+        reached=("all", "ahead", "conflicts"),
+    ),
+    Scene(
+        name="read-ahead-twins",
+        summary="two attempts at one task run at the same time, and their commits read for the next units",
+        jobs={"job": _units(a=_INCREMENT, b=_INCREMENT, c=(("create", "y", 1),))},
+        runs={"attempt 0": Run(reads_ahead=True), "attempt 1": Run(group=2, reads_ahead=True)},
+        reached=("all", "ahead", "conflicts", "skipped"),
+    ),
+    Scene(
+        name="read-ahead-stale",
+        summary="a unit fails if two cells differ, of which one was read ahead, while another job changes both",
+        start=_EQUAL,
+        jobs={
+            "job": _units(a=(("add", "z", 1),), b=(("together", "x", "y"), ("put", "z", 1))),
+            "other": _units(p=(("move", "x", "y"),)),
+        },
+        runs={"task": Run(reads_ahead=True), "other": Run(job="other")},
+        reached=("all", "ahead", "conflicts", "stale"),
+    ),
+    Scene(
+        name="read-ahead-lost-replies",
+        summary="replies to commits that read for the next unit are lost, and another job writes the same cell",
+        jobs={"job": _units(a=_INCREMENT, b=_INCREMENT), "other": _units(p=_INCREMENT)},
+        runs={"task": Run(reads_ahead=True), "other": Run(job="other")},
+        budgets={Fault.LOST_REPLY: 1},
+        reached=("all", "ahead", "unknown", "conflicts"),
+    ),
+)
+
 _LOCKS = (
     Scene(
         name="locks",
@@ -395,7 +441,7 @@ _WORK_LISTS = (
 )
 
 SCENES: Mapping[str, Scene] = {
-    scene.name: scene for scenes in (_CONFLICTS, _TWINS, _FAULTS, _LOCKS, _WORK_LISTS) for scene in scenes
+    scene.name: scene for scenes in (_CONFLICTS, _TWINS, _FAULTS, _AHEAD, _LOCKS, _WORK_LISTS) for scene in scenes
 }
 """The quick scenes."""
 

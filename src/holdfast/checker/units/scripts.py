@@ -15,7 +15,19 @@ from holdfast.records.cells import VALUE
 from holdfast.records.row_keys import Row
 from holdfast.records.values import Value
 
-__all__ = ["CELLS", "EFFECTS", "SAW", "TIMES", "Cells", "Contents", "MixedStateError", "Script", "apply", "run_unit"]
+__all__ = [
+    "CELLS",
+    "EFFECTS",
+    "SAW",
+    "TIMES",
+    "Cells",
+    "Contents",
+    "MixedStateError",
+    "Script",
+    "apply",
+    "cells_of",
+    "run_unit",
+]
 
 CELLS, EFFECTS = "cells", "effects"
 """The tables: what scripts read and write; and what is known of units, with one row for each of them."""
@@ -27,6 +39,11 @@ Script: TypeAlias = Sequence[tuple[Any, ...]]
 
 Contents: TypeAlias = tuple[tuple[str, Value], ...]
 """All cells in the order of their rows."""
+
+
+_READS = {"read": 1, "increment": 1, "create": 1, "move": 2, "together": 1}
+"""By the kind of a step, how many of its first arguments are rows that it is known to read. Of cells that are read
+together, only one is, so that the other one comes from another snapshot."""
 
 
 class MixedStateError(Exception):
@@ -58,6 +75,12 @@ def run_unit(cells: Cells, key: Row, script: Script) -> None:
     saw = _play(cells, script)
     cells.add(EFFECTS, key, 1, column=TIMES)
     cells.put(EFFECTS, key, saw, column=SAW)
+
+
+def cells_of(script: Script) -> list[tuple[str, str]]:
+    """Return cells that a script is known to read: tables and rows, each once."""
+    rows = [row for kind, *arguments in script if kind in _READS for row in arguments[: _READS[kind]]]
+    return [(CELLS, row) for row in dict.fromkeys(rows)]
 
 
 def apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
