@@ -5,12 +5,9 @@ from __future__ import annotations
 import ast
 import importlib
 
-import pytest
-
 from tests.tidy.source_tree import SRC, Module, modules
 
 _PUBLIC = [module for module in modules() if not any(part.startswith("_") for part in module.name.split("."))]
-_each = pytest.mark.parametrize("module", _PUBLIC, ids=lambda module: module.name)
 
 
 def _exported(module: Module) -> list[str]:
@@ -47,28 +44,32 @@ def _passed_on(module: Module) -> set[str]:
     return {alias.asname or alias.name for node in imports for alias in node.names}
 
 
-@_each
-def test_all_lists_what_the_module_defines(module: Module) -> None:
-    exported = _exported(module)
-    public = {name for name in exported if not name.startswith("__")}
-    assert len(exported) == len(set(exported))
-    assert _defined(module) - public == set(), "export these or start their names with an underscore"
-    assert public - _defined(module) - _passed_on(module) == set(), "these are defined elsewhere"
+def test_all_lists_what_the_module_defines() -> None:
+    for module in _PUBLIC:
+        exported = _exported(module)
+        public = {name for name in exported if not name.startswith("__")}
+        assert len(exported) == len(set(exported)), module.name
+        unknown = public - _defined(module) - _passed_on(module)
+        assert unknown == set(), f"{module.name}: these are defined elsewhere"
+        silent = _defined(module) - public
+        assert silent == set(), f"{module.name}: export these or start their names with an underscore"
 
 
-@_each
-def test_what_all_lists_is_there(module: Module) -> None:
-    imported = importlib.import_module(module.name)
-    assert [name for name in _exported(module) if not hasattr(imported, name)] == []
+def test_what_all_lists_is_there() -> None:
+    for module in _PUBLIC:
+        imported = importlib.import_module(module.name)
+        assert [name for name in _exported(module) if not hasattr(imported, name)] == [], module.name
 
 
-@_each
-def test_everything_public_has_a_docstring(module: Module) -> None:
-    silent = [] if ast.get_docstring(module.tree) else ["(the module)"]
-    for node in module.tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in _exported(module):
-            if ast.get_docstring(node) is None and not _is_overload(node):
-                silent.append(node.name)
+def test_everything_public_has_a_docstring() -> None:
+    silent = []
+    for module in _PUBLIC:
+        if not ast.get_docstring(module.tree):
+            silent.append(module.name)
+        for node in module.tree.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in _exported(module):
+                if ast.get_docstring(node) is None and not _is_overload(node):
+                    silent.append(f"{module.name}.{node.name}")
     assert silent == []
 
 
