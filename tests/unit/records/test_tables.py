@@ -48,7 +48,7 @@ def test_an_existing_table_is_kept() -> None:
     store = memory_store()
     store.create_table("stock", history=2)
     store.put("stock", "apples", 5)
-    with pytest.raises(ConflictError, match="allow it with exist_ok"):
+    with pytest.raises(ConflictError, match="allow that with exist_ok"):
         store.create_table("stock", history=2)
     with pytest.raises(ConflictError, match="another history"):
         store.create_table("stock", exist_ok=True)
