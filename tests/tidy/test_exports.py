@@ -7,7 +7,9 @@ import importlib
 
 from tests.tidy.source_tree import SRC, Module, modules
 
-_PUBLIC = [module for module in modules() if not any(part.startswith("_") for part in module.name.split("."))]
+
+def _public() -> list[Module]:
+    return [module for module in modules() if not any(part.startswith("_") for part in module.name.split("."))]
 
 
 def _exported(module: Module) -> list[str]:
@@ -45,7 +47,7 @@ def _passed_on(module: Module) -> set[str]:
 
 
 def test_all_lists_what_the_module_defines() -> None:
-    for module in _PUBLIC:
+    for module in _public():
         exported = _exported(module)
         public = {name for name in exported if not name.startswith("__")}
         assert len(exported) == len(set(exported)), module.name
@@ -56,14 +58,14 @@ def test_all_lists_what_the_module_defines() -> None:
 
 
 def test_what_all_lists_is_there() -> None:
-    for module in _PUBLIC:
+    for module in _public():
         imported = importlib.import_module(module.name)
         assert [name for name in _exported(module) if not hasattr(imported, name)] == [], module.name
 
 
 def test_everything_public_has_a_docstring() -> None:
     silent = []
-    for module in _PUBLIC:
+    for module in _public():
         if not ast.get_docstring(module.tree):
             silent.append(module.name)
         for node in module.tree.body:

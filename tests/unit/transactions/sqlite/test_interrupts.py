@@ -141,6 +141,8 @@ def test_a_forgotten_walk_that_is_collected_at_any_line_stops_nobody(store: Sqli
         gc.collect()
         return line
 
+    gc.collect()
+    gc.freeze()  # hundreds of collections need not look at what other tests have imported
     gc.disable()
     try:
         thread = threading.Thread(target=lambda: collected.append(work()), daemon=True)
