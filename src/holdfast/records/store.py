@@ -78,7 +78,9 @@ class Store:
         if found is None:
             return self.table(name)
         if not exist_ok:
-            raise ConflictError("the table exists: choose another name, or allow that with exist_ok (--exist-ok)", table=name)
+            raise ConflictError(
+                "the table exists: choose another name, or allow that with exist_ok (--exist-ok)", table=name
+            )
         if found.history != length:
             raise ConflictError("the table exists with another history: drop it, or pass its history", table=name)
         return found

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from holdfast.errors import (
     ConflictError,
@@ -47,6 +48,8 @@ __all__ = [
     "read_progress",
     "require_running",
 ]
+
+T = TypeVar("T")
 
 MAP, REDUCE, WORK_LIST = "map", "reduce", "work list"
 """Kinds of jobs."""
@@ -282,15 +285,20 @@ def forget_job(store: TransactionStore, name: str, environment: Environment) -> 
         NotFoundError: the store has no such job.
     """
 
+    seen: set[int] = set()
+
     def forget(transaction: Transaction) -> None:
         record = transaction.get(job_key(name))
-        if record is None:
+        job = None if record is None else Job.of(job_key(name), record)
+        if job is None and not seen:
             raise _missing(store, name)
-        job = Job.of(job_key(name), record)
+        if job is None or (seen and job.id not in seen):
+            return  # the reply was lost, but the job is forgotten; another one may have its name by now
+        seen.add(job.id)
         transaction.delete(job_key(name))
         _delete_progress(transaction, job)
 
-    run_transaction(store, forget, environment)
+    _surely(lambda: run_transaction(store, forget, environment))
 
 
 def _delete_progress(transaction: Transaction, job: Job) -> None:
@@ -299,7 +307,7 @@ def _delete_progress(transaction: Transaction, job: Job) -> None:
         transaction.delete(counter_key(job.id, shard))
 
 
-def _surely(call: Callable[[], Job]) -> Job:
+def _surely(call: Callable[[], T]) -> T:
     """Repeat a call whose reply was lost, and which looks itself whether it took effect.
 
     Raises:

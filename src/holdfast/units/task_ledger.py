@@ -187,6 +187,7 @@ class TaskLedger:
             if self.progress.is_finished:
                 return
             self._proposed = replace(self._after((), ()), is_finished=True)
+            assert not self._proposed.deferred, "U3: every unit of the input was done, as this attempt has seen it"
             commit = Commit(reads={self._key: self._version}, puts={self._key: self._proposed.to_bytes()})
             try:
                 outcome = self._store.commit(commit)

@@ -193,9 +193,10 @@ class TransactionalMap:
         progress = read_progress(database, job)
         assert all(one.is_finished for one in progress), "every task has said that it is finished"
         report = JobReport.of_progress(job, progress, seconds)
-        ended = end_job(database, job, report.to_json(), self._environment)
+        form = report.to_json()
+        ended = end_job(database, job, form, self._environment)
         # If another driver has ended the job, the progress is deleted, and its report tells what was done.
-        return report if len(progress) == job.shards else JobReport.of(ended.report)
+        return report if ended.report == form else JobReport.of(ended.report)
 
 
 class TransactionalReduce(TransactionalMap):

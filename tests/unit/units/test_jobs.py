@@ -1,0 +1,47 @@
+"""Jobs begin, end and are forgotten once, whatever replies are lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import NotFoundError
+from holdfast.runtime import Environment
+from holdfast.runtime.simulated import CountingIds, StillClock
+from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.units.jobs import MAP, begin_job, forget_job, list_jobs
+from holdfast.units.progress import progress_range
+from tests.units_world import Shaky, fail_at
+
+
+@pytest.mark.parametrize("fault", ["lost with effect", "lost without effect"])
+def test_a_job_is_forgotten_although_the_reply_is_lost(fault: str) -> None:
+    environment = Environment(clock=StillClock(), ids=CountingIds())
+    inner = MemoryTransactionStore(CountingIds())
+    job = begin_job(inner, "job", kind=MAP, shards=2, environment=environment)
+    shaky = Shaky(inner)
+    fail_at(shaky, 2, fault)
+    forget_job(shaky, "job", environment)
+    assert shaky.calls[1] == "commit"
+    assert list_jobs(inner) == []
+    assert inner.scan(*progress_range(job.id), 10).records == []
+    with pytest.raises(NotFoundError):
+        forget_job(inner, "job", environment)
+
+
+def test_another_job_with_the_name_is_not_forgotten() -> None:
+    """It was begun after the old one was forgotten, by a call that has not heard of it yet."""
+    environment = Environment(clock=StillClock(), ids=CountingIds())
+    inner = MemoryTransactionStore(CountingIds())
+    begin_job(inner, "job", kind=MAP, shards=1, environment=environment)
+    shaky = Shaky(inner)
+    fail_at(shaky, 2, "lost with effect")
+    lose = shaky.after
+
+    def after(number: int, name: str) -> None:
+        if number == 2:
+            begin_job(inner, "job", kind=MAP, shards=3, environment=environment)
+        lose(number, name)
+
+    shaky.after = after
+    forget_job(shaky, "job", environment)
+    assert [one.shards for one in list_jobs(inner)] == [3]
