@@ -24,7 +24,7 @@ bench: ## Measure the write path and the job commit against Spark's own, then ev
 
 check: lint types ## Run lint, types and every test, the long ones too, and the checker's small worlds and walks
 	@scripts/run --java python -m tests.class_archive
-	@scripts/run --java --databases python -m pytest $(SIDE_BY_SIDE) -m ""
+	@scripts/run --java --databases python -m pytest $(SIDE_BY_SIDE) -m "" --hypothesis-profile thorough
 	@scripts/run holdfast check two_phase --small
 	@scripts/run holdfast check two_phase --walk --seed 7 --seconds 600
 	@scripts/run holdfast check transactions --small
