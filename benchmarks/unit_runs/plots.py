@@ -10,7 +10,7 @@ from benchmarks.measure import Result
 
 __all__ = ["plot"]
 
-_PEERS = {"naive": "C7", "serializable": "C3", "for update": "C1"}
+_PEERS = {"naive": "C7", "serializable": "C3", "for update": "C6"}
 _PARTS = {"Spark": "C1", "functions": "C4", "client": "C0", "network": "C7", "database": "C2"}
 
 
@@ -35,7 +35,7 @@ def plot(results: Sequence[Result], path: Path) -> None:
     for axis, result in zip(axes.flat[len(rates) :], shares, strict=False):
         _shares(axis, result)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=80)
     pyplot.close(figure)
 
 
@@ -51,7 +51,9 @@ def _rates(axis: Any, result: Result) -> None:
             marker=".",
             label=variant,
         )
+    counts = sorted({one["workers"] for one in cells})
     axis.set_xscale("log", base=2)
+    axis.set_xticks(counts, labels=map(str, counts))
     axis.set_yscale("log")
     axis.grid(alpha=0.3)
     network = str(result.settings["network"]).partition(",")[0]
