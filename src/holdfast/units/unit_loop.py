@@ -135,6 +135,7 @@ class UnitLoop:
                 alone = max(0, alone - 1)
                 if len(self.deferred) >= _MOST_DEFERRED:
                     self.drain()
+                    left = self.sort_out(left)  # the ledger may have been read again, and others have run them
 
     def put_off(self, unit: Unit) -> None:
         """Keep a unit for `drain`."""
