@@ -95,22 +95,25 @@ def take_items(
 
 
 def dissolve(store: TransactionStore, work: WorkList, claim: Claim) -> bool:
-    """Let the items of a claim wait again, unless they were added again meanwhile; return whether that is done.
+    """Let the items of a claim wait again; return whether that is done.
+
+    An item that was added again meanwhile waits once. With another value, it waits twice: nobody knows which of the two
+    is the newer one, because the other one may also come from a claim that was dissolved.
 
     Guarantee: its worker commits nothing anymore.
     """
-    keys = [work.item_key(place) for place in claim.items]
-    there = store.get_many(keys)
-    absent = [key for key in keys if key not in there]
-    values = {work.item_key(item.place): item.encoded for item in claim.items.values()}
+    there = store.get_many([work.item_key(place) for place in claim.items])
+    reads = {claim.key: claim.version}
+    puts: dict[bytes, bytes] = {}
+    for item in claim.items.values():
+        key = work.item_key(item.place)
+        if key not in there:
+            reads[key] = ABSENT
+            puts[key] = item.encoded
+        elif there[key].value != item.encoded:
+            puts[work.item_key(item.place_beside)] = item.encoded
     try:
-        outcome = store.commit(
-            Commit(
-                reads={claim.key: claim.version, **dict.fromkeys(absent, ABSENT)},
-                puts={key: values[key] for key in absent},
-                deletes=[claim.key, work.beat_key(claim.key)],
-            )
-        )
+        outcome = store.commit(Commit(reads=reads, puts=puts, deletes=[claim.key, work.beat_key(claim.key)]))
     except OutcomeUnknownError:
         return False
     return isinstance(outcome, Committed)

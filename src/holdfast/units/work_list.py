@@ -9,7 +9,8 @@ it, in the same step in which the unit's writes and the items that it adds take 
 - the list is at its end when nothing waits and nothing is claimed, as seen in one read. Nobody can add to it then,
   because only units add to it, and each unit that runs has a claim.
 
-A claim is dissolved, and its items wait again, when its worker gave no sign of life for the time of a lease. Whoever
+A claim is dissolved, and its items wait again, when its worker gave no sign of life for the time of a lease. If a key
+was added again with another value meanwhile, both wait. Whoever
 waits for work observes the workers' heartbeats on its own monotonic clock: no two clocks are compared, and if the time
 is wrong, units run twice, but only one commit counts.
 
@@ -17,6 +18,7 @@ is wrong, units run twice, but only one commit counts.
 |---|---|
 | ``Sl`` name | the definition of a list |
 | ``Sw`` list id, ``r``, priority, key | an item that waits |
+| ``Sw`` list id, ``r``, priority, key, digest | one whose claim was dissolved while its key waited with another value |
 | ``Sw`` list id, ``t``, slot, token | a claim: the items that one worker has taken |
 | ``Sb`` list id, slot, token | the heartbeat of a worker, as a number that grows |
 """
@@ -26,6 +28,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from hashlib import blake2b
 
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.records.keys import ID_BYTES, id_bytes
@@ -51,6 +54,7 @@ __all__ = [
 _READY, _CLAIM = b"r", b"t"  # in this order: whoever looks for work reads claims only if little waits
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _MOST_PRIORITY = 2**62
+_DIGEST_BYTES = 16
 _MOST_VALUE_BYTES = 4 * 1024 * 1024
 """A claim is one record, in which a value takes a third more bytes: a larger one could be added, but never claimed."""
 
@@ -60,7 +64,7 @@ class Item:
     """An item that waits, or that is claimed.
 
     Attributes:
-        place: the end of its record's key: priority and key, as bytes.
+        place: the end of its record's key: priority and key, as bytes, and perhaps a digest of the value.
         encoded: the bytes of its value; empty for None.
     """
 
@@ -83,6 +87,11 @@ class Item:
     def value(self) -> Value | None:
         """The value of the unit."""
         return decode_value(self.encoded) if self.encoded else None
+
+    @property
+    def place_beside(self) -> bytes:
+        """Where the item waits if its key waits with another value: the same for everybody who puts it there."""
+        return self.place + blake2b(self.encoded, digest_size=_DIGEST_BYTES).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +161,7 @@ class WorkList:
         if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > _MOST_PRIORITY:
             raise InvalidRequestError("a priority is an integer of 62 bits: change it", priority=priority)
         record = self.item_key(encode_row(priority) + encode_row(key))
-        if len(record) > MAX_KEY_BYTES:
+        if len(record) > MAX_KEY_BYTES - _DIGEST_BYTES:
             raise InvalidRequestError("the key of an item is too long: shorten it", bytes=len(record))
         encoded = b"" if value is None else encode_value(value)
         if len(encoded) > _MOST_VALUE_BYTES:

@@ -56,7 +56,7 @@ def test_the_largest_values_are_claimed() -> None:
 
 def test_many_items_with_the_longest_keys_are_claimed() -> None:
     world = _Listed()
-    length = MAX_KEY_BYTES - 20
+    length = MAX_KEY_BYTES - 36
     world.items.add_many([(f"{key:0{length}}", bytes(2 * 1024 - 1)) for key in range(_GROUP)])
     work = find_work_list(world.inner, "w")
     waiting = world.inner.scan(*work.waiting, _GROUP).records

@@ -276,16 +276,47 @@ def test_all_claims_of_a_worker_are_dissolved_though_one_is_in_use() -> None:
     assert world.items.counts() == (3, 0)
 
 
-def test_what_was_added_again_meanwhile_stays_as_it_is() -> None:
+def _waiting(world: WorkWorld) -> list[tuple[Any, Any]]:
+    """Return keys and values of all items that wait."""
+    found = [world.list.item_of(key, record) for key, record in read_records(world.inner, *world.list.waiting)]
+    return [(item.key, item.value) for item in found if item is not None]
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["older first", "newer first"])
+def test_no_value_is_lost_when_claims_of_the_same_key_are_dissolved(first: int) -> None:
+    """The key was added again while a worker had it, so two workers have it, with two values; both die."""
     world = WorkWorld()
-    world.items.add(0, "old")
+    claims = []
+    for slot, value in enumerate(("old", "new")):
+        world.items.add(0, value)
+        claims.append(world.take(slot, "a"))
+    assert dissolve(world.inner, world.list, claims[first])
+    assert dissolve(world.inner, world.list, claims[1 - first])
+    assert sorted(_waiting(world)) == [(0, "new"), (0, "old")]
+    ran: list[tuple[Any, Any]] = []
+    world.worker(0, 3, function=lambda _txn, key, value: ran.append((key, value))).run()
+    assert sorted(ran) == [(0, "new"), (0, "old")]
+
+
+def test_what_was_added_again_meanwhile_with_the_same_value_waits_once() -> None:
+    world = WorkWorld()
+    world.items.add(0, "same")
     claim = world.take(0, "a")
-    world.items.add(0, "new")
+    world.items.add(0, "same")
     assert dissolve(world.inner, world.list, claim)
-    [(key, record)] = read_records(world.inner, *world.list.waiting)
-    item = world.list.item_of(key, record)
-    assert item is not None
-    assert item.value == "new"
+    assert _waiting(world) == [(0, "same")]
+
+
+def test_what_waits_beside_another_value_is_claimed_and_put_back_again() -> None:
+    world = WorkWorld()
+    world.items.add("x" * 992, "old")
+    world.items.add(0)
+    for _ in range(3):
+        claim = world.take(0, "a", most=5)
+        world.items.add("x" * 992, "new")
+        assert dissolve(world.inner, world.list, claim)
+        assert _waiting(world) == [("x" * 992, "new"), ("x" * 992, "old"), (0, None)]
+    assert world.items.counts() == (3, 0)
 
 
 def test_only_what_waits_unchanged_is_claimed() -> None:
