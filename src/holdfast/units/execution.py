@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import starmap
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import NamedTuple
 
@@ -49,11 +50,12 @@ _MOST_READ = 10_000
 _NAMELESS = (b"",)
 """Stands for what a group conflicted with if nobody has told."""
 
-_NOT_RUN = (GeneratorType, CoroutineType, AsyncGeneratorType, map, filter)
+_NOT_RUN = (GeneratorType, CoroutineType, AsyncGeneratorType, map, filter, starmap)
 """What a call returns that has not begun to do anything."""
 
-_OF_FUNCTION = (Exception, SystemExit, GeneratorExit)
-"""What a function may raise on what it has read. Spark would take those that are no `Exception` for its own."""
+_OF_PROCESS = (KeyboardInterrupt,)
+"""What ends the process. Everything else, such as `SystemExit` or the `CancelledError` of asyncio, a function may raise
+on what it has read; Spark would take it for its own."""
 
 _OF_STORE = (UnavailableError, OutcomeUnknownError, DeadlockError, CorruptDataError, AccessDeniedError)
 
@@ -295,7 +297,9 @@ class UnitExecution:
                 "the unit did not end in time: make it shorter, or raise the limit timeout_s",
                 timeout_s=self.settings.timeout_s,
             ).with_traceback(up.__traceback__)
-        except _OF_FUNCTION as error:
+        except _OF_PROCESS:
+            raise
+        except BaseException as error:  # noqa: BLE001 # the unit is validated, and fails with its key in the message
             return error
         return None
 

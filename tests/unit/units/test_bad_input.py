@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from asyncio import CancelledError
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from itertools import count
+from itertools import count, starmap
 from typing import Any
 
 import pytest
@@ -67,6 +68,10 @@ def ends_a_generator(txn: Any) -> None:
     raise GeneratorExit
 
 
+def is_cancelled(txn: Any) -> None:
+    raise CancelledError("by the loop")
+
+
 class _WithoutText(Exception):
     def __str__(self) -> str:
         raise KeyError("a field of the error")
@@ -103,6 +108,7 @@ _BADS: dict[str, tuple[Callable[[Any], object], str]] = {
     "a library raises": (lambda txn: int("x"), "ValueError: invalid literal"),
     "ends the process": (lambda txn: sys.exit("enough"), r"error='SystemExit: enough' at='.*test_bad_input.py:\d+'"),
     "ends a generator": (ends_a_generator, r"error='GeneratorExit' at='.*test_bad_input.py:\d+'"),
+    "is cancelled": (is_cancelled, r"error='CancelledError: by the loop' at='.*test_bad_input.py:\d+'"),
     "ends an iterator": (lambda txn: next(iter(())), "error='StopIteration'"),
     "raises what has no text": (raises_what_has_no_text, r"error='_WithoutText' at='.*test_bad_input.py:\d+'"),
     "a set": (lambda txn: txn.put("t", 1, {1}), "a value is bytes.*at='.*test_bad_input.py"),
@@ -174,6 +180,7 @@ async def waits_and_yields(txn: Any, key: Row, value: object) -> AsyncIterator[N
         (waits_and_yields, "async_generator"),
         (lambda txn, key, value: (good(txn, row, value) for row in [key]), "generator"),
         (lambda txn, key, value: map(partial(good, txn, key), [value]), "map"),
+        (lambda txn, key, value: starmap(good, [(txn, key, value)]), "starmap"),
     ],
 )
 @pytest.mark.parametrize("settings", _SETTINGS)
