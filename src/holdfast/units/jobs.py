@@ -72,7 +72,8 @@ class Job:
         id: distinguishes it from a forgotten job with the same name.
         shards: number of tasks.
         kind: ``map``, ``reduce`` or ``work list``.
-        keys: what says to which task a unit goes, such as the types of the keys; empty if it is all the same.
+        keys: what says to which task a unit goes, such as the types of the keys, or from which work list units come;
+            empty if it is all the same.
         began_s: when it began, seconds since the epoch.
         ended_s: when it was finished; None if it is not.
         report: what was known about it at its end.
@@ -183,7 +184,7 @@ def begin_job(
         )
     if job.keys != keys:
         raise InvalidRequestError(
-            "the job has other keys: give the same columns, or pairs, as when it began, or choose another name",
+            "the job has other keys: give the columns, pairs or work list with which it began, or choose another name",
             job=name,
             keys=job.keys,
             given=keys,

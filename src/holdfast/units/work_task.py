@@ -96,6 +96,7 @@ class WorkTask:
         while True:
             page = self._loop.patiently(self._look)
             if not page:
+                self._loop.patiently(self._ledger.load)  # a list that was dropped is empty, but not at its end
                 return
             claim = self._loop.patiently(partial(self._take, page))
             if claim is not None:

@@ -364,6 +364,21 @@ def test_a_worker_stops_when_its_list_is_dropped(keys: tuple[int, ...], *, is_wh
     assert not world.cells
 
 
+def test_a_list_that_is_dropped_between_two_claims_is_not_at_its_end() -> None:
+    world = WorkWorld()
+    world.items.add_many((key, None) for key in (100, 101))
+    drops = iter([world.items.drop])
+
+    def drop(_number: int, _name: str) -> None:
+        if world.cells and not world.items.counts()[1]:  # the first one has run
+            for one in drops:
+                one()
+
+    with pytest.raises(FencedError, match="the work list was dropped meanwhile: create it"):
+        world.worker(0, 1, _limited(Shaky(world.inner, after=drop))).run()
+    assert not read_progress(world.inner, world.job)[0].is_finished
+
+
 @pytest.mark.parametrize("name", ["list", "another"], ids=["and made again", "only dropped"])
 def test_nobody_emits_to_a_dropped_list(name: str) -> None:
     """A unit of another job adds to the list, which is dropped before the commit."""

@@ -29,7 +29,7 @@ from holdfast.units.report import JobReport
 from holdfast.units.settings import UnitSettings
 from holdfast.units.statistics import Statistics
 from holdfast.units.unit import UnitFunction, UnitReads
-from holdfast.units.work_list import find_work_list
+from holdfast.units.work_list import WorkList, find_work_list
 
 __all__ = ["TransactionalMap", "TransactionalReduce"]
 
@@ -127,7 +127,8 @@ class TransactionalMap:
             )
         context = getattr(spark, "sparkContext", None) if hasattr(spark, "_jsparkSession") else None
         parallelism = _DEFAULT_WORKERS if context is None else int(context.defaultParallelism)
-        return self._run(job, tasks, parallelism, WORK_LIST, lambda task: run_workers(spark, task), work_list)
+        keys = f"work list: {work_list}"
+        return self._run(job, tasks, parallelism, WORK_LIST, lambda task: run_workers(spark, task), work_list, keys)
 
     def _run(
         self,
@@ -137,13 +138,12 @@ class TransactionalMap:
         kind: str,
         run: Callable[[UnitsTask], list[str]],
         emit_to: str | None,
-        keys: str = "",
+        keys: str,
     ) -> JobReport:
         environment, clock = self._environment, self._environment.clock
         with closing(open_store(self._url, environment=environment)) as store:
             database = store.database
-            if emit_to is not None:
-                find_work_list(database, emit_to)
+            work = None if emit_to is None else find_work_list(database, emit_to)
             job = begin_job(
                 database,
                 name if name is not None else f"{kind.replace(' ', '-')}-{environment.ids.token()}",
@@ -161,7 +161,7 @@ class TransactionalMap:
             before_s = clock.elapsed_s()
             try:
                 with job_progress(database, job.name):
-                    self._run_job(job, run, emit_to)
+                    self._run_job(job, run, work)
             except FencedError:
                 report = _report_of_others(database, job)
                 if report is None:
@@ -171,7 +171,7 @@ class TransactionalMap:
             end = partial(self._end, database, job, seconds)
             return patiently(end, self._settings.patience_s, environment, Statistics())
 
-    def _run_job(self, job: Job, run: Callable[[UnitsTask], list[str]], emit_to: str | None) -> None:
+    def _run_job(self, job: Job, run: Callable[[UnitsTask], list[str]], work: WorkList | None) -> None:
         task = UnitsTask(
             function=self._function,
             url=self._url,
@@ -179,7 +179,7 @@ class TransactionalMap:
             settings=self._settings,
             reads=self._reads,
             is_reduce=job.kind == REDUCE,
-            emit_to=emit_to,
+            emit_to=work,
         )
         try:
             run(task)

@@ -22,7 +22,7 @@ from holdfast.units.settings import UnitSettings
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.statistics import Statistics
 from holdfast.units.unit import Unit, UnitFunction, UnitReads
-from holdfast.units.work_list import WorkList, find_work_list
+from holdfast.units.work_list import WorkList
 from holdfast.units.work_task import WorkTask
 
 __all__ = ["UnitsTask", "key_of_row"]
@@ -37,7 +37,8 @@ class UnitsTask:
     Attributes:
         url: of the store, with its password.
         is_reduce: whether rows with the same key are one unit.
-        emit_to: name of the work list to which units add; None if there is none.
+        emit_to: the work list to which units add, as it was when the job was started; None if there is none. If
+            another one has its name by now, its items are not for this job.
     """
 
     function: UnitFunction
@@ -46,28 +47,29 @@ class UnitsTask:
     settings: UnitSettings
     reads: UnitReads | None
     is_reduce: bool
-    emit_to: str | None
+    emit_to: WorkList | None
 
     def run_shard(self, shard: int, pairs: Iterable[tuple[Row, object]]) -> Iterator[str]:
         """Run the units of a partition: pairs of key and value, sorted by key. Yield the figures as JSON."""
         with one_sentence():
-            execution, database, _work = self._patiently(self._opened)
+            execution, database = self._patiently(self._opened)
             units = _reduced(pairs) if self.is_reduce else (Unit.of(key, value) for key, value in pairs)
             yield _report(ShardTask(execution, database, self.job, shard).run(units))
 
     def run_worker(self, slot: int) -> Iterator[str]:
         """Run units from the work list. Yield the figures as JSON."""
         with one_sentence():
-            execution, database, work = self._patiently(self._opened)
-            assert work is not None, "a worker has a work list"
-            yield _report(WorkTask(execution, database, self.job, slot, work).run())
+            assert self.emit_to is not None, "a worker has a work list"
+            execution, database = self._patiently(self._opened)
+            yield _report(WorkTask(execution, database, self.job, slot, self.emit_to).run())
 
-    def _opened(self) -> tuple[UnitExecution, Database, WorkList | None]:
-        """Open the store; return what runs units, the database, and the work list to which units add."""
+    def _opened(self) -> tuple[UnitExecution, Database]:
+        """Open the store; return what runs units, and the database."""
         database = store_of_process(self.url).database
-        work = None if self.emit_to is None else find_work_list(database, self.emit_to)
-        execution = UnitExecution(self.function, database, self.settings, Environment(), reads=self.reads, emit_to=work)
-        return execution, database, work
+        execution = UnitExecution(
+            self.function, database, self.settings, Environment(), reads=self.reads, emit_to=self.emit_to
+        )
+        return execution, database
 
     def _patiently(self, call: Callable[[], T]) -> T:
         """Wait for the database: Spark gives a task only a few attempts, which are over in a second."""

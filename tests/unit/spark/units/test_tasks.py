@@ -8,9 +8,12 @@ import pytest
 
 pytest.importorskip("pyspark.sql")
 
+from holdfast.errors import FencedError
 from holdfast.spark.units import tasks
-from holdfast.units.jobs import REDUCE, begin_job
+from holdfast.units.jobs import REDUCE, WORK_LIST, begin_job
+from holdfast.units.open_work_list import open_work_list
 from holdfast.units.settings import UnitSettings
+from holdfast.units.work_list import find_work_list
 from tests.units_world import UnitWorld
 
 
@@ -28,3 +31,30 @@ def test_a_key_with_many_values_is_one_unit(monkeypatch: pytest.MonkeyPatch) -> 
     sizes = {"a": 1, "b": 5000, "c": 2}
     list(task.run_shard(0, ((key, number) for key, size in sizes.items() for number in range(size))))
     assert world.cells == {(key, "value"): list(range(size)) for key, size in sizes.items()}
+
+
+def test_a_worker_that_starts_again_takes_nothing_from_another_list_of_this_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Spark starts a task again that has failed because its list was dropped; the new list is for another job."""
+    world = UnitWorld()
+    monkeypatch.setattr(tasks, "store_of_process", lambda _url: world.store)
+    items = open_work_list(world.store, "list", create=True)
+    job = begin_job(world.inner, "old", kind=WORK_LIST, shards=1, environment=world.environment)
+    task = tasks.UnitsTask(
+        function=put_values,
+        url="",
+        job=job,
+        settings=UnitSettings(),
+        reads=None,
+        is_reduce=False,
+        emit_to=find_work_list(world.inner, "list"),
+    )
+    items.drop()
+    anew = open_work_list(world.store, "list", create=True)
+    anew.add("a", 1)
+    for _attempt in range(2):
+        with pytest.raises(FencedError, match="the work list was dropped meanwhile"):
+            list(task.run_worker(0))
+    assert anew.counts() == (1, 0)
+    assert not world.cells
