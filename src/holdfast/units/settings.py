@@ -9,12 +9,16 @@ from typing import Any
 from holdfast.errors import InvalidRequestError
 from holdfast.wording import nearest
 
-__all__ = ["CLIENT", "SERVER", "UnitSettings"]
+__all__ = ["CLIENT", "MOST_DEFERRED", "SERVER", "UnitSettings"]
 
 CLIENT, SERVER = "client", "server"
 
 _BUFFERING = (CLIENT, SERVER)
-_MOST_GROUP = 1024
+MOST_DEFERRED = 100
+"""So many ids of the longest kind fit into the record of a task's progress."""
+
+_NUMBERS = {"group": 1024, "max_reads": 10**9, "rounds": 1000, "most_deferred": MOST_DEFERRED}
+"""The most that a setting may be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +37,8 @@ class UnitSettings:
         lease_s: how long a worker of a work list may give no sign of life, seconds, until others take over its items.
             A call into C that keeps Python's lock for longer makes others run the unit again and again.
         rounds: how often a unit that conflicts is tried again at the end of its task; then it locks what it reads.
+        most_deferred: how many units may be put off because they conflict, before they are tried again at once: their
+            keys are part of every commit, and the units stay in memory.
     """
 
     group: int = 32
@@ -42,6 +48,7 @@ class UnitSettings:
     patience_s: float = 120.0
     lease_s: float = 30.0
     rounds: int = 7
+    most_deferred: int = MOST_DEFERRED
 
     @staticmethod
     def of(given: Mapping[str, Any]) -> UnitSettings:
@@ -61,7 +68,7 @@ class UnitSettings:
             raise InvalidRequestError(
                 f"no such buffering: {nearest(str(self.buffering), _BUFFERING)}", buffering=self.buffering
             )
-        for name, most in (("group", _MOST_GROUP), ("max_reads", 10**9), ("rounds", 1000)):
+        for name, most in _NUMBERS.items():
             given = getattr(self, name)
             if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
                 raise InvalidRequestError(f"{name} is a number from 1 to {most}: change it", given=given)

@@ -22,9 +22,6 @@ __all__ = ["Ledger", "Standing", "UnitLoop"]
 
 T = TypeVar("T")
 
-_MOST_DEFERRED = 100
-"""Units that are put off at the same time: their ids are part of every commit, and the units stay in memory."""
-
 _LOCKED_ROUNDS = 10
 _MOST_UNKNOWN = 10
 _NAMED_KEYS = 3
@@ -133,7 +130,7 @@ class UnitLoop:
                 self._ledger.take_up(part[0])
                 left = left[1:]
                 alone = max(0, alone - 1)
-                if len(self.deferred) >= _MOST_DEFERRED:
+                if len(self.deferred) >= self._settings.most_deferred:
                     self.drain()
                     left = self.sort_out(left)  # the ledger may have been read again, and others have run them
 

@@ -95,6 +95,12 @@ MUTANTS = (
         breaks="U3",
     ),
     _Mutant(
+        name="rest-of-group-after-drain",
+        slip="After units that were put off have run early, the rest of the group runs, whatever others have done.",
+        swap=swap(UnitLoop.drain, mistakes.drain_unnoticed),
+        scenes=("early-drain",),
+    ),
+    _Mutant(
         name="last-of-group-again",
         slip="After the conflict of a group, only its last unit runs again.",
         swap=swap(UnitLoop.run, mistakes.run_the_last_again),

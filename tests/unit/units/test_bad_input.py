@@ -25,11 +25,10 @@ from holdfast.runtime import SystemAlarm
 from holdfast.transactions.base import MAX_NUMBER, MAX_VALUE_BYTES
 from holdfast.units.execution import UnitExecution
 from holdfast.units.progress import Place, TaskProgress
-from holdfast.units.settings import SERVER, UnitSettings
+from holdfast.units.settings import MOST_DEFERRED, SERVER, UnitSettings
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.statistics import Statistics
 from holdfast.units.unit import MAX_ID_BYTES, Unit
-from holdfast.units.unit_loop import _MOST_DEFERRED
 from tests.patience import PATIENCE_S
 from tests.units_world import Shaky, UnitWorld, replayed, units
 
@@ -497,7 +496,7 @@ def test_a_key_that_is_too_long() -> None:
 
 
 def test_the_longest_keys_of_units_that_are_put_off_fit_into_the_record() -> None:
-    longest = [Unit.of(f"{number:0{MAX_ID_BYTES - 3}}", None).id for number in range(_MOST_DEFERRED + 1)]
+    longest = [Unit.of(f"{number:0{MAX_ID_BYTES - 3}}", None).id for number in range(MOST_DEFERRED + 1)]
     assert {len(one) for one in longest} == {MAX_ID_BYTES}
     progress = TaskProgress(place=Place(longest[-1], 200), deferred=longest, statistics=Statistics())
     assert len(progress.to_bytes()) <= MAX_VALUE_BYTES

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from holdfast.runtime import NeverPeriodic, NoAlarm
 from holdfast.units.claims import decode_claim, dissolve
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.settings import UnitSettings
-from holdfast.units.unit_loop import _MOST_DEFERRED
 from holdfast.units.work_list import find_work_list
 from holdfast.units.work_task import WorkTask
 from tests.units_world import Shaky, UnitWorld, units
 
 _MOST_PUT_OFF = 3
+_FEW = UnitSettings(most_deferred=_MOST_PUT_OFF)
 _COMMITS_IN_CONFLICT = 1 + _MOST_PUT_OFF
 """That of the group, and those of its first units, one by one."""
 
@@ -29,12 +27,6 @@ def count(txn: Any, key: int, value: object) -> None:
     """Count how often a unit has taken effect, and read what others change."""
     txn.get("t", "hot")
     txn.add("t", ("ran", key))
-
-
-@pytest.fixture(autouse=True)
-def _few(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _MOST_DEFERRED > _MOST_PUT_OFF
-    monkeypatch.setattr("holdfast.units.unit_loop._MOST_DEFERRED", _MOST_PUT_OFF)
 
 
 def _disturbed(world: UnitWorld, first: int, meanwhile: Callable[[], object]) -> Shaky:
@@ -60,8 +52,8 @@ def _ran_once() -> dict[tuple[Any, str], int]:
 
 def test_what_a_twin_has_done_meanwhile_is_not_done_again() -> None:
     world = UnitWorld()
-    shaky = _disturbed(world, 1, lambda: world.task(count).run(units(_KEYS)))
-    world.task(count, database=shaky).run(units(_KEYS))
+    shaky = _disturbed(world, 1, lambda: world.task(count, _FEW).run(units(_KEYS)))
+    world.task(count, _FEW, database=shaky).run(units(_KEYS))
     assert {key: one for key, one in world.cells.items() if key[0] != "hot"} == _ran_once()
 
 
@@ -70,9 +62,9 @@ def test_what_a_twin_has_put_off_meanwhile_runs_once() -> None:
 
     def put_off() -> None:
         twin = _disturbed(world, 1, lambda: None)
-        world.task(count, UnitSettings(group=4), database=twin).run(units(_KEYS))
+        world.task(count, UnitSettings(group=4, most_deferred=_MOST_PUT_OFF), database=twin).run(units(_KEYS))
 
-    world.task(count, database=_disturbed(world, 1, put_off)).run(units(_KEYS))
+    world.task(count, _FEW, database=_disturbed(world, 1, put_off)).run(units(_KEYS))
     assert {key: one for key, one in world.cells.items() if key[0] != "hot"} == _ran_once()
 
 
@@ -84,7 +76,7 @@ def test_nothing_of_a_claim_that_was_dissolved_meanwhile_is_done() -> None:
     work = find_work_list(world.inner, "list")
 
     def worker(database: Any) -> WorkTask:
-        execution = UnitExecution(count, database, UnitSettings(), world.environment, emit_to=work, alarm=NoAlarm())
+        execution = UnitExecution(count, database, _FEW, world.environment, emit_to=work, alarm=NoAlarm())
         return WorkTask(execution, database, job, 0, work, periodic=NeverPeriodic())
 
     def dissolve_and_run() -> None:

@@ -78,7 +78,12 @@ class Surroundings:
 
 def attempt(around: Surroundings, run: Run) -> Callable[[Port], None]:
     """Run a task or a worker as Spark does, and report how it ended."""
-    settings = UnitSettings(group=run.group, rounds=run.rounds, buffering=SERVER if run.is_locked else CLIENT)
+    settings = UnitSettings(
+        group=run.group,
+        rounds=run.rounds,
+        most_deferred=run.most_deferred,
+        buffering=SERVER if run.is_locked else CLIENT,
+    )
 
     def program(port: Port) -> None:
         if run.after and port.call(Call(DATABASE, "await", (run.after,))) in (DONE, UNNEEDED):

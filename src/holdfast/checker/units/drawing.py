@@ -69,6 +69,7 @@ def _run(chance: SeededRandom, job: str, shard: int, locks: bool) -> Run:
         shard=shard,
         group=chance.pick((1, 2, 3)),
         rounds=chance.pick((1, 2)) if locks else 7,
+        most_deferred=chance.pick((1, 2, 100)),
         is_locked=locks and chance.happens(0.5),
         reads_ahead=chance.happens(0.3),
     )

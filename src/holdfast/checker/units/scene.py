@@ -26,7 +26,7 @@ class Run:
         shard: which task, or which worker.
         after: the attempt whose death or failure makes Spark start this one; empty to start at any time.
         drives: whether it begins the job, runs all its tasks and ends it: a driver.
-        group, rounds, is_locked: see `UnitSettings`; the last is buffering on the server.
+        group, rounds, most_deferred, is_locked: see `UnitSettings`; the last is buffering on the server.
         reads_ahead: whether a commit reads the cells of the units that follow, which they name beforehand.
     """
 
@@ -36,6 +36,7 @@ class Run:
     drives: bool = False
     group: int = 1
     rounds: int = 7
+    most_deferred: int = 100
     is_locked: bool = False
     reads_ahead: bool = False
 

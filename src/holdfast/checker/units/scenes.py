@@ -150,6 +150,13 @@ _TWINS = (
         reached=("all", "conflicts", "skipped", "deferred"),
     ),
     Scene(
+        name="early-drain",
+        summary="a unit that is put off runs again before its group ends, while a twin runs the rest of the group",
+        jobs={"job": _units(a=_INCREMENT, b=(("add", "y", 1),)), "other": _units(p=_INCREMENT, q=_INCREMENT)},
+        runs={"attempt 0": Run(group=2, most_deferred=1), "attempt 1": Run(group=2), "other": Run(job="other")},
+        reached=("all", "conflicts", "deferred", "skipped"),
+    ),
+    Scene(
         name="three-attempts",
         summary="three attempts at one task run at the same time",
         jobs={"job": _units(a=_INCREMENT, b=_INCREMENT)},
@@ -448,6 +455,7 @@ SCENES: Mapping[str, Scene] = {
 _LARGE = frozenset(
     {
         "database-crash-after-conflicts",
+        "early-drain",
         "emitted-work",
         "increments",
         "phantom",
