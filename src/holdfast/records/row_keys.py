@@ -93,7 +93,7 @@ def between_rows(low: bytes, high: bytes, start: int) -> bytes | None:
 
     Args:
         low: a key with a row.
-        high: a key, or where a range ends.
+        high: a greater key, or where a range ends: it may be cut, or hold an integer in more bytes than that needs.
         start: where the row begins.
     """
     if low[:start] != high[:start]:
@@ -103,7 +103,8 @@ def between_rows(low: bytes, high: bytes, start: int) -> bytes | None:
         part, after = _decode(low, at)
         if low[at:after] != high[at:after]:
             if isinstance(part, int):
-                return _middle_integer(part, high[at:], low[:at])
+                middle = _middle_integer(part, high[at:], low[:at])
+                return middle if middle is not None and middle < high else None
             next_type = low[:at] + bytes([low[at] + 1])
             return next_type if next_type < high else None
         at = after

@@ -99,3 +99,11 @@ def test_the_cells_of_a_row_stay_together() -> None:
     found = sizes(division.points, keys)
     assert all(size % 300 == 0 for size in found) and sum(found) == 900
     assert 2 <= len(found) <= 3
+
+
+def test_pieces_do_not_overlap_where_negative_integers_become_longer() -> None:
+    rows = [(number, index) for number in range(-258, -250) for index in range(20)]
+    database, table, keys = table_of(rows)
+    found = sizes(divide(database, table, *cells_range(table.id), 80).points, keys)
+    assert sum(found) == len(rows) and max(found) <= 8
+    assert database.probes < 2000, database.probes
