@@ -21,11 +21,20 @@ _MOST_DIGITS = 4000
 
 
 class RowCommand(click.Command):
-    """A command whose arguments may begin with a hyphen, as negative numbers do; unknown options are still refused."""
+    """A command whose arguments may begin with a hyphen, as negative numbers do; unknown options are still refused.
+
+    Such an argument may contain any letter: so ``-h`` asks for help only if it stands alone.
+    """
 
     ignore_unknown_options = True
 
+    def __init__(self, *args: Any, **given: Any) -> None:
+        super().__init__(*args, **given)
+        self.context_settings = {**self.context_settings, "help_option_names": ["--help"]}
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args == ["-h"]:
+            args = ["--help"]
         known = {name for parameter in self.get_params(ctx) for name in parameter.opts}
         for word in args[: args.index("--")] if "--" in args else args:
             name = word.partition("=")[0]

@@ -9,7 +9,6 @@ list. Everything else is a dictionary with one name that begins with ``$``: ``{"
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import math
 from collections.abc import Mapping
@@ -87,7 +86,7 @@ def _part(form: Any, text: str) -> Part:
     if isinstance(form, dict) and list(form) == ["$bytes"] and isinstance(form["$bytes"], str):
         try:
             return base64.b64decode(form["$bytes"], validate=True)
-        except binascii.Error as error:
+        except ValueError as error:
             raise InvalidRequestError("the bytes of the row are no base64: change them", row=text) from error
     raise InvalidRequestError(
         """a row in JSON consists of texts, integers and {"$bytes": "…"}: write it as '["user1", 5]'""", row=text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from typing import TYPE_CHECKING
 
@@ -62,7 +61,7 @@ def _parse(text: str, kind: str) -> Value:
     if kind == "bytes":
         try:
             return base64.b64decode(text, validate=True)
-        except (binascii.Error, ValueError) as error:
+        except ValueError as error:
             raise InvalidRequestError("the value is no base64: encode the bytes with base64 -w0") from error
     return _parse_json(text)
 

@@ -150,6 +150,7 @@ def test_rows_of_every_type_are_named(store: Store, url: str) -> None:
         ("[1.5]", "json", "a row in JSON consists of"),
         ("true", "json", "a row in JSON consists of"),
         ('{"$bytes": "?"}', "json", "no base64"),
+        ('{"$bytes": "é"}', "json", "no base64"),
         ("[]", "json", "at least two parts"),
         ("", "text", "the value is empty"),
         ("a", "integer", "did you mean int"),
@@ -322,6 +323,14 @@ def test_wrong_urls_are_refused(given: str, message: str) -> None:
 
 def test_an_unreachable_database_has_an_exit_code_of_its_own() -> None:
     assert "cannot be reached" in _printed("ls", "postgresql://ann@127.0.0.1:1/db", exit_code=3)
+
+
+def test_a_hyphen_and_letters_are_an_argument_and_no_options(store: Store, url: str) -> None:
+    for value in ("-3h", "-h", "-xh"):
+        assert "put text" in _printed("put", url, "stock", "-1h", value)
+        assert store.get("stock", "-1h") == value
+    for command in ("get", "put", "delete", "history"):
+        assert "Usage:" in _printed(command, "-h")
 
 
 @pytest.mark.parametrize(
