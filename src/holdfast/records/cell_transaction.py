@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Protocol
+from operator import index
+from typing import Protocol, SupportsIndex
 
 from holdfast.errors import InvalidRequestError
 from holdfast.records.cells import (
@@ -150,9 +151,7 @@ class CellTransaction:
             InvalidRequestError: the amount is no integer; or the cell holds something else, and the transaction has
                 read or written it. If it has not, the cell cannot be read after the commit, until it is put again.
         """
-        if isinstance(amount, bool) or not hasattr(amount, "__index__"):
-            raise InvalidRequestError("only integers can be added: put a float", type=type(amount).__name__)
-        amount = int(amount)
+        amount = _integer(amount)
         if not -MAX_NUMBER <= amount <= MAX_NUMBER:
             raise InvalidRequestError(f"an amount is limited to {MAX_NUMBER}: put the sum", bits=amount.bit_length())
         definition = self._table(table)
@@ -326,6 +325,15 @@ class CellTransaction:
                     yield key, content
             first = end
             size = None if size is None else min(2 * size, _LARGEST_PAGE)
+
+
+def _integer(amount: object) -> int:
+    try:
+        if not isinstance(amount, bool) and isinstance(amount, SupportsIndex):
+            return index(amount)
+    except TypeError:  # an array of floats
+        pass
+    raise InvalidRequestError("only integers can be added: put a float", type=type(amount).__name__)
 
 
 def _size(write: Write | None) -> int:

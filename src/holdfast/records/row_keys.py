@@ -9,8 +9,9 @@ Source: the tuple layer of FoundationDB, "Data Modeling: Tuples", for the idea a
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from operator import index
-from typing import TypeAlias
+from typing import SupportsIndex, TypeAlias
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
 
@@ -67,11 +68,15 @@ def _encode(part: object) -> bytes:
             raise InvalidRequestError("a row is a text without lone surrogates: change it", row=part) from error
     if isinstance(part, bytes):
         return _CODES[_BYTES] + part.replace(b"\0", _ESCAPED_ZERO) + _END
-    if hasattr(part, "__index__") and not isinstance(part, bool):  # numpy's integers too, as in columns of a frame
-        return _encode_integer(index(part))
-    raise InvalidRequestError(
+    refusal = InvalidRequestError(
         "a row is a text, an integer, bytes or a tuple of these: convert it to a text", type=type(part).__name__
     )
+    if isinstance(part, bool) or not isinstance(part, SupportsIndex) or not isinstance(part, Hashable):
+        raise refusal
+    try:
+        return _encode_integer(index(part))  # numpy's integers too, as in columns of a frame
+    except TypeError as error:
+        raise refusal from error
 
 
 def _encode_integer(number: int) -> bytes:

@@ -107,6 +107,7 @@ def test_integers_of_numpy_are_integers() -> None:
 
 
 _NO_ROWS = [None, True, 1.0, np.True_, [1], bytearray(b"a"), "\ud800", 2**64, -(2**64), 1 << 20_000]
+_NO_ROWS += [np.array(5), np.array(5.5), np.array([1, 2])]
 _NO_TUPLES = [(), ("a",), ("a", None), ("a", ("b", "c")), ("a", 2**64)]
 
 

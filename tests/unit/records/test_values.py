@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.records.values import MAX_ENCODED_BYTES, Value, decode_value, encode_value, type_of
+from tests.unit.records.stores import memory_store
 
 _json = st.recursive(
     st.none()
@@ -233,3 +234,14 @@ def test_without_numpy_an_array_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(HoldfastError, match="pip install numpy"):
         decode_value(encoded)
     assert decode_value(encode_value([1])) == [1]
+
+
+@pytest.mark.parametrize("history", [0, 2])
+def test_integers_are_added_and_nothing_else(history: int) -> None:
+    store = memory_store()
+    store.create_table("t", history=history)
+    for amount in (2.5, True, np.True_, np.float64(2), np.array(2.5), np.array([1, 2]), "1", None):
+        with pytest.raises(InvalidRequestError, match="only integers can be added"):
+            store.add("t", "a", amount)  # type: ignore[arg-type] # what is refused
+    store.add("t", "a", np.uint64(5))  # type: ignore[arg-type] # it is an integer
+    assert store.get("t", "a") == 5
