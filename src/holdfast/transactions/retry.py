@@ -16,6 +16,7 @@ from holdfast.runtime import Environment
 from holdfast.transactions.base import (
     ABSENT,
     AlreadyDone,
+    Commit,
     Committed,
     Conflict,
     Outcome,
@@ -24,7 +25,7 @@ from holdfast.transactions.base import (
 )
 from holdfast.transactions.transaction import Transaction
 
-__all__ = ["run_transaction"]
+__all__ = ["limit_error", "run_transaction"]
 
 T = TypeVar("T")
 
@@ -82,6 +83,7 @@ def run_transaction(
 
     Raises:
         TransactionConflictError: other transactions were first in every attempt. Nothing happened; start over later.
+        InvalidRequestError: an add would take a counter beyond its limits. Nothing happened.
         OutcomeUnknownError: the reply of the commit was lost. Read the records before you repeat; with `progress`,
             just repeat: if the commit has taken effect, the result is `AlreadyDone`.
 
@@ -113,11 +115,28 @@ def run_transaction(
         if isinstance(outcome, AlreadyDone):
             return outcome
         conflict = outcome
+    if progress is None and (hopeless := limit_error(store, transaction.to_commit(), conflict)) is not None:
+        raise hopeless
     raise TransactionConflictError(
         "other transactions were first in every attempt: repeat later, or change fewer records at a time",
         attempts=attempts,
         keys=conflict.keys[:_NAMED_KEYS],
     )
+
+
+def limit_error(store: TransactionStore, commit: Commit, conflict: Conflict) -> InvalidRequestError | None:
+    """Return the error of a conflict that would occur again in every attempt, because a counter is at its limit.
+
+    An add conflicts because its bound does not hold, because its record was read and has changed, or for that reason.
+    """
+    bounded = {bound.key for bound in commit.bounds}
+    if not conflict.keys or any(key not in commit.adds or key in bounded for key in conflict.keys):
+        return None
+    seen = {key: commit.reads[key] for key in conflict.keys if key in commit.reads}
+    now = store.get_many(seen) if seen else {}
+    if any(version != (now[key].version if key in now else ABSENT) for key, version in seen.items()):
+        return None
+    return InvalidRequestError("a counter would leave the range of 62 bits: put a new value")
 
 
 def _end(store: TransactionStore, transaction: Transaction, progress: Progress | None) -> Outcome:

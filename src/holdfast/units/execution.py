@@ -30,7 +30,8 @@ from holdfast.records.keys import cell_key, column_bytes, tables_range
 from holdfast.records.row_keys import Row
 from holdfast.records.tables import TableCache
 from holdfast.runtime import Alarm, Environment, SystemAlarm, TimeIsUp
-from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, LockingStore, Outcome, Record
+from holdfast.transactions.base import Commit, Committed, Conflict, LockingStore, Outcome, Record
+from holdfast.transactions.retry import limit_error
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.locked_reads import LockedReads, UnlockedReads
 from holdfast.units.metered_store import MeteredStore
@@ -209,7 +210,7 @@ class UnitExecution:
         if isinstance(outcome, Conflict):
             self.statistics.stale += ran.failure is not None
             self._require_work_list(outcome)
-            failure = self._hopeless(commit, outcome) if ran.done == 1 else None
+            failure = limit_error(self.store, commit, outcome) if ran.done == 1 else None
             return self._conflict(outcome.keys) if failure is None else Attempt(failure=failure)
         assert isinstance(outcome, Committed), "the commit is in no series"
         if ran.done:
@@ -342,16 +343,6 @@ class UnitExecution:
             raise FencedError(
                 "the work list was dropped meanwhile: create it, and begin again", list=self._emit_to.name
             )
-
-    def _hopeless(self, commit: Commit, outcome: Conflict) -> HoldfastError | None:
-        """Return the error of a conflict that would occur again in every attempt."""
-        if all(key in commit.adds for key in outcome.keys):
-            # An add conflicts because its record was read and has changed, or because its counter is at the limit.
-            seen = {key: commit.reads[key] for key in outcome.keys if key in commit.reads}
-            now = self.store.get_many(seen)
-            if all(version == (now[key].version if key in now else ABSENT) for key, version in seen.items()):
-                return InvalidRequestError("a counter would leave the range of 62 bits: put a new value")
-        return None
 
 
 def _run_function(function: UnitFunction, transaction: UnitTransaction, unit: Unit) -> None:

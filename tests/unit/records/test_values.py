@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.records.values import MAX_ENCODED_BYTES, Value, decode_value, encode_value, type_of
+from holdfast.transactions.base import MAX_NUMBER
 from tests.unit.records.stores import memory_store
 
 _json = st.recursive(
@@ -245,3 +246,15 @@ def test_integers_are_added_and_nothing_else(history: int) -> None:
             store.add("t", "a", amount)  # type: ignore[arg-type] # what is refused
     store.add("t", "a", np.uint64(5))  # type: ignore[arg-type] # it is an integer
     assert store.get("t", "a") == 5
+
+
+def test_a_counter_at_its_limit_is_told_from_a_conflict() -> None:
+    store = memory_store()
+    store.create_table("t")
+    store.add("t", "a", MAX_NUMBER)
+    for add in (lambda cells: cells.add("t", "a"), lambda cells: (cells.get("t", "a"), cells.add("t", "a"))):
+        with pytest.raises(InvalidRequestError, match="would leave the range of 62 bits: put a new value"):
+            store.transact(add)
+    store.put("t", "a", MAX_NUMBER)
+    store.add("t", "a")
+    assert store.get("t", "a") == MAX_NUMBER + 1
