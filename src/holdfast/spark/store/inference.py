@@ -24,7 +24,7 @@ from holdfast.records.rows import contents_of, read_value
 from holdfast.records.snapshot import StoreSnapshot
 from holdfast.records.splits import divide
 from holdfast.records.tables import Table
-from holdfast.spark.store.row_columns import RowBounds, bounds_of, default_names
+from holdfast.spark.store.row_columns import RowBounds, bounds_of, default_names, find_row_columns
 from holdfast.wording import nearest
 
 __all__ = ["infer_schema"]
@@ -88,6 +88,13 @@ def infer_schema(options: StoreReadOptions) -> StructType:
     names = options.columns if options.columns is not None else sorted(kinds)
     fields = [*_row_fields(rows, options), *(StructField(name, kinds[name][1]) for name in names)]
     _refuse_equal_names(fields)
+    taken = find_row_columns(source, [field.name for field in fields])  # as the reader will find them
+    for name in names:
+        if name in taken:
+            raise InvalidRequestError(
+                "a column has the name of a row column: rename the row's with rowColumn, or choose with columns",
+                column=name,
+            )
     return StructType(fields)
 
 

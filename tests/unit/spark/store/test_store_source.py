@@ -126,6 +126,13 @@ def test_rows_of_every_type(store: Store, url: str, rows: list[Row], expected: s
     assert infer(url) == expected
 
 
+def test_a_column_may_have_the_name_of_a_part_if_the_names_have_no_parts(store: Store, url: str) -> None:
+    put_all(store, {"a": {"row_1": 1}})
+    assert infer(url) == "struct<row:string,row_1:bigint>"
+    put_all(store, {"a": {"row_1": 2}})
+    assert rows_of(reader(url, schema_of(row=StringType(), row_1=LongType()))) == [("a", 2)]
+
+
 @pytest.mark.parametrize(
     ("cells", "options", "message"),
     [
@@ -137,6 +144,8 @@ def test_rows_of_every_type(store: Store, url: str, rows: list[Row], expected: s
         ({"a": {"v": 1}, 5: {"v": 1}}, {}, "names of different types"),
         ({"a": {"v": 1}}, {"rowColumn": "x,y"}, "another number of parts"),
         ({"a": {"row": 1}}, {}, "the same name for Spark.*rowColumn"),
+        ({("a", 1): {"row": 1}}, {}, "the name of a row column.*rowColumn.*column='row'"),
+        ({("a", 1): {"row_3": 1}}, {}, "the name of a row column.*rowColumn.*column='row_3'"),
         ({"a": {"word": 1}}, {"columns": "wort"}, "no such column.*did you mean word"),
     ],
 )
