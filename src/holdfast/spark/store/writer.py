@@ -154,7 +154,7 @@ class _Rows:
 
     def of(self, batch: pa.RecordBatch) -> Iterator[LoadRow]:
         """Yield the rows of a batch."""
-        columns = [column.to_pylist() for column in batch.columns]
+        columns = [_values(name, column) for name, column in zip(batch.schema.names, batch.columns, strict=True)]
         for number in range(batch.num_rows):
             row = self._row([columns[at][number] for at in self._row_at])
             yield row, {name: _stored(columns[at][number], row, name, convert) for at, name, convert in self._columns}
@@ -164,6 +164,14 @@ class _Rows:
             if part is None:
                 raise InvalidRequestError("the name of a row is null: filter such rows out", column=name)
         return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def _values(name: str, column: pa.Array) -> list[Any]:
+    try:
+        values: list[Any] = column.to_pylist()
+    except UnicodeDecodeError as error:  # in Spark, a cast makes a string of any bytes
+        raise InvalidRequestError("a string is not valid UTF-8: cast its bytes to binary", column=name) from error
+    return values
 
 
 def _stored(value: Any, row: Row, column: str, convert: Callable[[Any], Value]) -> Value | None:

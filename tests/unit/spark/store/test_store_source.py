@@ -323,6 +323,18 @@ def test_what_cannot_be_stored_leaves_the_table_as_it_was(
     assert store.database.scan(*loads_range(), 10).records == []
 
 
+def test_a_string_that_is_no_text_is_refused(store: Store, url: str) -> None:
+    offsets, raw = np.array([0, 1], "i4"), b"\xff"
+    broken = pa.StringArray.from_buffers(1, pa.py_buffer(offsets), pa.py_buffer(raw))
+    for names in (["row", "x"], ["x", "row"]):
+        schema = schema_of(**dict.fromkeys(names, StringType()))
+        batch = pa.record_batch([broken, pa.array(["a"])], names=names)
+        writer = StoreWriter(parse_store_write({"url": url, "table": "t"}), schema, True)
+        with pytest.raises(InvalidRequestError, match=f"not valid UTF-8: cast its bytes to binary column='{names[0]}'"):
+            writer.write(iter([batch]))
+        writer.abort([None])
+
+
 def test_a_task_without_a_report_is_not_committed(store: Store, url: str) -> None:
     writer = StoreWriter(parse_store_write({"url": url, "table": "t"}), schema_of(row=StringType(), x=LongType()), True)
     with pytest.raises(InvalidRequestError, match="has not reported"):
