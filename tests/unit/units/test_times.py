@@ -1,0 +1,45 @@
+"""The times in the figures of a task: what its functions, its reads and its commits took, each counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+
+from holdfast.transactions.base import Commit, Outcome, Record
+from holdfast.units.settings import UnitSettings
+from holdfast.units.unit import UnitReads
+from tests.units_world import Shaky, UnitWorld, units
+
+_READ_S, _COMMIT_S, _FUNCTION_S = 2.0, 30.0, 500.0
+_KEYS = range(3)
+
+
+class _Ahead(Shaky):
+    """A database that reads ahead."""
+
+    def commit_and_read(self, commit: Commit, keys: Collection[bytes]) -> tuple[Outcome, dict[bytes, Record] | None]:
+        return self.commit(commit), self.inner.get_many(keys)
+
+
+@pytest.mark.parametrize("reads", [None, lambda key, _value: [("t", key)]], ids=["no hints", "hints"])
+def test_functions_reads_and_commits_are_told_apart(reads: UnitReads | None) -> None:
+    world = UnitWorld()
+    world.clock.step_s = 0.0
+    takes_s = {"get_many": _READ_S, "commit": _COMMIT_S, "make_durable": 0.0}
+
+    def step(txn: Any, key: int, value: object) -> None:
+        world.clock.sleep(_FUNCTION_S)
+        txn.put("t", key, txn.get("t", key, default=0))
+
+    database = _Ahead(world.inner, lambda _number, name: world.clock.sleep(takes_s[name]))
+    found = world.task(step, UnitSettings(group=1), database=database, reads=reads).run(units(_KEYS))
+    assert found.function_s == len(_KEYS) * _FUNCTION_S
+    assert found.commit_s == database.calls.count("commit") * _COMMIT_S
+    assert found.read_s == database.calls.count("get_many") * _READ_S
+    assert found.calls == database.calls.count("commit") + database.calls.count("get_many")
+    assert sum(found.commits.buckets.values()) == database.calls.count("commit")
+    until_the_end_s = found.function_s + found.read_s - _READ_S + found.commit_s - _COMMIT_S
+    assert found.run_s == until_the_end_s, "all but the record of the end, which has this figure"
+    assert world.progress.statistics.run_s == until_the_end_s
