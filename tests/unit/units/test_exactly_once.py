@@ -102,6 +102,25 @@ def test_two_faults(second: str, group: int) -> None:
             assert _judge(world) == list(_KEYS)
 
 
+def test_a_database_that_is_away_while_cells_are_named_is_no_fault_of_a_unit() -> None:
+    """The definition of the table is read first where the hint names a cell."""
+
+    def count(txn: Any, key: int, value: object) -> None:
+        txn.put("t", key, txn.get("t", key, default=0) + 1)
+
+    faults, call = 1, 0
+    while faults:
+        call += 1
+        world = UnitWorld()
+        shaky = Shaky(world.inner)
+        fail_at(shaky, call, "unavailable")
+        found = world.task(count, database=shaky, reads=lambda key, _value: [("t", key)]).run(units(_KEYS))
+        faults = found.unavailable
+        assert found.units == len(_KEYS)
+        assert world.cells == replayed(count, _KEYS)
+    assert call > len(shaky.calls) > 3
+
+
 # --- conflicts --------------------------------------------------------------------------------------------------------
 def _disturb(world: UnitWorld, key: int) -> None:
     """Run a unit of another job."""
