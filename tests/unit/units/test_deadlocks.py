@@ -1,4 +1,4 @@
-"""Test what server-side buffering learns from a deadlock: units that would wait for each other lock exclusively."""
+"""Test which units lock exclusively what they read: those that would wait for each other with shared locks."""
 
 from __future__ import annotations
 
@@ -76,3 +76,23 @@ def test_units_after_a_deadlock_lock_exclusively_for_a_while() -> None:
     assert database.exclusive[:3] == [False] * 3
     assert database.exclusive[3:103] == [True] * 100
     assert database.exclusive[103:] == [False] * 18
+
+
+def test_a_unit_that_always_conflicts_locks_exclusively_at_last() -> None:
+    """Several such units, which read and write the same cell, would wait for each other with shared locks."""
+    database = _Deadlocks(-1)
+    store = Store(database, "memory://conflicts", _ENVIRONMENT)
+    store.create_table("t")
+    job = begin_job(database, "j", kind="map", shards=1, environment=_ENVIRONMENT)
+
+    def count(txn: UnitTransaction, key: int, value: None) -> None:
+        found = txn.get("t", "a", default=0)
+        assert isinstance(found, int)
+        if not database.exclusive:
+            store.add("t", "a")
+        txn.put("t", "a", found + 1)
+
+    execution = UnitExecution(count, database, UnitSettings(rounds=1), _ENVIRONMENT)
+    found = ShardTask(execution, database, job, 0).run([Unit.of(1, None)])
+    assert (found.locked, database.exclusive) == (1, [True])
+    assert store.get("t", "a") == 3
