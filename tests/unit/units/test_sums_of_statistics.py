@@ -7,7 +7,8 @@ from dataclasses import fields
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.memory.store import MemoryTransactionStore
-from holdfast.units.jobs import begin_job
+from holdfast.units.jobs import WORK_LIST, begin_job, read_progress
+from holdfast.units.slot_progress import SlotProgress
 from holdfast.units.statistics import Latencies, Statistics
 from holdfast.units.task_ledger import TaskLedger
 from holdfast.units.unit import Unit
@@ -74,3 +75,32 @@ def commit(store: MemoryTransactionStore, ledger: TaskLedger) -> bool:
     if isinstance(outcome, Committed):
         ledger.committed(outcome.version)
     return isinstance(outcome, Committed)
+
+
+def test_the_record_of_a_worker_has_the_figures_of_all_attempts() -> None:
+    environment = Environment()
+    store = MemoryTransactionStore(environment.ids)
+    job = begin_job(store, "work", kind=WORK_LIST, shards=1, environment=environment)
+    twins = [Statistics(), Statistics()]
+    first, second = (SlotProgress(store, job, 0, own) for own in twins)
+    first.load()
+    second.load()
+
+    def recorded() -> tuple[int, bool]:
+        [found] = read_progress(store, job)
+        return found.statistics.conflicts, found.is_finished
+
+    twins[0].conflicts = 5
+    first.record()
+    twins[0].conflicts = 7
+    first.record()
+    assert recorded() == (7, False)
+    twins[1].conflicts = 100
+    second.record()
+    assert recorded() == (7, False), "the other attempt has written meanwhile, so it reads first"
+    second.finish()
+    assert recorded() == (107, True)
+    twins[0].conflicts = 8
+    first.load()
+    first.record()
+    assert recorded() == (108, True), "an attempt that goes on does not open again what is finished"
