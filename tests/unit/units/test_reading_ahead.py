@@ -26,14 +26,17 @@ class _Ahead(MemoryTransactionStore):
     """A store in memory that reads ahead.
 
     Attributes:
-        after_commit: called after each commit that has read ahead, before its reply arrives.
+        before_commit: called before each commit that reads ahead.
+        after_commit: called after it, before its reply arrives.
     """
 
     def __init__(self) -> None:
         super().__init__(_ENVIRONMENT.ids)
+        self.before_commit: Callable[[], object] = lambda: None
         self.after_commit: Callable[[], object] = lambda: None
 
     def commit_and_read(self, commit: Commit, keys: Collection[bytes]) -> tuple[Outcome, dict[bytes, Record] | None]:
+        self.before_commit()
         outcome = self.commit(commit)
         found = self.get_many(keys)
         self.after_commit()
@@ -128,6 +131,17 @@ def test_a_twin_that_is_faster_leaves_nothing_to_be_done_twice(database: _Ahead)
     found = run(database, cells, job=job)
     assert [value(database, cell) for cell in "abc"] == [4, 4, 4]
     assert found.units < len(cells)
+
+
+@pytest.mark.parametrize("units", [3, 4, 5, 7])
+def test_what_a_twin_has_done_before_a_commit_is_not_done_again(database: _Ahead, units: int) -> None:
+    """The commit conflicts, and the group that was seen before it is done by then, too: a full one, or the last one."""
+    job = begun(database)
+    twins = iter([lambda: run(database, ["a"] * units, group=2, job=job)])
+    database.before_commit = lambda: next(twins, lambda: None)()
+    found = run(database, ["a"] * units, group=2, job=job)
+    assert value(database, "a") == units
+    assert (found.units, found.skipped) == (0, units)
 
 
 def test_a_hint_that_fails_fails_its_own_unit(database: _Ahead) -> None:
