@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import pytest
 
-from holdfast.errors import FencedError, OutcomeUnknownError
+from holdfast.errors import FencedError, HoldfastError, OutcomeUnknownError, UnavailableError
 from holdfast.records.paging import read_records
-from holdfast.runtime import NeverPeriodic, NoAlarm
+from holdfast.runtime import NeverPeriodic, NoAlarm, Periodic
 from holdfast.runtime.simulated import StillClock
 from holdfast.transactions.base import Commit, Database, Outcome, ScanPage
 from holdfast.units.claims import Claim, ClaimWatch, decode_claim, dissolve, dissolve_slot, take_items
@@ -53,13 +54,19 @@ class WorkWorld(UnitWorld):
         return find_work_list(self.inner, "list")
 
     def worker(
-        self, slot: int = 0, group: int = 3, database: Database | None = None, *, function: UnitFunction = grow
+        self,
+        slot: int = 0,
+        group: int = 3,
+        database: Database | None = None,
+        *,
+        function: UnitFunction = grow,
+        periodic: Periodic | None = None,
     ) -> WorkTask:
         """Return an attempt at a worker."""
         settings = UnitSettings(group=group, lease_s=_LEASE_S)
         database = database or self.inner
         execution = UnitExecution(function, database, settings, self.environment, emit_to=self.list, alarm=NoAlarm())
-        return WorkTask(execution, database, self.job, slot, self.list, periodic=NeverPeriodic())
+        return WorkTask(execution, database, self.job, slot, self.list, periodic=periodic or NeverPeriodic())
 
     def take(self, slot: int, token: str, most: int = 1) -> Claim:
         """Claim some of the items that wait."""
@@ -454,6 +461,30 @@ def test_ones_own_claim_is_kept() -> None:
     world.after(0)
     world.time.at_s += 100
     assert world.watch.dissolve_expired(world.claim.key) == 0
+
+
+@pytest.mark.parametrize("error", [UnavailableError, OutcomeUnknownError])
+def test_a_heartbeat_that_fails_is_not_the_last_one(error: type[HoldfastError]) -> None:
+    """An error would end the thread that beats: after a lease, the worker would lose all its claims."""
+    world = WorkWorld()
+    shaky = Shaky(world.inner)
+
+    def fail(_number: int, _name: str) -> None:
+        raise error("the database is away")
+
+    class BeatsOnce:
+        @contextmanager
+        def repeat(self, work: Callable[[], object], interval_s: float) -> Iterator[None]:
+            assert interval_s < _LEASE_S / 2
+            usual, shaky.before = shaky.before, fail
+            before = len(shaky.calls)
+            work()
+            assert shaky.calls[before:] == ["commit"]
+            shaky.before = usual
+            yield
+
+    world.worker(database=shaky, periodic=BeatsOnce()).run()
+    world.judge()
 
 
 # --- the end of the job -----------------------------------------------------------------------------------------------
