@@ -12,7 +12,7 @@ from holdfast.errors import ConflictError, FencedError, InvalidRequestError, Out
 from holdfast.records.row_keys import Row
 from holdfast.transactions.base import Commit
 from holdfast.transactions.memory.store import MemoryTransactionStore
-from holdfast.units.jobs import MAP, REDUCE, WORK_LIST, begin_job, end_job, forget_job, read_progress
+from holdfast.units.jobs import MAP, REDUCE, WORK_LIST, begin_job, end_job, find_job, forget_job, read_progress
 from holdfast.units.progress import START, TaskProgress, progress_key
 from holdfast.units.settings import UnitSettings
 from holdfast.units.statistics import Statistics
@@ -211,6 +211,15 @@ def test_a_forgotten_job_stops_its_tasks(group: int, again: bool) -> None:
             end_job(world.inner, world.job, {}, world.environment)
         if not again:
             assert world.inner.get_many([progress_key(world.job.id, 0)]) == {}
+
+
+def test_the_first_end_of_a_job_counts() -> None:
+    """The progress is deleted by then, so the report of a second driver would be empty."""
+    world = UnitWorld()
+    world.run(count, _KEYS)
+    first = end_job(world.inner, world.job, {"units": len(_KEYS)}, world.environment)
+    assert end_job(world.inner, world.job, {"units": 0}, world.environment) == first
+    assert find_job(world.inner, "job") == first
 
 
 def test_a_job_that_is_begun_again_while_it_is_forgotten_keeps_its_records() -> None:
