@@ -186,6 +186,13 @@ def test_the_last_thing_that_a_worker_does_is_to_make_it_durable() -> None:
     assert shaky.calls[-1] == "make_durable"
 
 
+def test_the_record_of_a_worker_has_its_running_time() -> None:
+    world = WorkWorld()
+    found = world.worker().run()
+    [progress] = read_progress(world.inner, world.job)
+    assert progress.statistics.run_s == pytest.approx(found.run_s, abs=1e-6) != 0
+
+
 def test_claims_of_others_do_not_hide_what_waits() -> None:
     world = WorkWorld(workers=1)
     world.items.add_many((key, None, -5) for key in range(100, 103))
