@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -213,10 +213,11 @@ def test_rows_that_were_there_before_are_noticed() -> None:
     assert steady[-1] is False
 
 
-def test_a_value_that_falls_is_noticed() -> None:
+@pytest.mark.parametrize("falling", [range(10), [0], [9]], ids=["all", "the first", "the last"])
+def test_a_value_that_falls_is_noticed(falling: Sequence[int]) -> None:
     looks = Looks()
     for done, value in ((10, 100.0), (20, 200.0), (30, 150.0)):
-        looks.note(done, {_key(row): value for row in range(10)})
+        looks.note(done, {_key(row): value if row in falling else 10.0 * done for row in range(10)})
     dispersion = looks.dispersion()
     assert dispersion is not None and dispersion.is_steady is False
 
@@ -264,9 +265,9 @@ def test_looks_are_bounded_and_keep_the_last_one() -> None:
     looks = Looks()
     for done in range(1, 1000):
         looks.note(10 * done, {b"a": float(done), b"b": 2.0 * done})
-    assert len(looks._looks) <= 32
+        assert len(looks._looks) <= 32
+        assert looks._looks[-1][0] == 10 * done
     dispersion = looks.dispersion()
-    assert looks._looks[-1][0] == 9990
     assert dispersion is not None and dispersion.pooled == pytest.approx(0.0, abs=1e-9)
 
 
