@@ -10,7 +10,9 @@ import pytest
 from holdfast.errors import InvalidRequestError
 from holdfast.records import CellTransaction, Row, Store
 from holdfast.records.keys import cell_key
+from holdfast.records.tables import TablesRead
 from holdfast.transactions.base import Commit, Committed, Conflict
+from holdfast.transactions.transaction import Transaction
 from tests.unit.records.stores import FAST, SERVERS, begin, memory_store, open_stores
 
 
@@ -179,6 +181,27 @@ def test_a_scan_of_the_store_is_one_snapshot_of_many_pages() -> None:
     assert list(rows) == [(number, {"value": number}) for number in range(1, 4500)]
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        pytest.param(lambda cells: cells.get("t", "a"), id="get"),
+        pytest.param(lambda cells: cells.get_many("t", ["a", "b"]), id="get many"),
+        pytest.param(lambda cells: cells.get_row("t", "a"), id="get row"),
+        pytest.param(lambda cells: cells.scan("t"), id="scan"),
+        pytest.param(lambda cells: cells.scan("t", limit=1), id="scan with a limit"),
+    ],
+)
+def test_a_text_that_was_read_cannot_be_added_to(read: Callable[[CellTransaction], object]) -> None:
+    """If the commit took effect, nobody could read the cell anymore."""
+    store = memory_store()
+    store.create_table("t")
+    store.put("t", "a", "text")
+    cells = begin(store.database)
+    read(cells)
+    with pytest.raises(InvalidRequestError, match="only an integer can be added to"):
+        cells.add("t", "a")
+
+
 def test_a_damaged_cell_is_named() -> None:
     store = _filled(3)
     store.transact(lambda cells: cells.put("t", 1, "text"))
@@ -211,6 +234,19 @@ def test_a_limit_of_reads_counts_each_cell_once() -> None:
         limited.get_many("t", range(11))
     limited.drop_unit()
     assert len(limited.scan("t", limit=5)) == 5
+
+
+def test_a_limit_of_reads_is_that_of_one_unit() -> None:
+    store = _filled(9)
+    transaction = Transaction(store.database)
+    cells = CellTransaction(transaction, TablesRead(transaction, store.database), 3)
+    for end in (cells.end_unit, cells.drop_unit, cells.end_unit):
+        assert len(cells.scan("t", start=2, end=5)) == 3
+        with pytest.raises(InvalidRequestError, match="reads more cells than it may"):
+            cells.get("t", 5)
+        end()
+    assert len(cells.get_many("t", [6, 7, 8])) == 3
+    assert cells.reads == 12
 
 
 def test_a_limit_of_reads_counts_each_cell_once_over_many_pages() -> None:
