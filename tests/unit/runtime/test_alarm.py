@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -175,6 +176,39 @@ def test_a_timer_of_an_earlier_block_is_set_again_for_the_rest() -> None:
         with pytest.raises(TimeIsUp), alarm.limit(3 * _SHORT_S):
             loop()
         assert time.monotonic() - began_s >= 2 * _SHORT_S
+
+
+def test_a_shorter_limit_after_a_longer_one_has_its_own_timer() -> None:
+    alarm = SystemAlarm()
+    with alarm.ready():
+        with alarm.limit(2 * _LONG_S):
+            pass
+        with alarm.limit(_LONG_S):
+            assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= _LONG_S
+
+
+def test_a_timer_that_rings_too_early_is_set_to_the_rest() -> None:
+    """The rest is shorter than the time after which it rings again anyway."""
+    limit_s = 0.9
+    with SystemAlarm().limit(limit_s):
+        signal.setitimer(signal.ITIMER_REAL, _LONG_S, _LONG_S)
+        signal.raise_signal(signal.SIGALRM)
+        assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= limit_s
+
+
+def test_the_timer_ends_before_its_handler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ring without a handler would end the process."""
+    timers: list[tuple[float, float]] = []
+    set_handler = signal.signal
+
+    def note(number: int, handler: Any) -> Any:
+        timers.append(signal.getitimer(signal.ITIMER_REAL))
+        return set_handler(number, handler)
+
+    monkeypatch.setattr(signal, "signal", note)
+    with SystemAlarm().limit(_LONG_S):
+        timers.clear()
+    assert timers == [(0.0, 0.0)]
 
 
 def test_a_timer_that_rings_between_two_blocks_ends_nothing() -> None:
