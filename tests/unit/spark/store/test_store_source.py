@@ -31,6 +31,9 @@ from holdfast.errors import ConflictError, CorruptDataError, HoldfastError, Inva
 from holdfast.options.store import parse_store_read, parse_store_write
 from holdfast.records import CellTransaction, Row, Store, Value, open_store
 from holdfast.records.keys import cell_key, loads_range
+from holdfast.records.loads import LoadRow, LoadTask
+from holdfast.spark.store import reader as store_reader
+from holdfast.spark.store import writer as store_writer
 from holdfast.spark.store.inference import infer_schema
 from holdfast.spark.store.pushdown import PushingStoreReader
 from holdfast.spark.store.reader import StoreReader
@@ -221,6 +224,32 @@ def test_partitions_hold_each_row_once_while_rows_come_and_go(store: Store, url:
     assert all(row == x == y for row, x, y in found)
 
 
+def test_a_batch_begins_with_no_bytes(store: Store, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways: after the first full batch, each row would be a batch of its own."""
+    monkeypatch.setattr(store_reader, "_BATCH_BYTES", 200)
+    monkeypatch.setattr(store_writer, "_BATCH_BYTES", 200)
+    written: list[int] = []
+    monkeypatch.setattr(store_writer, "LoadTask", lambda *given: _Noted(written, *given))
+    rows = [(f"r{number}", "x" * 100) for number in range(7)]
+    schema = schema_of(row=StringType(), text=StringType())
+    write(url, schema, rows)
+    source = reader(url, schema, partitions="1")
+    [partition] = source.partitions()
+    assert [batch.num_rows for batch in source.read(partition)] == written == [2, 2, 2, 1]
+
+
+class _Noted(LoadTask):
+    """Notes how many rows each batch has."""
+
+    def __init__(self, written: list[int], *given: Any) -> None:
+        super().__init__(*given)
+        self._written = written
+
+    def write(self, rows: Sequence[LoadRow]) -> None:
+        self._written.append(len(rows))
+        super().write(rows)
+
+
 def test_small_tables_are_one_partition(store: Store, url: str) -> None:
     put_all(store, {"a": {"x": 1}})
     assert len(reader(url, schema_of(row=StringType())).partitions()) == 1
@@ -252,6 +281,8 @@ def test_conditions_on_rows(store: Store, url: str) -> None:
     ]
     assert found(EqualTo(("row",), "a"), EqualTo(("row",), "b")) == []
     assert found(filters='[["row", ">=", "aa"], ["row", "<", "b"]]') == ["aa", "ab"]
+    assert found(GreaterThan(("row",), "aa"), filters='[["row", ">", "ab"], ["row", ">=", "a"]]') == ["b", "c"]
+    assert found(filters='[["row", "<", "ab"], ["row", "<=", "c"], ["row", ">", "a\\u0000"]]') == ["aa"]
 
 
 def test_other_conditions_are_left_to_spark(store: Store, url: str) -> None:
