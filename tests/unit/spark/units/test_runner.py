@@ -1,7 +1,8 @@
-"""What a driver does before and after its tasks: here, they run in its own process."""
+"""What the driver does around its tasks, without Spark: it ends the job, and closes the store that it has opened."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,142 @@ import pytest
 
 pytest.importorskip("pyspark.sql")
 
-from holdfast.errors import InvalidRequestError
+from pyspark.errors import PySparkException
+
+from holdfast.errors import FencedError, InvalidRequestError
 from holdfast.records.opening import open_store
+from holdfast.records.store import Store
 from holdfast.spark.units import runner
 from holdfast.spark.units.tasks import UnitsTask
 from holdfast.units.connections import store_of_process
+from holdfast.units.jobs import MAP, WORK_LIST, find_job, forget_job
 from holdfast.units.open_work_list import open_work_list
+from holdfast.units.report import JobReport
+
+
+def put(txn: Any, key: int, value: object) -> None:
+    txn.put("t", key, value or "no value")
+
+
+class _Driver:
+    """A driver whose tasks run in this process.
+
+    Attributes:
+        open: how many of the stores that it has opened are not closed.
+    """
+
+    def __init__(self, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.open = 0
+        self._map = runner.TransactionalMap(put, store=url, group=1)
+        monkeypatch.setattr(runner, "open_store", self._opened)
+
+    def _opened(self, *given: Any, **more: Any) -> Store:
+        store = open_store(*given, **more)
+        close = store.close
+
+        def count() -> None:
+            self.open -= 1
+            close()
+
+        self.open += 1
+        store.close = count  # type: ignore[method-assign] # it is counted
+        return store
+
+    def run(self, tasks: Callable[[UnitsTask], list[str]], *, kind: str = MAP, emit_to: str | None = None) -> JobReport:
+        return self._map._run("job", 1, 4, kind, tasks, emit_to, "")
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    found = f"sqlite://{tmp_path}/units.db"
+    with open_store(found, create=True) as store:
+        store.create_table("t")
+    yield found
+    store_of_process(found).close()
+
+
+@pytest.fixture
+def driver(url: str, monkeypatch: pytest.MonkeyPatch) -> _Driver:
+    return _Driver(url, monkeypatch)
+
+
+def in_this_process(task: UnitsTask) -> list[str]:
+    return list(task.run_shard(0, [(1, "one"), (2, "two")]))
+
+
+def test_the_store_is_closed_after_the_job_and_after_its_repetition(driver: _Driver) -> None:
+    report = driver.run(in_this_process)
+    assert report.ran and report.total.units == 2
+    assert driver.open == 0
+    again = driver.run(in_this_process)
+    assert not again.ran and again.total.units == 2
+    assert driver.open == 0
+
+
+def test_the_store_is_closed_after_an_error(driver: _Driver) -> None:
+    def fail(task: UnitsTask) -> list[str]:
+        raise PySparkException("the application was stopped")
+
+    with pytest.raises(PySparkException):
+        driver.run(fail)
+    assert driver.open == 0
+
+
+def test_a_job_that_another_driver_has_ended_has_its_report(driver: _Driver) -> None:
+    def beside_another(task: UnitsTask) -> list[str]:
+        report = driver.run(in_this_process)
+        assert report.total.units == 2
+        return in_this_process(task)
+
+    report = driver.run(beside_another)
+    assert report.total.units == 2
+    assert driver.open == 0
+
+
+def test_a_job_that_is_forgotten_meanwhile_is_an_error(driver: _Driver, url: str) -> None:
+    def forget(task: UnitsTask) -> list[str]:
+        with open_store(url) as store:
+            assert not find_job(store.database, "job").is_finished
+            forget_job(store.database, "job", store.environment)
+        return in_this_process(task)
+
+    with pytest.raises(FencedError, match="the job was forgotten"):
+        driver.run(forget)
+    assert driver.open == 0
+
+
+def test_a_work_list_that_is_dropped_does_not_end_the_job(driver: _Driver, url: str) -> None:
+    """The job is still there, unfinished: nobody else has ended it."""
+
+    def stop(task: UnitsTask) -> list[str]:
+        raise FencedError("the work list was dropped meanwhile: create it, and begin again")
+
+    with pytest.raises(FencedError, match="work list was dropped"):
+        driver.run(stop)
+    with open_store(url) as store:
+        assert not find_job(store.database, "job").is_finished
+
+
+def test_the_error_of_a_unit_is_told_without_the_pages_of_spark(driver: _Driver) -> None:
+    def fail(task: UnitsTask) -> list[str]:
+        raise PySparkException(
+            "Job aborted due to stage failure:\n  File worker.py\nholdfast.errors.InvalidRequestError: the function "
+            "failed unit=7\n\tat org.apache.spark"
+        )
+
+    with pytest.raises(InvalidRequestError, match=r"^the function failed unit=7$"):
+        driver.run(fail)
+
+
+def test_workers_emit_to_their_own_list(driver: _Driver, url: str) -> None:
+    with open_store(url) as store:
+        open_work_list(store, "list", create=True).add(3)
+
+    def work(task: UnitsTask) -> list[str]:
+        return list(task.run_worker(0))
+
+    report = driver.run(work, kind=WORK_LIST, emit_to="list")
+    assert report.total.units == 1
 
 
 def fail_or_count(txn: Any, key: str, value: object) -> None:
