@@ -16,16 +16,19 @@ from holdfast.records.store import Store
 from holdfast.runtime import Environment
 from holdfast.spark.units.tasks import UnitsTask
 from holdfast.units.connections import store_of_process
-from holdfast.units.jobs import MAP, begin_job
+from holdfast.units.jobs import MAP, WORK_LIST, begin_job
+from holdfast.units.open_work_list import open_work_list
 from holdfast.units.settings import UnitSettings
 
 
-def test_a_task_that_begins_waits_for_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [MAP, WORK_LIST])
+def test_a_task_that_begins_waits_for_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """Spark starts a task only a few times, and all of that takes no longer than a database needs to start."""
     url = f"sqlite://{tmp_path}/store.db"
     with open_store(url, create=True) as store:
         store.create_table("t")
-        job = begin_job(store.database, "j", kind=MAP, shards=1, environment=Environment())
+        job = begin_job(store.database, "j", kind=kind, shards=1, environment=Environment())
+        open_work_list(store, "list", create=True).add(1, "one")
         refusals = iter([1, 2])
 
         def reluctant(url: str) -> Store:
@@ -41,9 +44,9 @@ def test_a_task_that_begins_waits_for_the_database(tmp_path: Path, monkeypatch: 
             settings=UnitSettings(),
             reads=None,
             is_reduce=False,
-            emit_to=None,
+            emit_to="list",
         )
-        (figures,) = task.run_shard(0, [(1, "one")])
+        (figures,) = task.run_worker(0) if kind == WORK_LIST else task.run_shard(0, [(1, "one")])
         assert json.loads(figures)["units"] == 1
         assert next(refusals, None) is None
         assert store.get("t", 1) == "one"
