@@ -328,6 +328,8 @@ class CellTransaction:
 
 
 def _integer(amount: object) -> int:
+    if type(amount) is int:
+        return amount
     try:
         if not isinstance(amount, bool) and isinstance(amount, SupportsIndex):
             return index(amount)
