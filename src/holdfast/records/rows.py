@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
+from operator import index
 
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.records.cells import Content, split_head
@@ -30,9 +32,17 @@ def require_limit(limit: int | None) -> None:
     """Check the limit of a scan.
 
     Raises:
-        InvalidRequestError: it leaves no row.
+        InvalidRequestError: it leaves no row, or is no integer of 63 bits.
     """
-    if limit is not None and limit < 1:
+    if limit is None:
+        return
+    wrong = InvalidRequestError("the limit of a scan is a number of rows: change it, or pass none", limit=limit)
+    try:
+        if index(limit) > sys.maxsize:
+            raise wrong
+    except TypeError as error:
+        raise wrong from error
+    if limit < 1:
         raise InvalidRequestError("a scan returns at least one row: pass a larger limit, or none", limit=limit)
 
 

@@ -8,7 +8,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.records.cells import VALUE, Content
 from holdfast.records.keys import cell_key, column_bytes, counter_of, history_range, row_prefix
 from holdfast.records.row_keys import Row, after_prefix
-from holdfast.records.rows import after_row, present_value, read_cells, rows_of, rows_range
+from holdfast.records.rows import after_row, contents_of, present_value, read_cells, rows_of, rows_range
 from holdfast.records.tables import Table, TablesRead
 from holdfast.records.values import Value
 from holdfast.transactions.base import SnapshotReader, TransactionStore
@@ -72,11 +72,21 @@ class StoreSnapshot:
             start, end, prefix: see `Store.scan`.
             after: go on behind this row, of the same scan.
         """
-        definition = self._tables.get(table)
-        first, last = rows_range(definition, start, end, prefix)
-        if after is not None:
-            first = max(first, after_row(definition, after))
-        return rows_of(definition, read_cells(self.reader, first, last))
+        definition, cells = self._cells(table, start, end, prefix, after)
+        return rows_of(definition, cells)
+
+    def names(
+        self,
+        table: str,
+        *,
+        start: Row | None = None,
+        end: Row | None = None,
+        prefix: Row | None = None,
+        after: Row | None = None,
+    ) -> Iterator[Row]:
+        """Yield the names of the rows that `scan` would yield, also if their values cannot be read."""
+        for row, _contents in contents_of(*self._cells(table, start, end, prefix, after)):
+            yield row
 
     def history(self, table: str, row: Row, *, column: str = VALUE) -> list[tuple[int, Value | None]]:
         """Return the values of a cell with their update counters, the oldest first; None where it was deleted.
@@ -92,3 +102,12 @@ class StoreSnapshot:
             (counter_of(key), content.value() if content.encoded else None)
             for key, content in read_cells(self.reader, first, last)
         ]
+
+    def _cells(
+        self, table: str, start: Row | None, end: Row | None, prefix: Row | None, after: Row | None
+    ) -> tuple[Table, Iterator[tuple[bytes, Content]]]:
+        definition = self._tables.get(table)
+        first, last = rows_range(definition, start, end, prefix)
+        if after is not None:
+            first = max(first, after_row(definition, after))
+        return definition, read_cells(self.reader, first, last)

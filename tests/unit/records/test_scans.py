@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -71,6 +72,11 @@ def test_wrong_ranges_are_refused() -> None:
             store.transact(lambda cells, limit=limit: cells.scan("t", limit=limit))
         with pytest.raises(InvalidRequestError, match="at least one row"):
             next(store.scan("t", limit=limit))
+    for odd in (2.5, "3", math.inf, 2**63):
+        with pytest.raises(InvalidRequestError, match="is a number of rows"):
+            store.transact(lambda cells, limit=odd: cells.scan("t", limit=limit))
+        with pytest.raises(InvalidRequestError, match="is a number of rows"):
+            next(store.scan("t", limit=odd))  # type: ignore[arg-type] # what is refused
 
 
 def test_a_scan_of_the_store_has_the_same_limit() -> None:

@@ -58,7 +58,7 @@ def _list_rows(store: Store, table: str, bounds: Bounds, limit: int | None, out:
     from holdfast.cli.store.pages import iter_pages
 
     for page in iter_pages(store, table, bounds, limit):
-        for row, _columns in page:
+        for row in page:
             if out.json:
                 out.line({"row": json_row(row)})
             else:

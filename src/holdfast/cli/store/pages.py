@@ -1,23 +1,20 @@
-"""Read the rows of a table page by page, without a snapshot that lasts while somebody reads the output."""
+"""Read the names of the rows of a table page by page, without a snapshot that lasts while somebody reads the output."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import TypeAlias
 
 from holdfast.cli.store.arguments import Bounds
-from holdfast.records import Row, Store, Value
+from holdfast.records import Row, Store
 
-__all__ = ["Page", "iter_pages"]
-
-Page: TypeAlias = "list[tuple[Row, dict[str, Value]]]"
+__all__ = ["iter_pages"]
 
 _FIRST, _MOST = 100, 2000
 
 
-def iter_pages(store: Store, table: str, bounds: Bounds, limit: int | None) -> Iterator[Page]:
-    """Yield the rows in order, each page from a snapshot of its own.
+def iter_pages(store: Store, table: str, bounds: Bounds, limit: int | None) -> Iterator[list[Row]]:
+    """Yield the names of the rows in order, each page from a snapshot of its own.
 
     Args:
         limit: the most rows; None for all.
@@ -28,10 +25,9 @@ def iter_pages(store: Store, table: str, bounds: Bounds, limit: int | None) -> I
         size = min(2 * size, _MOST)
         wanted = size if left is None else min(size, left)
         with store.snapshot() as snapshot:
-            rows = snapshot.scan(table, **bounds, after=last)
-            page = list(islice(rows, wanted))
+            page = list(islice(snapshot.names(table, **bounds, after=last), wanted))
         yield page
         if len(page) < wanted:
             return
-        last = page[-1][0]
+        last = page[-1]
         left = None if left is None else left - len(page)

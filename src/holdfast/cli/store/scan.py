@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,7 @@ def scan(store: Store, table: str, bounds: Bounds, limit: int, out: Output) -> N
     is_more = False
     with store.snapshot() as snapshot:
         rows = snapshot.scan(table, **bounds)
-        for row, columns in islice(rows, limit):
+        for row, columns in islice(rows, min(limit, sys.maxsize)):
             if out.json:
                 out.line(row_form(row, columns))
             else:

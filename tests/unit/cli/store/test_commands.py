@@ -116,6 +116,11 @@ def test_a_scan_says_if_there_is_more(store: Store, url: str) -> None:
     assert run("store", "scan", url, "stock", "--limit", "2").stderr == ""
 
 
+def test_a_limit_may_be_larger_than_any_table(store: Store, url: str) -> None:
+    for command in ("ls", "scan"):
+        assert "apples" in _printed(command, url, "stock", "--limit", "9" * 30)
+
+
 def test_a_large_table_is_listed_page_by_page(store: Store, url: str) -> None:
     store.create_table("large")
     store.transact(lambda cells: [cells.put("large", number, number) for number in range(3000)])
@@ -272,6 +277,7 @@ def test_cells_and_rows_are_deleted(store: Store, url: str) -> None:
 def test_a_cell_that_cannot_be_read_can_be_deleted(store: Store, url: str) -> None:
     store.transact(lambda cells: cells.add("stock", "apples", 1, column="color"))
     assert "row='apples' column='color'" in _printed("scan", url, "stock", exit_code=2)
+    assert "apples\n" in _printed("ls", url, "stock")
     assert "column='color'" in _printed("delete", url, "stock", "apples", exit_code=2)
     assert _printed("delete", url, "stock", "apples", "--column", "color") == "deleted 1 cell\n"
     assert store.get_row("stock", "apples") == {"value": 5}
