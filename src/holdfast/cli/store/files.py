@@ -106,7 +106,11 @@ def _write_columns(snapshot: StoreSnapshot, table: str, sink: _Counting, progres
     options = chosen.parse_options({"header": "true", "escape": '"'} if name == "csv" else {}).options
     writer = chosen.open_writer(sink, found.schema, options)
     for batch in iter_batches(found, _told(snapshot.scan(table), "rows", found.rows, progress)):
-        writer.write(batch)
+        try:
+            writer.write(batch)
+        except InvalidRequestError as error:  # its advice names an option that this command does not have
+            what = error.message.partition(":")[0]
+            raise InvalidRequestError(f"{what}: export to a .jsonl file", **error.variables) from error
     writer.close()
     return found.rows
 

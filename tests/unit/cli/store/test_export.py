@@ -221,6 +221,13 @@ def test_tables_that_do_not_fit_are_refused(store: Store, url: str, out: Path) -
     _export(url, out / "s.jsonl")
 
 
+def test_a_text_that_csv_does_not_hold_is_refused(store: Store, url: str, out: Path) -> None:
+    store.put("stock", "apples", "a\0b", column="note")
+    shown = _export(url, out / "stock.csv", exit_code=2)
+    assert "contains NUL" in shown and "export to a .jsonl file column='note'" in shown
+    assert list(out.iterdir()) == []
+
+
 def test_a_signal_ends_the_command(store: Store, url: str, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real Ctrl-C, in the midst of the rows."""
     store.transact(lambda cells: [cells.put("stock", number, number) for number in range(100)])
