@@ -59,8 +59,17 @@ _MOST_SHARDS = 100_000
 _TRIES = 10
 
 
-def job_key(name: str) -> bytes:
-    """Return the key of a job."""
+def job_key(name: object) -> bytes:
+    """Return the key of a job.
+
+    Raises:
+        InvalidRequestError: no job has such a name.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InvalidRequestError(
+            "the name of a job has 1 to 128 letters, digits, points, colons, hyphens and underscores: change it",
+            job=name,
+        )
     return JOB + name.encode()
 
 
@@ -154,12 +163,12 @@ def begin_job(
         InvalidRequestError: the name is not valid, or the job exists with another number of tasks or other keys.
         ConflictError: the job exists, and is of another kind.
     """
-    _check_job(name, shards)
+    key = job_key(name)
+    _check_shards(shards)
     job_id = int(environment.ids.token(), 16)
     began_s = environment.clock.now_s()
 
     def begin(transaction: Transaction) -> Job:
-        key = job_key(name)
         record = transaction.get(key)
         if record is not None:
             return Job.of(key, record)
@@ -192,12 +201,7 @@ def begin_job(
     return job
 
 
-def _check_job(name: object, shards: object) -> None:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise InvalidRequestError(
-            "the name of a job has 1 to 128 letters, digits, points, colons, hyphens and underscores: change it",
-            job=name,
-        )
+def _check_shards(shards: object) -> None:
     is_number = isinstance(shards, int) and not isinstance(shards, bool) and 1 <= shards <= _MOST_SHARDS
     if shards is not None and not is_number:
         raise InvalidRequestError(f"a job has 1 to {_MOST_SHARDS} tasks: change the number", shards=shards)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from holdfast.errors import NotFoundError
+from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.records.opening import require_open_store
 from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row
@@ -52,14 +52,16 @@ class OpenWorkList:
         """Add many keys, some hundreds in each transaction; return how many were given.
 
         Raises:
+            InvalidRequestError: an item is not valid.
             NotFoundError: the list was dropped.
 
         Crash: some are there; add all of them again.
         """
         count = 0
         batch: dict[bytes, bytes] = {}
-        for key, value, *priority in items:
-            record, encoded = self._work.new_item(key, value, priority[0] if priority else 0)
+        for item in items:
+            _require_item(item)
+            record, encoded = self._work.new_item(*item) if len(item) == 3 else self._work.new_item(*item, 0)
             batch[record] = encoded
             count += 1
             if len(batch) >= _BATCH:
@@ -87,6 +89,18 @@ class OpenWorkList:
         return f"OpenWorkList({self.name!r})"
 
 
+def _require_item(item: object) -> None:
+    """Check that something is an item: a text of two letters, which Python would take apart, is none.
+
+    Raises:
+        InvalidRequestError: it is not.
+    """
+    if not isinstance(item, tuple) or len(item) not in (2, 3):
+        raise InvalidRequestError(
+            "an item is a pair (key, value), or (key, value, priority): make tuples", type=type(item).__name__
+        )
+
+
 def count_items(reader: SnapshotReader, work: WorkList) -> tuple[int, int]:
     """Return how many keys of a list wait, and how many workers have taken."""
     waiting = claimed = 0
@@ -105,7 +119,7 @@ def open_work_list(store: Store, name: str, *, create: bool = False) -> OpenWork
         create: whether to create it if it does not exist.
 
     Raises:
-        InvalidRequestError: `store` is not an open store.
+        InvalidRequestError: `store` is not an open store, or the name is not valid.
         NotFoundError: it does not exist.
     """
     require_open_store(store)

@@ -29,6 +29,7 @@ import json
 import re
 from dataclasses import dataclass
 from hashlib import blake2b
+from operator import index
 
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.records.keys import ID_BYTES, id_bytes
@@ -158,9 +159,9 @@ class WorkList:
         Raises:
             InvalidRequestError: the key, the value or the priority is not valid: change it.
         """
-        if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > _MOST_PRIORITY:
+        if isinstance(priority, bool) or not hasattr(priority, "__index__") or abs(index(priority)) > _MOST_PRIORITY:
             raise InvalidRequestError("a priority is an integer of 62 bits: change it", priority=priority)
-        record = self.item_key(encode_row(priority) + encode_row(key))
+        record = self.item_key(encode_row(index(priority)) + encode_row(key))
         if len(record) > MAX_KEY_BYTES - _DIGEST_BYTES:
             raise InvalidRequestError("the key of an item is too long: shorten it", bytes=len(record))
         encoded = b"" if value is None else encode_value(value)
@@ -170,6 +171,19 @@ class WorkList:
                 bytes=len(encoded),
             )
         return record, encoded
+
+
+def _definition_key(name: object) -> bytes:
+    """Return the key of a list's definition.
+
+    Raises:
+        InvalidRequestError: no list has such a name.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InvalidRequestError(
+            "the name of a work list has 1 to 64 letters, digits, points, hyphens and underscores: change it", name=name
+        )
+    return WORK_LIST + name.encode()
 
 
 def _definition(name: str, record: Record) -> WorkList:
@@ -188,18 +202,16 @@ def create_work_list(
     """Create a work list.
 
     Raises:
+        InvalidRequestError: the name is not valid.
         ConflictError: it exists.
     """
-    if not _NAME.fullmatch(name):
-        raise InvalidRequestError(
-            "the name of a work list has 1 to 64 letters, digits, points, hyphens and underscores: change it", name=name
-        )
+    key = _definition_key(name)
     list_id = int(environment.ids.token(), 16)
 
     def create(transaction: Transaction) -> bool:
-        if transaction.get(WORK_LIST + name.encode()) is not None:
+        if transaction.get(key) is not None:
             return False
-        transaction.insert(WORK_LIST + name.encode(), json.dumps({"id": list_id}).encode())
+        transaction.insert(key, json.dumps({"id": list_id}).encode())
         return True
 
     if not run_transaction(store, create, environment) and not exist_ok:
@@ -213,7 +225,7 @@ def find_work_list(store: TransactionStore, name: str) -> WorkList:
     Raises:
         NotFoundError: there is none with this name.
     """
-    key = WORK_LIST + name.encode()
+    key = _definition_key(name)
     record = store.get_many([key]).get(key)
     if record is None:
         known = [one.name for one in list_work_lists(store)]

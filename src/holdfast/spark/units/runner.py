@@ -83,7 +83,9 @@ class TransactionalMap:
         self._emit_to = emit_to
         self._settings = UnitSettings.of(settings)
         self._environment = Environment()
-        _check_function(function)
+        _check_function(function, "this is not a function: pass def step(txn, key, value)")
+        if reads is not None:
+            _check_function(reads, "reads is not a function: pass lambda key, value: [('table', row)]")
         if self._url.startswith("memory:"):
             raise UnsupportedError("a store in memory is in one process: use sqlite:///… or a server")
 
@@ -216,16 +218,17 @@ def _report_of_others(database: Database, job: Job) -> JobReport | None:
     return JobReport.of(found.report) if found is not None and found.is_finished else None
 
 
-def _check_function(function: object) -> None:
+def _check_function(function: object, sentence: str) -> None:
     """Check that a function can be sent to tasks.
+
+    Args:
+        sentence: the message if it is none.
 
     Raises:
         InvalidRequestError: it cannot.
     """
     if not callable(function):
-        raise InvalidRequestError(
-            "this is not a function: pass def step(txn, key, value)", type=type(function).__name__
-        )
+        raise InvalidRequestError(sentence, type=type(function).__name__)
     from pyspark import cloudpickle
 
     try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -178,3 +180,13 @@ def test_a_job_goes_on_with_the_work_list_with_which_it_began(tmp_path: Path, mo
         assert units.run_work_list(spark, "first", job="j").total.units == 1
         assert dict(store.scan("t")) == {"a": {"value": 1}}
     store_of_process(url).close()
+
+
+@pytest.mark.parametrize(
+    ("reads", "sentence"),
+    [(5, "reads is not a function"), (partial(print, Lock()), "cannot be sent to Spark's tasks")],
+    ids=["no function", "a lock"],
+)
+def test_what_names_cells_is_checked_before_the_job_begins(reads: Any, sentence: str) -> None:
+    with pytest.raises(InvalidRequestError, match=sentence):
+        runner.TransactionalMap(fail_or_count, store="sqlite:///tmp/none.db", reads=reads)
