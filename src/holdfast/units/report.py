@@ -70,6 +70,7 @@ class JobReport:
         total: the figures of all tasks.
         seconds: from the begin of the run that finished the job to its end; of a job that is not finished, so far.
         ran: False if the job was finished before it was run again, so that this time nothing ran.
+        earlier: how many units had taken effect when the run that finished the job began.
     """
 
     job: str
@@ -79,6 +80,7 @@ class JobReport:
     total: Statistics
     seconds: float
     ran: bool = True
+    earlier: int = 0
 
     @staticmethod
     def of_tasks(job: Job, statistics: Sequence[Statistics], seconds: float) -> JobReport:
@@ -97,8 +99,8 @@ class JobReport:
     # --- figures ------------------------------------------------------------------------------------------------------
     @property
     def units_per_s(self) -> float:
-        """Units per second of the job; 0 if it took no time."""
-        return self.total.units / self.seconds if self.seconds > 0 else 0.0
+        """Units per second, without those of earlier runs; 0 if it took no time."""
+        return (self.total.units - self.earlier) / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def conflict_share(self) -> float:
@@ -134,7 +136,7 @@ class JobReport:
         """Return names and values for people."""
         total, shares = self.total, self.shares
         found = [
-            ("units", f"{total.units:,} in {self.seconds:,.1f} s, {self.units_per_s:,.0f}/s"),
+            ("units", f"{total.units - self.earlier:,} in {self.seconds:,.1f} s, {self.units_per_s:,.0f}/s"),
             ("tasks", f"{self.number:,}"),
             ("commits", f"{total.groups:,} with {self.group_size:,.1f} units each"),
             ("conflicts", f"{total.conflicts:,}, {self.conflict_share:.1%} of all commits"),
@@ -143,6 +145,7 @@ class JobReport:
             ("time", shares.to_text()),
         ]
         more = [
+            ("units of earlier runs", self.earlier),
             ("done before", total.skipped),
             ("put off", total.deferred),
             ("with locks", total.locked),
@@ -167,6 +170,7 @@ class JobReport:
             "shares": {one.name: round(getattr(shares, one.name), 4) for one in fields(shares)},
             "total": self.total.to_json(),
             "number": self.number,
+            "earlier": self.earlier,
             "tasks": [_without_zeros(task) for task in self.tasks] if self.number <= _MOST_TASKS else [],
         }
 
@@ -188,6 +192,7 @@ class JobReport:
                 tasks=tuple(map(Statistics.of, tasks)),
                 total=Statistics.of(found["total"]),
                 seconds=float(str(found["seconds"])),
+                earlier=int(str(found.get("earlier", 0))),
             )
         except (KeyError, ValueError) as error:
             raise CorruptDataError("the report of a job cannot be read: keep the database and report it") from error

@@ -160,6 +160,7 @@ class TransactionalMap:
                     "the job was finished before, nothing runs: choose another name for new work: %s", job.name
                 )
                 return replace(JobReport.of(job.report), ran=False)
+            earlier = sum(one.done for one in read_progress(database, job))
             before_s = clock.elapsed_s()
             try:
                 with job_progress(database, job.name):
@@ -170,7 +171,7 @@ class TransactionalMap:
                     raise
                 return report
             seconds = clock.elapsed_s() - before_s
-            end = partial(self._end, database, job, seconds)
+            end = partial(self._end, database, job, seconds, earlier)
             return patiently(end, self._settings.patience_s, environment, Statistics())
 
     def _run_job(self, job: Job, run: Callable[[UnitsTask], list[str]], work: WorkList | None) -> None:
@@ -191,10 +192,10 @@ class TransactionalMap:
                 raise
             raise cause from None
 
-    def _end(self, database: Database, job: Job, seconds: float) -> JobReport:
+    def _end(self, database: Database, job: Job, seconds: float, earlier: int) -> JobReport:
         progress = read_progress(database, job)
         assert all(one.is_finished for one in progress), "every task has said that it is finished"
-        report = JobReport.of_progress(job, progress, seconds)
+        report = replace(JobReport.of_progress(job, progress, seconds), earlier=earlier)
         form = report.to_json()
         ended = end_job(database, job, form, self._environment)
         # If another driver has ended the job, the progress is deleted, and its report tells what was done.

@@ -156,13 +156,38 @@ def fail_or_count(txn: Any, key: str, value: object) -> None:
     txn.add("t", key)
 
 
-def test_a_job_goes_on_with_the_work_list_with_which_it_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What stands for a session: the only worker of a job runs in this process."""
+
     def in_this_process(_spark: object, task: UnitsTask) -> list[str]:
         return list(task.run_worker(0))
 
-    spark: Any = None
     monkeypatch.setattr(runner, "require_session", lambda _spark: None)
     monkeypatch.setattr(runner, "run_workers", in_this_process)
+    return None
+
+
+def test_the_report_of_a_job_that_went_on_tells_how_fast_its_last_run_was(tmp_path: Path, spark: Any) -> None:
+    url = f"sqlite://{tmp_path}/store.db"
+    with open_store(url, create=True) as store:
+        store.create_table("t")
+        items = open_work_list(store, "list", create=True)
+        items.add_many((f"{number:02}", None) for number in range(10))
+        items.add("last", "bad")
+        units = runner.TransactionalMap(fail_or_count, store=store)
+        with pytest.raises(InvalidRequestError, match="unit='last'"):
+            units.run_work_list(spark, "list", job="j", tasks=1)
+        found = runner.TransactionalMap(lambda txn, key, value: txn.add("t", key), store=store)
+        for report in (found.run_work_list(spark, "list", job="j"), found.run_work_list(spark, "list", job="j")):
+            assert (report.total.units, report.earlier) == (11, 10)
+            assert report.units_per_s * report.seconds == pytest.approx(1)
+            assert "units: 1 in" in str(report)
+            assert "units of earlier runs: 10" in str(report)
+    store_of_process(url).close()
+
+
+def test_a_job_goes_on_with_the_work_list_with_which_it_began(tmp_path: Path, spark: Any) -> None:
     url = f"sqlite://{tmp_path}/store.db"
     with open_store(url, create=True) as store:
         store.create_table("t")
