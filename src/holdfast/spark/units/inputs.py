@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
-from holdfast.records.row_keys import Row, encode_row
+from holdfast.records.row_keys import Row
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.session import is_classic, require_dataframe
 from holdfast.spark.units.tasks import UnitsTask, key_of_row
+from holdfast.units.unit import Unit
 from holdfast.wording import nearest
 
 if TYPE_CHECKING:
@@ -222,7 +223,8 @@ def _with_ids(pairs: Iterable[object]) -> Iterator[tuple[bytes, tuple[Row, objec
         for pair in pairs:
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise InvalidRequestError("the elements of the RDD are no pairs: map them to (key, value)")
-            yield encode_row(pair[0]), (pair[0], pair[1])
+            unit = Unit.of(*pair)  # a value that Spark cannot copy either: its own message would not name the unit
+            yield unit.id, (unit.key, pair[1])
 
 
 def _partition() -> int:

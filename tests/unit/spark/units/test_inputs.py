@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from threading import Lock
 from typing import Any
 
 import pytest
 
 pytest.importorskip("pyspark.sql")
 
+from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import encode_row
 from holdfast.runtime import Environment
-from holdfast.spark.units.inputs import as_input
+from holdfast.spark.units.inputs import _with_ids, as_input
 from holdfast.spark.units.tasks import UnitsTask
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.units.jobs import REDUCE, begin_job
@@ -48,3 +50,14 @@ def test_the_task_of_a_key_never_changes() -> None:
     as_input(pairs, None).run(_task())
     assert pairs.tasks == 5
     assert {key: pairs.task_of(encode_row(key)) % pairs.tasks for key in _TASK_OF_KEY} == _TASK_OF_KEY
+
+
+@pytest.mark.parametrize("value", [Lock(), (part for part in "ab")], ids=["lock", "generator"])
+def test_a_value_that_cannot_be_copied_is_refused_with_its_key(value: object) -> None:
+    with pytest.raises(InvalidRequestError, match=r"the value of a unit cannot be copied.*unit='a'"):
+        list(_with_ids([("a", value)]))
+
+
+def test_values_that_can_be_copied_stay_as_they_are() -> None:
+    pairs = [(("a", 1), [1]), (7, {"b": b"c"}), ("", None)]
+    assert list(_with_ids(pairs)) == [(encode_row(key), (key, value)) for key, value in pairs]
