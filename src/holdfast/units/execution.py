@@ -198,9 +198,14 @@ class UnitExecution:
                         raise  # about the database, not about the commit
                     if ran.done > 1:
                         return self._conflict(_NAMELESS)  # one by one, the units show which of them it is
-                    ran = _Ran(0, error)
+                    ran = _Ran(0, error if ran.done else ran.failure or error)
                     commit = _commit_of(cells, change(0), 0)
-                    outcome = end(commit, ())
+                    try:
+                        outcome = end(commit, ())
+                    except InvalidRequestError as again:
+                        if type(again) is not InvalidRequestError:
+                            raise
+                        return Attempt(failure=ran.failure)  # a call that the function broke off has ended everything
         except DeadlockError:
             self._exclusive = _EXCLUSIVE_UNITS
             return self._conflict(_NAMELESS)

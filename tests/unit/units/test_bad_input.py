@@ -156,6 +156,33 @@ def test_the_line_is_that_of_the_function() -> None:
     assert isinstance(caught.value.__cause__, KeyError)
 
 
+class _BrokenOff(Exception):
+    """What a signal handler of the function raises inside a call of the database."""
+
+
+def test_a_function_that_breaks_off_a_call_of_the_database_is_named() -> None:
+    """A transaction with locks is over then, and refuses to check what the unit has read."""
+    world = UnitWorld()
+    broken = False
+
+    def before(_number: int, name: str) -> None:
+        nonlocal broken
+        if name == "read":
+            broken = True
+            raise _BrokenOff
+        if name == "apply" and broken:
+            raise InvalidRequestError("the transaction is over: begin another one")
+
+    def goes_on(txn: Any, key: Row, value: object) -> None:
+        with suppress(_BrokenOff):
+            txn.get("t", key)
+
+    task = world.task(goes_on, UnitSettings(buffering=SERVER), database=Shaky(world.inner, before))
+    with pytest.raises(InvalidRequestError, match=r"unit='a'.*error='_BrokenOff'"):
+        task.run(units(_KEYS))
+    assert world.cells == {} and world.progress.done == 0
+
+
 # --- functions that do not run ----------------------------------------------------------------------------------------
 def yields(txn: Any, key: Row, value: object) -> Iterator[None]:
     good(txn, key, value)
