@@ -277,7 +277,7 @@ class Output:
 
         def advance(stage: str, done: int, total: int) -> None:
             if stage not in stages:
-                stages[stage] = bar.add_task(stage)
+                stages[stage] = bar.add_task(stage, total=total or None)
             bar.update(stages[stage], completed=done, total=total or None)
 
         with bar:

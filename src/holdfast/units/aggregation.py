@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from holdfast.errors import FencedError, InvalidRequestError, NotFoundError
@@ -34,6 +35,7 @@ from holdfast.units.estimates import (
     final_value,
 )
 from holdfast.units.job_state import JobState, read_state
+from holdfast.units.jobs import find_job
 from holdfast.units.patience import patiently
 from holdfast.units.statistics import Statistics
 
@@ -195,9 +197,15 @@ class _Watch:
             try:
                 return self.look()
             except NotFoundError:
-                if self._job is None or clock.elapsed_s() - began_s >= begin_within_s:
+                if self._job is None or self._is_over() or clock.elapsed_s() - began_s >= begin_within_s:
                     raise
             clock.sleep(_BEGIN_POLL_S)
+
+    def _is_over(self) -> bool:
+        """Check whether the job is finished already: then no table comes into being anymore."""
+        with suppress(NotFoundError):
+            return self._job is not None and find_job(self.store.database, self._job).is_finished
+        return False
 
     def look(self) -> View:
         """Return a view."""

@@ -23,7 +23,7 @@ class TimeShares:
     Attributes:
         functions: in the functions of units, without their calls of the store.
         reads, commits: in calls of the store.
-        rest: in Spark, in waits for the database and for other units, and in Holdfast itself.
+        rest: in waits for the database, for other units and for rows from Spark, and in Holdfast itself.
     """
 
     functions: float = 0.0
@@ -142,11 +142,10 @@ class JobReport:
             ("conflicts", f"{total.conflicts:,}, {self.conflict_share:.1%} of all commits"),
             ("runs repeated", f"{total.reruns:,}"),
             ("commit latency", f"{latency_text(self.commit_p50_s)} (p50), {latency_text(self.commit_p99_s)} (p99)"),
-            ("time", shares.to_text()),
+            ("time in tasks", shares.to_text()),
         ]
         more = [
             ("units of earlier runs", self.earlier),
-            ("done before", total.skipped),
             ("put off", total.deferred),
             ("with locks", total.locked),
             ("stale runs", total.stale),

@@ -42,11 +42,9 @@ class ShardTask:
 
         Crash: the units that have taken effect are recorded; run the task again.
         """
-        clock = self._execution.environment.clock
-        before_s = clock.elapsed_s()
         with self._execution.alarm.ready():
             self._run_units(units)
-        self._execution.statistics.run_s = clock.elapsed_s() - before_s
+        self._loop.measure()
         self._finish()
         return self._execution.statistics
 

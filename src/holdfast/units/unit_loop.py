@@ -90,6 +90,7 @@ class UnitLoop:
         self._statistics = execution.statistics
         self._size = GroupSize(1 if self._settings.buffering == SERVER else self._settings.group)
         self._unknown = 0  # commits in a row whose outcome nobody knew
+        self._began_s = self._environment.clock.elapsed_s()
 
     @property
     def group_size(self) -> int:
@@ -173,6 +174,10 @@ class UnitLoop:
         """Return what a call returns; wait while the database is not available."""
         return patiently(call, self._settings.patience_s, self._environment, self._statistics)
 
+    def measure(self) -> None:
+        """Note in the statistics for how long the units have run: before they are recorded, since an attempt may die."""
+        self._statistics.run_s = self._environment.clock.elapsed_s() - self._began_s
+
     # --- attempts -----------------------------------------------------------------------------------------------------
     def _run_again(self, unit: Unit, round_number: int) -> None:
         attempt = self._attempt([unit], locked=round_number >= self._settings.rounds)
@@ -195,6 +200,7 @@ class UnitLoop:
         """
 
         def change(done: int) -> Change:
+            self.measure()
             return self._ledger.change(units[:done], self.deferred.keys())
 
         attempt = self.patiently(lambda: self._execution.attempt(units, change, locked=locked, following=following))

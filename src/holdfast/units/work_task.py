@@ -74,15 +74,13 @@ class WorkTask:
             UnavailableError: the database did not come back in time.
             FencedError: the job was forgotten, or the list dropped.
         """
-        clock = self._environment.clock
-        before_s = clock.elapsed_s()
         self._loop.patiently(lambda: dissolve_slot(self._store, self._work, self._slot))
         self._loop.patiently(self._check_job)
         self._loop.patiently(self._progress.load)
         beats = self._periodic.repeat(self._beat, self._execution.settings.lease_s / _BEATS)
         with beats, self._execution.alarm.ready():
             self._work_on()
-        self._execution.statistics.run_s = clock.elapsed_s() - before_s
+        self._loop.measure()
         self._loop.patiently(self._stop_beating)
         self._loop.patiently(self._progress.finish)
         self._loop.patiently(self._database.make_durable)
@@ -109,6 +107,7 @@ class WorkTask:
             if clock.elapsed_s() - looked_s >= self._execution.settings.lease_s / _BEATS:
                 looked_s = clock.elapsed_s()
                 self._loop.patiently(lambda: self._watch.dissolve_expired(self._key))
+                self._loop.measure()
                 self._loop.patiently(self._progress.record)
 
     def _look(self) -> Sequence[tuple[bytes, Record]]:

@@ -79,8 +79,7 @@ def test_a_summary_names_what_happened() -> None:
     told = dict(JobReport.of_tasks(JOB, [_task(1500, skipped=2, run_s=4.0, commit_s=1.0)], 2.0).summary())
     assert told["units"] == "1,500 in 2.0 s, 750/s"
     assert told["conflicts"] == "2, 16.7% of all commits"
-    assert told["done before"] == "2"
-    assert told["time"] == "0% functions, 0% reads, 25% commits, 75% other"
+    assert told["time in tasks"] == "0% functions, 0% reads, 25% commits, 75% other"
     assert "with locks" not in told
 
 

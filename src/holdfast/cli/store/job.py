@@ -25,7 +25,8 @@ Examples:
   holdfast store job shop count --plot count.png
 
 The figures of a task are those of all its attempts, as of its last commit; what an attempt did between its last commit
-and its death is not known. "other" is what passes in Spark, in Holdfast and in waits. --plot needs matplotlib."""
+and its death is not known. The times are those inside tasks; "other" is what passes in Holdfast and in waits. --plot
+needs matplotlib."""
 
 
 @click.command(epilog=_EPILOG)
