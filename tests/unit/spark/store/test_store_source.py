@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 from holdfast.errors import ConflictError, CorruptDataError, HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.options.store import parse_store_read, parse_store_write
 from holdfast.records import CellTransaction, Row, Store, Value, open_store
-from holdfast.records.keys import cell_key, loads_range
+from holdfast.records.keys import cell_key, dropped_range, loads_range
 from holdfast.records.loads import LoadRow, LoadTask
 from holdfast.spark.store import reader as store_reader
 from holdfast.spark.store import writer as store_writer
@@ -364,6 +364,18 @@ def test_a_string_that_is_no_text_is_refused(store: Store, url: str) -> None:
         with pytest.raises(InvalidRequestError, match=f"not valid UTF-8: cast its bytes to binary column='{names[0]}'"):
             writer.write(iter([batch]))
         writer.abort([None])
+
+
+def test_nothing_is_left_behind_a_load(store: Store, url: str) -> None:
+    """Neither what it replaced, nor the marks of its rows, nor what it has written before it failed."""
+    schema = schema_of(row=StringType(), x=LongType())
+    for overwrite in (False, True, False):
+        write(url, schema, [("a", 1), ("b", 2)], overwrite=overwrite)
+        assert not store.database.scan(*dropped_range(), 9).records
+    with pytest.raises(InvalidRequestError, match="the same name"):
+        write(url, schema, [("a", 1), ("b", 2), ("a", 3)], overwrite=True, batchRows="2")
+    assert not store.database.scan(*dropped_range(), 9).records
+    assert dict(store.scan("t")) == {"a": {"x": 1}, "b": {"x": 2}}
 
 
 def test_a_task_without_a_report_is_not_committed(store: Store, url: str) -> None:

@@ -1,4 +1,4 @@
-"""To which task a pair of an RDD goes: the same in every process, or a job that goes on would do units twice."""
+"""Which rows a task gets: each once, and a pair of an RDD in the same task in every process."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ import pytest
 
 pytest.importorskip("pyspark.sql")
 
+import pyarrow as pa
+from pyspark.sql.types import LongType, StructField, StructType
+
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import encode_row
 from holdfast.runtime import Environment
+from holdfast.spark.units import inputs
 from holdfast.spark.units.inputs import _with_ids, as_input
 from holdfast.spark.units.tasks import UnitsTask
 from holdfast.transactions.memory.store import MemoryTransactionStore
@@ -20,7 +24,8 @@ from holdfast.units.jobs import REDUCE, begin_job
 from holdfast.units.settings import UnitSettings
 
 _TASK_OF_KEY = {"apple": 2, "": 1, 7: 1, -1: 1, b"apple": 1, ("apple", 7): 4}
-"""Of five: the checksum of the key's bytes says it (CRC-32), in this and every later version."""
+"""Of five: the checksum of the key's bytes says it (CRC-32), in this and every later version: or a job that goes on
+would do units twice."""
 
 
 class _Pairs:
@@ -61,3 +66,12 @@ def test_a_value_that_cannot_be_copied_is_refused_with_its_key(value: object) ->
 def test_values_that_can_be_copied_stay_as_they_are() -> None:
     pairs = [(("a", 1), [1]), (7, {"b": b"c"}), ("", None)]
     assert list(_with_ids(pairs)) == [(encode_row(key), (key, value)) for key, value in pairs]
+
+
+def test_each_row_of_a_batch_comes_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark Connect gives batches, which become rows some at a time."""
+    monkeypatch.setattr(inputs, "_TABLE_ROWS", 2)
+    schema = StructType([StructField("n", LongType())])
+    for rows in (0, 1, 2, 3, 5):
+        batch = pa.record_batch([pa.array(range(rows), pa.int64())], names=["n"])
+        assert [row.n for row in inputs._rows_of(batch, schema)] == list(range(rows))
