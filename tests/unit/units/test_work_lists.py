@@ -290,6 +290,19 @@ def test_all_claims_of_a_worker_are_dissolved_though_one_is_in_use() -> None:
     assert world.items.counts() == (3, 0)
 
 
+@pytest.mark.parametrize("fault", ["lost with effect", "lost without effect"])
+def test_a_claim_is_dissolved_although_the_reply_is_lost(fault: str) -> None:
+    """A worker that is started again waits for no lease."""
+    world = WorkWorld()
+    world.take(0, "dead")
+    shaky = Shaky(world.inner)
+    fail_at(shaky, 3, fault)
+    dissolve_slot(shaky, world.list, 0)
+    assert shaky.calls[2] == "commit"
+    assert world.items.counts() == (1, 0)
+    assert not list(read_records(world.inner, *world.list.claims))
+
+
 def _waiting(world: WorkWorld) -> list[tuple[Any, Any]]:
     """Return keys and values of all items that wait."""
     found = [world.list.item_of(key, record) for key, record in read_records(world.inner, *world.list.waiting)]
@@ -411,6 +424,36 @@ def test_nobody_emits_to_a_dropped_list(name: str) -> None:
         ShardTask(execution, shaky, job, 0).run(units([0]))
     assert not list(read_records(world.inner, *dropped.range))
     assert not world.cells
+
+
+def test_an_item_that_always_conflicts_locks_what_it_reads_at_last() -> None:
+    world = WorkWorld()
+
+    def count(txn: Any, key: int, value: object) -> None:
+        before = txn.get("t", "hot", default=0)
+        if "read" not in shaky.calls:
+            world.store.add("t", "hot")
+        txn.put("t", "mine", before)
+
+    shaky = _limited(Shaky(world.inner))
+    found = world.worker(database=shaky, function=count).run()
+    assert (found.units, found.locked) == (1, 1)
+    assert world.store.get("t", "mine") == world.store.get("t", "hot") > 5
+
+
+def test_the_figures_of_a_worker_are_recorded_while_it_works() -> None:
+    world = WorkWorld()
+    seen: list[int] = []
+
+    def work(txn: Any, key: int, value: object) -> None:
+        [progress] = read_progress(world.inner, world.job)
+        seen.append(progress.statistics.units)
+        world.clock.sleep(_LEASE_S / 2)
+        if key < 3:
+            txn.emit(key + 1)
+
+    world.worker(function=work).run()
+    assert seen == [0, 1, 2, 3]
 
 
 # --- leases -----------------------------------------------------------------------------------------------------------
