@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any
 
+import pytest
+
+from holdfast.errors import InvalidRequestError
+from holdfast.records.row_keys import Row
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.units.jobs import WORK_LIST, begin_job, read_progress
+from holdfast.units.settings import UnitSettings
 from holdfast.units.slot_progress import SlotProgress
 from holdfast.units.statistics import Latencies, Statistics
 from holdfast.units.task_ledger import TaskLedger
 from holdfast.units.unit import Unit
+from tests.units_world import Shaky, UnitWorld, units
 
 
 def filled(factor: int) -> Statistics:
@@ -104,3 +111,40 @@ def test_the_record_of_a_worker_has_the_figures_of_all_attempts() -> None:
     first.load()
     first.record()
     assert recorded() == (108, True), "an attempt that goes on does not open again what is finished"
+
+
+@pytest.mark.parametrize("conflicts", [1, 2, 5])
+def test_runs_of_functions_are_those_of_units_and_their_repetitions(conflicts: int) -> None:
+    world = UnitWorld()
+    runs: list[Row] = []
+
+    def step(txn: Any, key: Row, value: object) -> None:
+        runs.append(key)
+        txn.put("t", key, txn.get("t", "hot", default=0))
+
+    def disturb(_number: int, name: str) -> None:
+        if name == "commit" and shaky.calls.count("commit") <= conflicts:
+            world.store.add("t", "hot")
+
+    shaky = Shaky(world.inner, disturb)
+    found = world.task(step, UnitSettings(group=3), database=shaky).run(units(range(7)))
+    assert (found.units, found.conflicts) == (7, conflicts)
+    assert len(runs) == found.units + found.reruns
+
+
+def test_a_failure_on_what_is_true_is_not_stale() -> None:
+    world = UnitWorld()
+
+    def fail(txn: Any, key: Row, value: object) -> None:
+        before = txn.get("t", "hot")
+        if len(runs) == 0:
+            world.store.put("t", "hot", 1)
+        runs.append(before)
+        raise ValueError(before)
+
+    runs: list[object] = []
+    task = world.task(fail)
+    with pytest.raises(InvalidRequestError, match="the function of a unit failed"):
+        task.run(units([1]))
+    assert runs == [None, 1]
+    assert task._execution.statistics.stale == 1, "the first run, which has read what was no longer true"
