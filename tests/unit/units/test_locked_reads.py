@@ -25,7 +25,7 @@ class _Changing:
         return ScanPage(found[:limit], len(found) > limit, {})
 
     def apply(self, commit: Commit) -> Outcome:
-        raise NotImplementedError
+        raise AssertionError("nothing is committed here")
 
 
 def test_a_scan_returns_what_it_has_locked() -> None:
