@@ -360,11 +360,11 @@ class Model:
         try:
             self.rename(source, destination, overwrite=False)
         except RefusedError as refused:
+            if not issubclass(refused.kind, PathExistsError | PathNotFoundError | RenameError):
+                raise
             if split(source) == split(destination) and self.find(source) is not None and split(source):
                 return refused.kind is PathExistsError
-            if issubclass(refused.kind, PathExistsError | PathNotFoundError | RenameError):
-                return False
-            raise
+            return False
         return True
 
     def delete(self, path: str, *, recursive: bool) -> bool:

@@ -175,7 +175,7 @@ class UnitLoop:
         return patiently(call, self._settings.patience_s, self._environment, self._statistics)
 
     def measure(self) -> None:
-        """Note in the statistics for how long the units have run: before they are recorded, since an attempt may die."""
+        """Note in the statistics for how long units have run: before each commit, since an attempt may die."""
         self._statistics.run_s = self._environment.clock.elapsed_s() - self._began_s
 
     # --- attempts -----------------------------------------------------------------------------------------------------

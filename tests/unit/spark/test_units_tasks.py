@@ -19,6 +19,7 @@ from holdfast.units.connections import store_of_process
 from holdfast.units.jobs import MAP, WORK_LIST, begin_job
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.settings import UnitSettings
+from holdfast.units.work_list import find_work_list
 
 
 @pytest.mark.parametrize("kind", [MAP, WORK_LIST])
@@ -44,7 +45,7 @@ def test_a_task_that_begins_waits_for_the_database(tmp_path: Path, monkeypatch: 
             settings=UnitSettings(),
             reads=None,
             is_reduce=False,
-            emit_to="list",
+            emit_to=find_work_list(store.database, "list"),
         )
         (figures,) = task.run_worker(0) if kind == WORK_LIST else task.run_shard(0, [(1, "one")])
         assert json.loads(figures)["units"] == 1
