@@ -17,7 +17,10 @@ from holdfast.errors import InvalidRequestError, UnsupportedError
 __all__ = ["refuse_table", "refuse_table_properties", "require_path"]
 
 _WHY = "Spark does not tell a Python source where a table of its catalog is stored"
-_INSTEAD = "write with save(path) or holdfast.write, and CREATE TEMPORARY VIEW for a name in SQL"
+_INSTEAD = (
+    "write with save(path) or holdfast.write, or with save() to a table of a store, and CREATE TEMPORARY VIEW for a "
+    "name in SQL"
+)
 
 _TABLE_PROPERTIES = {"provider", "owner"}  # reserved properties, which every table of a catalog has
 # The ids of the current and the outermost SQL execution; they differ in a statement that creates and fills a table.

@@ -20,7 +20,7 @@ from holdfast.units.column_totals import read_column
 from holdfast.units.estimates import Estimate
 from holdfast.units.execution import UnitExecution
 from holdfast.units.job_state import poll
-from holdfast.units.jobs import WORK_LIST, begin_job, end_job, forget_job, read_progress
+from holdfast.units.jobs import MAP, WORK_LIST, begin_job, end_job, forget_job, read_progress
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.report import JobReport
 from holdfast.units.settings import UnitSettings
@@ -234,6 +234,16 @@ def test_a_job_that_begins_later_is_waited_for() -> None:
     job = WatchedJob(store, text(40))
     clock.meanwhile = [lambda: None, lambda: None, lambda: job.begin(), *job.steps()]
     assert [view.done for view in watch(store, TABLE, job="count")] == [0, 10, 20, 30, 40, 40]
+
+
+def test_a_job_that_is_over_creates_no_table_any_more() -> None:
+    store = memory_store()
+    job = begin_job(store.database, "count", kind=MAP, shards=1, environment=store.environment)
+    report = JobReport.of_progress(job, read_progress(store.database, job), 1.0)
+    end_job(store.database, job, report.to_json(), store.environment)
+    with pytest.raises(NotFoundError, match="no such table"):
+        next(watch(store, "wrods", job="count", begin_within_s=10.0))
+    assert sum(store.environment.clock.waits) == 0  # type: ignore[attr-defined] # the clock of memory_store
 
 
 def test_a_job_that_never_begins_is_not_waited_for_without_end() -> None:

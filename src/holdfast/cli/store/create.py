@@ -44,7 +44,9 @@ def _history(text: str) -> bool | int:
 def create(url: str, table: str, history: bool | int, exist_ok: bool, out: Output) -> None:
     """Create TABLE in the database at URL."""
     from holdfast.cli.store.tables import history_form, history_text
+    from holdfast.records.tables import check_table_name
 
+    check_table_name(table)  # before there is a new file
     with open_url(url, create=True) as store:
         made = store.create_table(table, history=history, exist_ok=exist_ok)
         out.document({"url": store.url, "table": made.name, "history": history_form(made)})

@@ -31,7 +31,7 @@ values stay in the history."""
 @on_store_of_tables
 @click.argument("table")
 @with_row
-@click.option("--column", type=filled, help="Delete only the cell in this column.")
+@click.option("--column", type=filled, metavar="NAME", help="Delete only the cell in this column.")
 def delete(store: Store, table: str, row: Row, column: str | None, out: Output) -> None:
     """Delete ROW from TABLE, or one cell of it."""
     from holdfast.cli.store.forms import json_row

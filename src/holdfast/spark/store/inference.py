@@ -46,7 +46,7 @@ _NAMES: dict[type, tuple[str, DataType]] = {
     str: ("text", StringType()),
     bytes: ("bytes", BinaryType()),
     float: ("float", DoubleType()),
-    bool: ("JSON", StringType()),
+    bool: ("boolean", BooleanType()),
     list: ("JSON", StringType()),
     dict: ("JSON", StringType()),
 }
@@ -72,6 +72,8 @@ def infer_schema(options: StoreReadOptions) -> StructType:
                 if options.columns is not None and column not in options.columns:
                     continue
                 kind = _kind(read_value(content, row, column), column)
+                if {kind, kinds.get(column, kind)} == {_NAMES[bool], _NAMES[list]}:
+                    kinds[column] = kind = _NAMES[list]  # a boolean is JSON, too
                 if kinds.setdefault(column, kind) != kind:
                     raise InvalidRequestError(
                         f"a column holds values of different types: {_PASS}",
@@ -81,12 +83,15 @@ def infer_schema(options: StoreReadOptions) -> StructType:
                     )
     if not rows:
         raise InvalidRequestError(f"there are no rows that would show a schema: {_PASS}", table=table.name)
+    row_fields = _row_fields(rows, options)
     for column in options.columns or ():
         if column not in kinds:
+            if column in {field.name for field in row_fields}:
+                raise InvalidRequestError("the row's name is always read: leave it out of columns", column=column)
             known = {name for _row, contents in sample for name in contents}
             raise NotFoundError(f"no such column in a sample of the table: {nearest(column, known)}", column=column)
     names = options.columns if options.columns is not None else sorted(kinds)
-    fields = [*_row_fields(rows, options), *(StructField(name, kinds[name][1]) for name in names)]
+    fields = [*row_fields, *(StructField(name, kinds[name][1]) for name in names)]
     _refuse_equal_names(fields)
     taken = find_row_columns(source, [field.name for field in fields])  # as the reader will find them
     for name in names:

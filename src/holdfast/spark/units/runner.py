@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from holdfast.errors import FencedError, InvalidRequestError, UnsupportedError
+from holdfast.errors import FencedError, InvalidRequestError, UnavailableError, UnsupportedError
 from holdfast.records.opening import open_store, require_url
 from holdfast.records.store import Store
 from holdfast.runtime import Environment
@@ -190,6 +190,12 @@ class TransactionalMap:
             cause = find_holdfast_error(error)
             if cause is None:
                 raise
+            if type(cause) is UnavailableError:
+                raise UnavailableError(
+                    f"{cause.message}; then run the job again with its name, and it goes on",
+                    **cause.variables,
+                    job=job.name,
+                ) from None
             raise cause from None
 
     def _end(self, database: Database, job: Job, seconds: float, earlier: int) -> JobReport:

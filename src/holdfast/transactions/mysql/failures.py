@@ -61,7 +61,7 @@ _ERRORS: Mapping[int, tuple[type[HoldfastError], str]] = {
     1143: (AccessDeniedError, _DENIED),
     1227: (AccessDeniedError, _DENIED),
     1370: (AccessDeniedError, _DENIED),
-    1049: (NotFoundError, "the database does not exist: create it first"),
+    1049: (NotFoundError, "the database does not exist: create it first, with CREATE DATABASE"),
     _MISSING_TABLE: (NotFoundError, "the database has no tables of Holdfast: create them first"),
     1153: (InvalidRequestError, _TOO_LARGE),
     1286: (UnsupportedError, "the server has no InnoDB: enable it"),

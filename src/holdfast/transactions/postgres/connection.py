@@ -253,10 +253,13 @@ def connection_errors(address: PostgresAddress) -> Iterator[None]:
         text = str(error).lower()
         kind: type[HoldfastError] = UnavailableError
         message = "the database cannot be reached: check that the server runs and that host and port are right"
-        if "authentication failed" in text or "no pg_hba.conf entry" in text or "no password supplied" in text:
+        if "no password supplied" in text:
+            kind = AccessDeniedError
+            message = "the database asks for a password, and there is none: put it into the url, or into ~/.pgpass"
+        elif "authentication failed" in text or "no pg_hba.conf entry" in text:
             kind, message = AccessDeniedError, "the database rejects the user or the password: check both"
         elif "does not exist" in text and "database" in text:
-            kind, message = NotFoundError, "the database does not exist: create it first"
+            kind, message = NotFoundError, "the database does not exist: create it first, such as with createdb"
         elif "role" in text and "does not exist" in text:
             kind, message = AccessDeniedError, "the database rejects the user or the password: check both"
         elif "permission denied" in text:

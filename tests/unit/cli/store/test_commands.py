@@ -339,6 +339,11 @@ def test_a_hyphen_and_letters_are_an_argument_and_no_options(store: Store, url: 
         assert "Usage:" in _printed(command, "-h")
 
 
+def test_a_wrong_name_makes_no_file(tmp_path: Path) -> None:
+    assert "the name of a table" in _printed("create", f"sqlite://{tmp_path}/new.db", "a b", exit_code=2)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

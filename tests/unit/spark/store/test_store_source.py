@@ -116,6 +116,13 @@ def test_the_schema_comes_from_a_sample(store: Store, url: str) -> None:
     assert infer(url, rowColumn="name", columns="t,i") == "struct<name:string,t:string,i:bigint>"
 
 
+def test_booleans_are_booleans_unless_there_is_other_json(store: Store, url: str) -> None:
+    put_all(store, {"x": {"b": True, "j": True, "k": [1]}, "y": {"b": False, "j": [1], "k": False}})
+    assert infer(url) == "struct<row:string,b:boolean,j:string,k:string>"
+    schema = infer_schema(parse_store_read({"url": url, "table": "t"}))
+    assert rows_of(reader(url, schema)) == [("x", True, "true", "[1]"), ("y", False, "[1]", "false")]
+
+
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
@@ -150,6 +157,7 @@ def test_a_column_may_have_the_name_of_a_part_if_the_names_have_no_parts(store: 
         ({("a", 1): {"row": 1}}, {}, "the name of a row column.*rowColumn.*column='row'"),
         ({("a", 1): {"row_3": 1}}, {}, "the name of a row column.*rowColumn.*column='row_3'"),
         ({"a": {"word": 1}}, {"columns": "wort"}, "no such column.*did you mean word"),
+        ({"a": {"word": 1}}, {"columns": "row,word"}, "the row's name is always read: leave it out of columns"),
     ],
 )
 def test_schemas_that_are_not_clear(

@@ -14,7 +14,7 @@ pytest.importorskip("pyspark.sql")
 
 from pyspark.errors import PySparkException
 
-from holdfast.errors import FencedError, InvalidRequestError
+from holdfast.errors import FencedError, InvalidRequestError, UnavailableError
 from holdfast.records.opening import open_store
 from holdfast.records.store import Store
 from holdfast.spark.units import runner
@@ -91,6 +91,17 @@ def test_the_store_is_closed_after_an_error(driver: _Driver) -> None:
     with pytest.raises(PySparkException):
         driver.run(fail)
     assert driver.open == 0
+
+
+def test_the_error_of_a_database_that_is_away_says_how_the_job_goes_on(driver: _Driver) -> None:
+    def fail(task: UnitsTask) -> list[str]:
+        raise PySparkException(
+            "Job aborted due to stage failure:\n  File worker.py\nholdfast.errors.UnavailableError: the database "
+            "cannot be reached: check that the server runs\n\tat org.apache.spark"
+        )
+
+    with pytest.raises(UnavailableError, match=r"run the job again with its name, and it goes on.*job='job'"):
+        driver.run(fail)
 
 
 def test_a_job_that_another_driver_has_ended_has_its_report(driver: _Driver) -> None:
