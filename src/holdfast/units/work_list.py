@@ -10,9 +10,8 @@ it, in the same step in which the unit's writes and the items that it adds take 
   because only units add to it, and each unit that runs has a claim.
 
 A claim is dissolved, and its items wait again, when its worker gave no sign of life for the time of a lease. If a key
-was added again with another value meanwhile, both wait. Whoever
-waits for work observes the workers' heartbeats on its own monotonic clock: no two clocks are compared, and if the time
-is wrong, units run twice, but only one commit counts.
+was added again with another value meanwhile, both wait. Whoever waits for work observes the workers' heartbeats on its
+own monotonic clock: no two clocks are compared, and if the time is wrong, units run twice, but only one commit counts.
 
 | key | record |
 |---|---|
