@@ -8,6 +8,10 @@ after the end conflicts. There are two kinds of loads:
 * One that appends to a table writes into the table itself. Together with each row it writes a *mark*, so that a task
   that is repeated leaves out what is done. The marks are in the range of the hidden table.
 
+Each attempt at a task has a record in the range of the load's own id: how many batches it has written. Every batch
+advances it. So if the database has crashed and lost one of them, and whatever this attempt has seen before, the next
+batch shows it, or the end of the attempt, before which everything is made durable.
+
 | state of the record | means | who ends it |
 |---|---|---|
 | open | tasks write | `finish_load` or `abort_load` |
@@ -32,6 +36,7 @@ from holdfast.errors import (
     HoldfastError,
     InvalidRequestError,
     OutcomeUnknownError,
+    UnavailableError,
 )
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.records.cells import apply_writes, head_record
@@ -71,6 +76,7 @@ LoadRow = tuple[Row, Mapping[str, "Value | None"]]
 _OPEN, _SEALED, _COMMITTED = "open", "sealed", "committed"
 _ATTEMPTS = 50
 _LOST_REPLIES = 5
+_CRASHES = 5
 _DIGEST_BYTES = 16
 
 
@@ -148,11 +154,14 @@ class Loaded:
 
 # --- the beginning ----------------------------------------------------------------------------------------------------
 def begin_load(database: Database, environment: Environment, table: str, *, overwrite: bool) -> Load:
-    """Begin a load into a table.
+    """Begin a load into a table. That is durable.
 
     Args:
         overwrite: whether the rows replace those of the table; else they are added to them. A table that does not
             exist is made, without history.
+
+    Raises:
+        UnavailableError: the database went away, or loses what it has committed. Repeat later.
 
     Crash: a record of the load remains; `abort_old_loads` finds it.
     """
@@ -175,7 +184,12 @@ def begin_load(database: Database, environment: Environment, table: str, *, over
         transaction.insert(load.key, load.to_bytes(_OPEN))
         return load
 
-    return run_transaction(database, begin, environment)
+    for _ in range(_CRASHES):
+        load = run_transaction(database, begin, environment)
+        database.make_durable()
+        if _state(database, load) is not None:
+            return load
+    raise _losing(name)
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
@@ -185,20 +199,18 @@ class LoadTask:
     Guarantee: several attempts at a task, one after the other or at once, have the effect of one, if their rows are the
     same. If not, the end of a load that makes or replaces a table fails; one that appends keeps what was first.
 
-    Attributes:
-        loaded: what was written so far, for `finish_load`.
-
     Args:
         task: the number of the task in the load: the same for all attempts.
     """
 
     def __init__(self, database: Database, environment: Environment, load: Load, task: int) -> None:
-        self.loaded = Loaded()
+        self._loaded = Loaded()
         self._database = database
         self._environment = environment
         self._load = load
         self._task = task
         self._attempt = environment.ids.token()
+        self._key = row_prefix(load.id, (task, self._attempt))
         self._batches = 0
 
     def write(self, rows: Sequence[LoadRow]) -> None:
@@ -208,16 +220,49 @@ class LoadTask:
 
         Raises:
             FencedError: the load has ended: stop.
-            ConflictError: the table was dropped or replaced meanwhile.
+            ConflictError: the table was dropped or replaced meanwhile; or the database has lost what this attempt had
+                written: run the task again.
             InvalidRequestError: a value cannot be stored, or a row occurs twice; the error names the row.
         """
         _refuse_twice(rows)
-        if self._load.appends:
-            self._append(rows)
-        else:
-            self._write_hidden(rows)
+        self._loaded += self._append(rows) if self._load.appends else self._write_hidden(rows)
+        self._batches += 1
 
-    def _write_hidden(self, rows: Sequence[LoadRow]) -> None:
+    def finish(self) -> Loaded:
+        """Return what was written, for `finish_load`: everything, and durably.
+
+        Raises:
+            FencedError: the load has ended: stop.
+            ConflictError: the database has lost something of it: run the task again.
+        """
+        if self._batches:
+            self._database.make_durable()
+            found = self._database.get_many([self._load.key, self._key])
+            if self._key not in found:
+                _require_open(self._load, found.get(self._load.key))
+            self._require_batches(found.get(self._key), self._batches)
+        return self._loaded
+
+    def _require_batches(self, record: Record | None, *counts: int) -> None:
+        """Check that the database has as many batches of this attempt as it has written.
+
+        Raises:
+            ConflictError: it has fewer.
+        """
+        if (b"0" if record is None else record.value) not in [b"%d" % count for count in counts]:
+            raise ConflictError(
+                "the database has lost rows, perhaps in a crash: run the task again", table=self._load.table
+            )
+
+    def _advance(self, transaction: Transaction, record: Record | None) -> None:
+        """Count a batch, together with its rows; it may be there already, if a reply was lost.
+
+        Raises: like `_require_batches`.
+        """
+        self._require_batches(record, self._batches, self._batches + 1)
+        transaction.put(self._key, b"%d" % (self._batches + 1))
+
+    def _write_hidden(self, rows: Sequence[LoadRow]) -> Loaded:
         load, loaded = self._load, Loaded()
         records: dict[bytes, bytes] = {}
         for row, columns in rows:
@@ -232,16 +277,17 @@ class LoadTask:
             loaded += Loaded(bool(cells), len(cells), sum(_digest(*cell) for cell in cells.items()))
 
         def write(transaction: Transaction) -> None:
-            _require_open(load, transaction.get(load.key))
+            found = transaction.get_many([load.key, self._key])
+            _require_open(load, found.get(load.key))
+            self._advance(transaction, found.get(self._key))
             for key, value in records.items():
                 transaction.put(key, value)
 
         _until_known(self._database, write, self._environment)
-        self.loaded += loaded
+        return loaded
 
-    def _append(self, rows: Sequence[LoadRow]) -> None:
+    def _append(self, rows: Sequence[LoadRow]) -> Loaded:
         load = self._load
-        self._batches += 1
         marks = {row_prefix(load.hidden, row): row for row, _columns in rows}
         own = json.dumps([self._task, self._attempt, self._batches]).encode()
         for row, columns in rows:
@@ -250,9 +296,10 @@ class LoadTask:
                     _encoded(load.hidden, row, column, value)  # refuse it before anything is written
 
         def write(transaction: Transaction) -> None:
-            found = transaction.get_many([load.key, table_key(load.table), *marks])
+            found = transaction.get_many([load.key, self._key, table_key(load.table), *marks])
             _require_open(load, found.get(load.key))
             _require_table(load, found.get(table_key(load.table)))
+            self._advance(transaction, found.get(self._key))
             done = {row for key, row in marks.items() if key in found and self._is_done(row, found[key], own)}
             cells = CellTransaction(transaction, TablesRead(transaction, self._database))
             fresh = [(row, columns) for row, columns in rows if row not in done]
@@ -270,7 +317,7 @@ class LoadTask:
 
         _until_known(self._database, write, self._environment)
         counts = [sum(value is not None for value in columns.values()) for _row, columns in rows]
-        self.loaded += Loaded(sum(map(bool, counts)), sum(counts))
+        return Loaded(sum(map(bool, counts)), sum(counts))
 
     def _is_done(self, row: Row, mark: Record, own: bytes) -> bool:
         """Check whether this task has written a row before: in an earlier attempt, or in a commit with a lost reply.
@@ -330,7 +377,7 @@ def finish_load(database: Database, environment: Environment, load: Load, expect
     """End a load: what its tasks have written takes effect.
 
     Guarantee: a load that makes or replaces a table takes effect in one step, and only if the cells are exactly those
-    that the tasks report. May be repeated.
+    that the tasks report. That is durable. May be repeated.
 
     Args:
         expected: the sum over one attempt of each task.
@@ -343,27 +390,33 @@ def finish_load(database: Database, environment: Environment, load: Load, expect
 
     Crash: the load has taken effect, or goes on. The next collection deletes what it replaced, or the marks.
     """
-    if not load.appends:
-        if _end(database, environment, load, _SEALED) == _COMMITTED:
+    for _ in range(_CRASHES):
+        if not load.appends and _end(database, environment, load, _SEALED) != _COMMITTED:
+            found = _count(database, load)
+            if found != expected:
+                raise _difference(load, found, expected)
+        if _end(database, environment, load, _COMMITTED) != _COMMITTED:
+            continue  # a crash has undone the seal: what was counted may have changed
+        database.make_durable()
+        if _state(database, load) in (_COMMITTED, None):
+            _forget(database, load)
             return
-        found = _count(database, load)
-        if found != expected:
-            raise _difference(load, found, expected)
-    _end(database, environment, load, _COMMITTED)
-    _forget(database, load)
+    raise _losing(load.table)
 
 
 def _end(database: Database, environment: Environment, load: Load, state: str) -> str:
-    """Advance the record of a load, and return its state."""
+    """Advance the record of a load, and return its state: a load is not committed before it is sealed."""
 
     def end(transaction: Transaction) -> str:
         record = transaction.get(load.key)
         if record is None:
             raise FencedError("the load was aborted: start it again", table=load.table)
         present = _load_of(load.key, record)[1]
-        if present in (state, _COMMITTED):
+        if present in (state, _COMMITTED) or (state == _COMMITTED and present == _OPEN and not load.appends):
             return present
         transaction.put(load.key, load.to_bytes(state))
+        if state == _COMMITTED:
+            transaction.put(dropped_key(load.id), b"")
         if state == _COMMITTED and load.appends:
             transaction.put(dropped_key(load.hidden), b"")
         elif state == _COMMITTED:
@@ -395,6 +448,7 @@ def abort_load(database: Database, environment: Environment, load: Load) -> bool
         if _load_of(load.key, record)[1] == _COMMITTED:
             return True
         transaction.delete(load.key)
+        transaction.put(dropped_key(load.id), b"")
         transaction.put(dropped_key(load.hidden), b"")
         return False
 
@@ -416,6 +470,16 @@ def abort_old_loads(database: Database, environment: Environment, older_than_s: 
         if now_s - load.started_s > older_than_s:
             aborted += not abort_load(database, environment, load)
     return aborted
+
+
+def _state(database: TransactionStore, load: Load) -> str | None:
+    """Return the state of a load; None if it has no record anymore."""
+    record = database.get_many([load.key]).get(load.key)
+    return None if record is None else _load_of(load.key, record)[1]
+
+
+def _losing(table: str) -> UnavailableError:
+    return UnavailableError("the database loses what it has committed: load the rows again later", table=table)
 
 
 def _forget(database: TransactionStore, load: Load) -> None:

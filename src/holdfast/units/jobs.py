@@ -16,11 +16,12 @@ from holdfast.errors import (
     InvalidRequestError,
     NotFoundError,
     OutcomeUnknownError,
+    UnavailableError,
 )
 from holdfast.records.kinds import JOB
 from holdfast.records.paging import read_records
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Record, SnapshotReader, TransactionStore
+from holdfast.transactions.base import DurableStore, Record, SnapshotReader, TransactionStore
 from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.progress import (
@@ -141,7 +142,7 @@ class Job:
 
 
 def begin_job(
-    store: TransactionStore,
+    store: DurableStore,
     name: str,
     *,
     kind: str,
@@ -152,7 +153,8 @@ def begin_job(
 ) -> Job:
     """Create a job, or return the one that has this name, to go on with it.
 
-    Guarantee: all tasks of a job have a record of their progress, from its begin until it is forgotten.
+    Guarantee: all tasks of a job have a record of their progress, from its begin until it is forgotten. That is
+    durable, also if the database makes other commits durable later.
 
     Args:
         shards: number of tasks; None for that of the existing job, or the default.
@@ -162,6 +164,7 @@ def begin_job(
     Raises:
         InvalidRequestError: the name is not valid, or the job exists with another number of tasks or other keys.
         ConflictError: the job exists, and is of another kind.
+        UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
     key = job_key(name)
     _check_shards(shards)
@@ -182,7 +185,7 @@ def begin_job(
             transaction.put(progress_key(job_id, shard), start)
         return job
 
-    job = _surely(lambda: run_transaction(store, begin, environment))
+    job = _durably(store, lambda: run_transaction(store, begin, environment))
     if job.kind != kind:
         raise ConflictError("the job exists, and is of another kind: choose another name", job=name, kind=job.kind)
     if shards is not None and job.shards != shards:
@@ -207,13 +210,14 @@ def _check_shards(shards: object) -> None:
         raise InvalidRequestError(f"a job has 1 to {_MOST_SHARDS} tasks: change the number", shards=shards)
 
 
-def end_job(store: TransactionStore, job: Job, report: Mapping[str, object], environment: Environment) -> Job:
+def end_job(store: DurableStore, job: Job, report: Mapping[str, object], environment: Environment) -> Job:
     """Record that a job is finished; all its tasks have said so. The records of their progress are deleted.
 
-    Guarantee: attempts that still run fail with their next commit.
+    Guarantee: attempts that still run fail with their next commit. The end is durable.
 
     Raises:
         FencedError: the job was forgotten meanwhile.
+        UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
     ended_s = environment.clock.now_s()
 
@@ -229,7 +233,7 @@ def end_job(store: TransactionStore, job: Job, report: Mapping[str, object], env
         _delete_progress(transaction, job)
         return ended
 
-    return _surely(lambda: run_transaction(store, end, environment))
+    return _durably(store, lambda: run_transaction(store, end, environment))
 
 
 def find_job(store: SnapshotReader, name: str) -> Job:
@@ -310,6 +314,25 @@ def _delete_progress(transaction: Transaction, job: Job) -> None:
     for shard in range(job.shards):
         transaction.delete(progress_key(job.id, shard))
         transaction.delete(counter_key(job.id, shard))
+
+
+def _durably(store: DurableStore, call: Callable[[], Job]) -> Job:
+    """Repeat a call that begins or ends a job until that is durable.
+
+    A database that crashed before it was asked for that, and is up again, has perhaps lost the commit.
+
+    Raises:
+        UnavailableError: it loses one commit after the other.
+    """
+    for _ in range(_TRIES):
+        job = _surely(call)
+        store.make_durable()
+        key = job_key(job.name)
+        record = store.get_many([key]).get(key)
+        found = None if record is None else Job.of(key, record)
+        if found is not None and found.id == job.id and (found.is_finished or not job.is_finished):
+            return job
+    raise UnavailableError("the database loses what it has committed: repeat later", job=job.name)
 
 
 def _surely(call: Callable[[], T]) -> T:

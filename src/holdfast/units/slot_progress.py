@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast.errors import FencedError, OutcomeUnknownError
-from holdfast.transactions.base import Commit, Committed, TransactionStore
+from holdfast.transactions.base import Commit, Committed, Record, TransactionStore
 from holdfast.units.jobs import Job
 from holdfast.units.progress import TaskProgress, progress_key
 from holdfast.units.statistics import Statistics
@@ -32,19 +32,35 @@ class SlotProgress:
         self._version = 0
         self._progress = TaskProgress(statistics=Statistics())
 
+    @property
+    def key(self) -> bytes:
+        """The key of the record."""
+        return self._key
+
     def load(self) -> None:
         """Read the record.
 
         Raises:
             FencedError: the job was forgotten.
         """
-        record = self._store.get_many([self._key]).get(self._key)
+        self._see(self._store.get_many([self._key]).get(self._key))
+
+    def _see(self, record: Record | None) -> None:
         if record is None:
             raise FencedError("the job was forgotten meanwhile: begin it again", job=self._job.name)
         self._version = record.version
         self._progress = TaskProgress.of(record.value)
         if self._unknown is not None and self._unknown[0] == record.value:
             self._recorded = self._unknown[1]
+
+    def is_finished_by(self, record: Record | None) -> bool:
+        """Return whether the record is the one that `finish` has written or seen. It goes on with this one.
+
+        Raises: like `load`.
+        """
+        before = self._version
+        self._see(record)
+        return self._progress.is_finished and self._version == before
 
     def record(self) -> None:
         """Write the figures so far; if another attempt has written, read them, and try again the next time."""
@@ -53,10 +69,14 @@ class SlotProgress:
     def finish(self) -> None:
         """Write all figures, and that the worker has found the list at its end.
 
+        If that is written already, it writes no times again: else twins would overwrite each other's record.
+
         Raises:
             FencedError: the job was forgotten.
         """
         for _ in range(_TRIES):
+            if self._progress.is_finished and self._recorded.units == self._statistics.units:
+                return
             if self._write(is_finished=True):
                 return
 

@@ -77,14 +77,27 @@ class WorkTask:
         self._loop.patiently(lambda: dissolve_slot(self._store, self._work, self._slot))
         self._loop.patiently(self._check_job)
         self._loop.patiently(self._progress.load)
-        beats = self._periodic.repeat(self._beat, self._execution.settings.lease_s / _BEATS)
-        with beats, self._execution.alarm.ready():
-            self._work_on()
-        self._loop.measure()
-        self._loop.patiently(self._stop_beating)
-        self._loop.patiently(self._progress.finish)
-        self._loop.patiently(self._database.make_durable)
+        is_over = False
+        while not is_over:
+            beats = self._periodic.repeat(self._beat, self._execution.settings.lease_s / _BEATS)
+            with beats, self._execution.alarm.ready():
+                self._work_on()
+            self._loop.measure()
+            self._loop.patiently(self._stop_beating)
+            is_over = self._is_over()
         return self._execution.statistics
+
+    def _is_over(self) -> bool:
+        """Record that this worker is finished, durably; return whether the list is still at its end.
+
+        A database that crashed before it was asked to make that durable has perhaps lost units, and has their items
+        again.
+        """
+        patiently, progress = self._loop.patiently, self._progress
+        patiently(progress.finish)
+        patiently(self._database.make_durable)
+        page = patiently(lambda: self._store.scan(*self._work.range, 1, [progress.key]))
+        return progress.is_finished_by(page.guards.get(progress.key)) and not page.records
 
     def _work_on(self) -> None:
         """Claim and run items; look for dead workers when there are none, and at times also when there are."""

@@ -13,11 +13,12 @@ from typing import cast
 from holdfast.errors import OutcomeUnknownError
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.records.cells import Put
-from holdfast.transactions.base import ABSENT, Commit, Committed, Outcome, Record, TransactionStore
+from holdfast.transactions.base import ABSENT, Commit, Committed, DurableStore, Outcome, Record, TransactionStore
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.claim_ledger import ClaimLedger
 from holdfast.units.claims import Claim
 from holdfast.units.execution import Attempt, Change, UnitExecution
+from holdfast.units.jobs import Job
 from holdfast.units.locked_reads import LockedReads
 from holdfast.units.metered_store import MeteredStore
 from holdfast.units.progress import TaskProgress
@@ -34,6 +35,7 @@ __all__ = [
     "count_only",
     "drain_unnoticed",
     "emit_at_once",
+    "flush_jobs_unseen",
     "forget_a_unit",
     "forget_tables",
     "keep_a_lost_claim",
@@ -41,6 +43,9 @@ __all__ = [
     "look_twice",
     "no_fence",
     "no_flush",
+    "no_flush_of_jobs",
+    "no_flush_of_workers",
+    "no_second_look",
     "progress_afterwards",
     "repeat_if_unknown",
     "run_the_last_again",
@@ -98,6 +103,31 @@ def no_fence(
 def no_flush(shipped: Callable[..., None], self: ShardTask) -> None:
     """In place of `ShardTask._finish`: take it for durable that a task is finished."""
     self._loop.patiently(self._ledger.finish)
+
+
+def no_second_look(shipped: Callable[..., bool], self: WorkTask) -> bool:
+    """In place of `WorkTask._is_over`: take a list that was at its end before it was durable for ended."""
+    self._loop.patiently(self._progress.finish)
+    self._loop.patiently(self._database.make_durable)
+    return True
+
+
+def no_flush_of_workers(shipped: Callable[..., bool], self: WorkTask) -> bool:
+    """In place of `WorkTask._is_over`: look again, and take it for durable."""
+    self._loop.patiently(self._progress.finish)
+    return not self._loop.patiently(self._look)
+
+
+def no_flush_of_jobs(shipped: Callable[..., Job], store: DurableStore, call: Callable[[], Job]) -> Job:
+    """In place of `jobs._durably`: take it for durable that a job has begun, or is finished."""
+    return call()
+
+
+def flush_jobs_unseen(shipped: Callable[..., Job], store: DurableStore, call: Callable[[], Job]) -> Job:
+    """In place of `jobs._durably`: do not look whether it was there when it was made durable."""
+    job = call()
+    store.make_durable()
+    return job
 
 
 # --- unknown outcomes -------------------------------------------------------------------------------------------------

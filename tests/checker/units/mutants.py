@@ -6,7 +6,7 @@ from functools import partial
 
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.transactions.transaction import Transaction
-from holdfast.units import claims
+from holdfast.units import claims, jobs
 from holdfast.units.claim_ledger import ClaimLedger
 from holdfast.units.execution import UnitExecution
 from holdfast.units.locked_reads import LockedReads
@@ -57,6 +57,34 @@ MUTANTS = (
         swap=swap(ShardTask._finish, mistakes.no_flush),
         scenes=("database-crash",),
         breaks="U3",
+    ),
+    _Mutant(
+        name="no-flush-of-jobs",
+        slip="A driver takes the begin and the end of a job for durable.",
+        swap=swap(jobs._durably, mistakes.no_flush_of_jobs),
+        scenes=("database-crash-under-a-driver",),
+        breaks="U3",
+    ),
+    _Mutant(
+        name="jobs-are-flushed-unseen",
+        slip="A driver makes the begin and the end of a job durable, and a crash before that has undone them.",
+        swap=swap(jobs._durably, mistakes.flush_jobs_unseen),
+        scenes=("database-crash-under-a-driver",),
+        breaks="U3",
+    ),
+    _Mutant(
+        name="no-flush-of-workers",
+        slip="A worker reports success before the commits of its units are durable.",
+        swap=swap(WorkTask._is_over, mistakes.no_flush_of_workers),
+        scenes=("database-crash-under-a-worker", "database-crash-under-workers"),
+        breaks="W2",
+    ),
+    _Mutant(
+        name="no-second-look",
+        slip="A worker takes the list for ended, although a crash may have brought items back before that was durable.",
+        swap=swap(WorkTask._is_over, mistakes.no_second_look),
+        scenes=("database-crash-under-a-worker", "database-crash-under-workers"),
+        breaks="W2",
     ),
     # --- unknown outcomes ---------------------------------------------------------------------------------------------
     _Mutant(
@@ -168,7 +196,7 @@ MUTANTS = (
         name="end-in-two-reads",
         slip="The end of a work list is concluded from two reads: no claims, and then no items.",
         swap=swap(WorkTask._look, mistakes.look_twice),
-        scenes=("workers", "emitted-work"),
+        scenes=("expired-lease", "worker-twins"),
         breaks="W2",
     ),
     _Mutant(

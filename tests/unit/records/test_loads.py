@@ -57,7 +57,7 @@ def task(store: Store, load: Load, number: int = 0) -> LoadTask:
 
 
 def finish(store: Store, load: Load, *tasks: LoadTask) -> None:
-    finish_load(store.database, store.environment, load, sum((one.loaded for one in tasks), Loaded()))
+    finish_load(store.database, store.environment, load, sum((one.finish() for one in tasks), Loaded()))
 
 
 def rows(*names: str, start: int = 0) -> list[LoadRow]:
@@ -304,9 +304,12 @@ def test_a_collection_aborts_loads_of_dead_drivers(store: Store) -> None:
     attempt.write(rows("a"))
     store.collect()
     attempt.write(rows("b"))
-    assert store.collect(loads_older_than_s=-1.0) == 4
+    loaded = attempt.finish()
+    assert store.collect(loads_older_than_s=-1.0) == 4 + 1  # the cells, and what the attempt has counted
+    with pytest.raises(FencedError, match="has ended"):
+        attempt.finish()
     with pytest.raises(FencedError, match="aborted"):
-        finish(store, load, attempt)
+        finish_load(store.database, store.environment, load, loaded)
     assert leftovers(store) == 0
 
 
@@ -317,7 +320,7 @@ def test_what_cannot_be_stored_is_named(store: Store, existing: bool) -> None:
     attempt = task(store, begin(store))
     with pytest.raises(InvalidRequestError, match="row='b' column='n'"):
         attempt.write([*rows("a"), ("b", {"n": object()})])  # type: ignore[dict-item]  # the mistake under test
-    assert attempt.loaded == Loaded()
+    assert attempt.finish() == Loaded()
 
 
 @pytest.mark.parametrize("damage", [b"{}", b"[]", b"\xff", b'{"state":"open"}'])

@@ -29,7 +29,7 @@ def run(stores: Stores, load: Load) -> Loaded:
         rows = rows_of(task)
         for start in range(0, _ROWS, _BATCH):
             one.write(rows[start : start + _BATCH])
-        found[task, number] = one.loaded
+        found[task, number] = one.finish()
 
     threads = [threading.Thread(target=attempt, args=(task, number)) for task in range(_TASKS) for number in (0, 1)]
     for thread in threads:

@@ -255,6 +255,14 @@ _FAULTS = (
         reached=("all", "lost"),
     ),
     Scene(
+        name="database-crash-under-a-driver",
+        summary="a driver begins a job, runs its task and ends it, while the database crashes and loses commits",
+        jobs={"job": _units(a=_INCREMENT)},
+        runs={"driver": Run(drives=True)},
+        crashes=1,
+        reached=("all", "lost"),
+    ),
+    Scene(
         name="lost-replies-of-a-driver",
         summary="a driver begins a job, runs its task and ends it, and replies are lost",
         jobs={"job": _units(a=_INCREMENT)},
@@ -430,11 +438,38 @@ _WORK_LISTS = (
     Scene(
         name="lost-claims",
         summary="replies to claims and to units are lost, and the commits take effect, perhaps late",
-        work=_EMIT_ONE,
+        work={"a": _INCREMENT},
         items=("a",),
         runs={"worker 0": Run(job=LIST), "worker 1": Run(job=LIST, shard=1)},
         budgets={Fault.LOST_REPLY: 1},
         reached=("all", "unknown"),
+    ),
+    Scene(
+        name="lost-emitted-work",
+        summary="replies to a worker are lost twice, also to a unit that adds another one",
+        work=_EMIT_ONE,
+        items=("a",),
+        runs={"worker": Run(job=LIST)},
+        budgets={Fault.LOST_REPLY: 2},
+        reached=("all", "unknown"),
+    ),
+    Scene(
+        name="database-crash-under-a-worker",
+        summary="the database crashes twice and loses commits, while a worker runs the units of a work list",
+        work=_EMIT_ONE,
+        items=("a",),
+        runs={"worker": Run(job=LIST)},
+        crashes=2,
+        reached=("all",),
+    ),
+    Scene(
+        name="database-crash-under-workers",
+        summary="the database crashes and loses commits, while two workers share a work list",
+        work={"a": (("add", "y", 1),)},
+        items=("a",),
+        runs={"worker 0": Run(job=LIST), "worker 1": Run(job=LIST, shard=1)},
+        crashes=1,
+        reached=("all",),
     ),
     Scene(
         name="emitted-by-a-task",
@@ -455,6 +490,8 @@ SCENES: Mapping[str, Scene] = {
 _LARGE = frozenset(
     {
         "database-crash-after-conflicts",
+        "database-crash-under-a-worker",
+        "database-crash-under-workers",
         "early-drain",
         "emitted-work",
         "increments",
@@ -488,8 +525,16 @@ def _with_one_fault(scene: Scene) -> list[Scene]:
     ]
 
 
+_LOST_CLAIMS = replace(
+    SCENES["lost-claims"],
+    name="faulty-lost-claims/emitted",
+    summary="replies to claims are lost, and to a unit that adds another one",
+    work=_EMIT_ONE,
+)
+
 SMALL: Mapping[str, Scene] = {
-    scene.name: scene for known in SCENES.values() if not known.budgets for scene in _with_one_fault(known)
+    _LOST_CLAIMS.name: _LOST_CLAIMS,
+    **{scene.name: scene for known in SCENES.values() if not known.budgets for scene in _with_one_fault(known)},
 }
 """Larger scenes: those without faults, with one fault of each kind; the largest ones only with a crash."""
 

@@ -85,7 +85,7 @@ class StoreWriter(DataSourceArrowWriter):
                 task = LoadTask(store.database, store.environment, self._load, context.partitionId())
                 for batch in _batches(map(rows.of, iterator), self._options.batch_rows):
                     task.write(batch)
-            return LoadReport(task.loaded)
+                return LoadReport(task.finish())
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Let the load take effect, and delete what it replaced."""

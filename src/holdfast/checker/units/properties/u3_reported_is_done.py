@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.checker.kernel.world import Property, View
-from holdfast.checker.units.contents import Setting, image_of
+from holdfast.checker.units.contents import Setting, image_of, state_of
 from holdfast.checker.units.database import DONE
 from holdfast.records.keys import cell_of
 
@@ -27,13 +27,17 @@ def reported_is_done(setting: Setting) -> Property:
             lost = [key for key in setting.wanted.get(end.who, ()) if key not in image.records.keys]
             if end.how == DONE and lost and not end.missing:
                 return f"{end.who} has reported success, and then the effects of these units were lost: {_names(lost)}"
+            if end.how == DONE and end.who in setting.drivers and not setting.forgets:
+                unended = [job.name for job in state_of(view).jobs if not job.is_finished]
+                if unended:
+                    return f"{end.who} has reported success, and then the end of its job was lost: {unended[0]}"
         return None
 
     return Property(
         name="U3",
         title="reported is done",
         meaning="When a task reports success, all its units have taken effect, and a crash of the database does not "
-        "undo them.",
+        "undo them; nor does it undo the end of a job that a driver has reported.",
         step=step,
         end=finally_,
     )

@@ -17,7 +17,7 @@ def true_errors(setting: Setting) -> Property:
         return (
             end.how in (DONE, DIED, UNNEEDED)
             or (kind == "InvalidRequestError" and (unit in setting.fails or (setting.drops and bool(unit))))
-            or (kind == "FencedError" and (setting.forgets or bool(setting.drivers)))
+            or (kind == "FencedError" and (setting.forgets or bool(setting.drivers - {end.who})))
             or (kind == "ConflictError" and setting.loses)
             or (kind == "UnavailableError" and end.who in setting.drivers)
         )
