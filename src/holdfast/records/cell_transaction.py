@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from operator import index
-from typing import Protocol, SupportsIndex
+from typing import Protocol
 
 from holdfast.errors import InvalidRequestError
 from holdfast.records.cells import (
@@ -26,9 +25,10 @@ from holdfast.records.cells import (
     written,
     written_over,
 )
+from holdfast.records.integers import integer_of
 from holdfast.records.keys import cell_key, column_bytes, history_key, row_prefix
 from holdfast.records.row_keys import Row, after_prefix
-from holdfast.records.rows import require_limit, rows_of, rows_range, value_of
+from holdfast.records.rows import limit_of, rows_of, rows_range, value_of
 from holdfast.records.tables import Table, Tables
 from holdfast.records.values import Value, encode_integer, encode_value, is_integer
 from holdfast.transactions.base import MAX_NUMBER, Commit, Record
@@ -130,7 +130,7 @@ class CellTransaction:
             prefix: only rows that begin with this text, these bytes, or these parts of a tuple.
             limit: the most rows to return.
         """
-        require_limit(limit)
+        limit = limit_of(limit)
         definition = self._table(table)
         first, last = rows_range(definition, start, end, prefix)
         return list(islice(rows_of(definition, self._cells(definition, first, last, limit)), limit))
@@ -330,12 +330,10 @@ class CellTransaction:
 def _integer(amount: object) -> int:
     if type(amount) is int:
         return amount
-    try:
-        if not isinstance(amount, bool) and isinstance(amount, SupportsIndex):
-            return index(amount)
-    except TypeError:  # an array of floats
-        pass
-    raise InvalidRequestError("only integers can be added: put a float", type=type(amount).__name__)
+    number = integer_of(amount)
+    if number is None:
+        raise InvalidRequestError("only integers can be added: put a float", type=type(amount).__name__)
+    return number
 
 
 def _size(write: Write | None) -> int:

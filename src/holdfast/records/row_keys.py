@@ -10,10 +10,10 @@ Source: the tuple layer of FoundationDB, "Data Modeling: Tuples", for the idea a
 from __future__ import annotations
 
 from collections.abc import Hashable
-from operator import index
-from typing import SupportsIndex, TypeAlias
+from typing import Any, TypeAlias
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.records.integers import integer_of
 
 __all__ = ["Part", "Row", "after_prefix", "between_rows", "decode_row", "encode_row", "prefix_range"]
 
@@ -58,7 +58,7 @@ def after_prefix(prefix: bytes) -> bytes:
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else _LAST * (len(prefix) + 1)
 
 
-def _encode(part: object) -> bytes:
+def _encode(part: Any) -> bytes:
     if type(part) is int:
         return _encode_integer(part)
     if isinstance(part, str):
@@ -68,15 +68,12 @@ def _encode(part: object) -> bytes:
             raise InvalidRequestError("a row is a text without lone surrogates: change it", row=part) from error
     if isinstance(part, bytes):
         return _CODES[_BYTES] + part.replace(b"\0", _ESCAPED_ZERO) + _END
-    refusal = InvalidRequestError(
-        "a row is a text, an integer, bytes or a tuple of these: convert it to a text", type=type(part).__name__
-    )
-    if isinstance(part, bool) or not isinstance(part, SupportsIndex) or not isinstance(part, Hashable):
-        raise refusal
-    try:
-        return _encode_integer(index(part))  # numpy's integers too, as in columns of a frame
-    except TypeError as error:
-        raise refusal from error
+    number = integer_of(part) if isinstance(part, Hashable) else None
+    if number is None:
+        raise InvalidRequestError(
+            "a row is a text, an integer, bytes or a tuple of these: convert it to a text", type=type(part).__name__
+        )
+    return _encode_integer(number)
 
 
 def _encode_integer(number: int) -> bytes:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from operator import index
 
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.records.cells import Content, split_head
+from holdfast.records.integers import integer_of
 from holdfast.records.keys import cell_of, cells_range, row_prefix
 from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row, prefix_range
@@ -18,32 +18,30 @@ from holdfast.transactions.base import SnapshotReader
 __all__ = [
     "after_row",
     "contents_of",
+    "limit_of",
     "present_value",
     "read_cells",
     "read_value",
-    "require_limit",
     "rows_of",
     "rows_range",
     "value_of",
 ]
 
 
-def require_limit(limit: int | None) -> None:
-    """Check the limit of a scan.
+def limit_of(given: int | None) -> int | None:
+    """Return the limit of a scan as a plain integer.
 
     Raises:
         InvalidRequestError: it leaves no row, or is no integer of 63 bits.
     """
-    if limit is None:
-        return
-    wrong = InvalidRequestError("the limit of a scan is a number of rows: change it, or pass none", limit=limit)
-    try:
-        if index(limit) > sys.maxsize:
-            raise wrong
-    except TypeError as error:
-        raise wrong from error
+    if given is None:
+        return None
+    limit = integer_of(given)
+    if limit is None or limit > sys.maxsize:
+        raise InvalidRequestError("the limit of a scan is a number of rows: change it, or pass none", limit=given)
     if limit < 1:
         raise InvalidRequestError("a scan returns at least one row: pass a larger limit, or none", limit=limit)
+    return limit
 
 
 def rows_range(

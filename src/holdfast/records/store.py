@@ -15,7 +15,7 @@ from holdfast.records.dropped import collect_dropped
 from holdfast.records.keys import dropped_key, table_key
 from holdfast.records.loads import abort_old_loads
 from holdfast.records.row_keys import Row
-from holdfast.records.rows import require_limit
+from holdfast.records.rows import limit_of
 from holdfast.records.snapshot import StoreSnapshot
 from holdfast.records.tables import Table, TablesRead, check_table_name, history_length, list_tables, missing_table
 from holdfast.records.values import Value
@@ -174,7 +174,7 @@ class Store:
             prefix: only rows that begin with this text, these bytes, or these parts of a tuple.
             limit: the most rows to yield; None for all.
         """
-        require_limit(limit)
+        limit = limit_of(limit)
         with self.snapshot() as snapshot:
             yield from islice(snapshot.scan(table, start=start, end=end, prefix=prefix), limit)
 

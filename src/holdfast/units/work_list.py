@@ -28,9 +28,9 @@ import json
 import re
 from dataclasses import dataclass
 from hashlib import blake2b
-from operator import index
 
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
+from holdfast.records.integers import integer_of
 from holdfast.records.keys import ID_BYTES, id_bytes
 from holdfast.records.kinds import BEAT, WORK, WORK_LIST
 from holdfast.records.paging import read_pages, read_records
@@ -158,9 +158,10 @@ class WorkList:
         Raises:
             InvalidRequestError: the key, the value or the priority is not valid: change it.
         """
-        if isinstance(priority, bool) or not hasattr(priority, "__index__") or abs(index(priority)) > _MOST_PRIORITY:
+        number = integer_of(priority)
+        if number is None or abs(number) > _MOST_PRIORITY:
             raise InvalidRequestError("a priority is an integer of 62 bits: change it", priority=priority)
-        record = self.item_key(encode_row(index(priority)) + encode_row(key))
+        record = self.item_key(encode_row(number) + encode_row(key))
         if len(record) > MAX_KEY_BYTES - _DIGEST_BYTES:
             raise InvalidRequestError("the key of an item is too long: shorten it", bytes=len(record))
         encoded = b"" if value is None else encode_value(value)

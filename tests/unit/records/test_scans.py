@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from holdfast.errors import InvalidRequestError
@@ -77,6 +78,18 @@ def test_wrong_ranges_are_refused() -> None:
             store.transact(lambda cells, limit=odd: cells.scan("t", limit=limit))
         with pytest.raises(InvalidRequestError, match="is a number of rows"):
             next(store.scan("t", limit=odd))  # type: ignore[arg-type] # what is refused
+
+
+@pytest.mark.parametrize("backend", FAST)
+@pytest.mark.parametrize("kind", [np.int8, np.int64])
+def test_a_limit_may_be_an_integer_of_numpy(backend: str, kind: type[np.integer[Any]], request: Any) -> None:
+    with open_stores(backend, request) as (store, _other):
+        store.create_table("t")
+        store.transact(lambda cells: [cells.put("t", number, number) for number in range(300)])
+        for limit in (5, 100, 127):  # with the largest number of a type, one more leaves its range
+            found = store.transact(lambda cells, limit=limit: cells.scan("t", limit=kind(limit)))
+            assert _rows(found) == list(range(limit))
+            assert _rows(list(store.scan("t", limit=kind(limit)))) == list(range(limit))  # type: ignore[arg-type] # it is one
 
 
 def test_a_scan_of_the_store_has_the_same_limit() -> None:

@@ -51,6 +51,14 @@ def test_an_item_is_a_pair_or_has_a_priority(item: Any) -> None:
     assert work.counts() == (0, 0)
 
 
+@pytest.mark.parametrize("priority", [2.5, True, np.float64(1), np.array([1, 2]), np.array([1.5]), "1", None, 2**63])
+def test_a_priority_is_an_integer(priority: Any) -> None:
+    work = open_work_list(UnitWorld().store, "list", create=True)
+    with pytest.raises(InvalidRequestError, match="a priority is an integer of 62 bits"):
+        work.add("a", priority=priority)
+    assert work.counts() == (0, 0)
+
+
 def test_a_priority_may_be_an_integer_of_numpy() -> None:
     work = open_work_list(UnitWorld().store, "list", create=True)
     work.add("a", priority=np.int64(3))
