@@ -14,9 +14,10 @@ Source: Hellerstein, Haas and Wang, "Online aggregation" (1997). What the estima
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from holdfast.errors import FencedError, InvalidRequestError, NotFoundError
 from holdfast.records.cells import VALUE
@@ -40,6 +41,8 @@ from holdfast.units.patience import patiently
 from holdfast.units.statistics import Statistics
 
 __all__ = ["TopRow", "View", "watch"]
+
+T = TypeVar("T")
 
 _MOST_TOP = 10_000
 _SPARE_ROWS = 10
@@ -203,15 +206,16 @@ class _Watch:
 
     def _is_over(self) -> bool:
         """Check whether the job is finished already: then no table comes into being anymore."""
+        name, database = self._job, self.store.database
         with suppress(NotFoundError):
-            return self._job is not None and find_job(self.store.database, self._job).is_finished
+            return name is not None and _patiently(self.store, lambda: find_job(database, name)).is_finished
         return False
 
     def look(self) -> View:
         """Return a view."""
         clock = self.store.environment.clock
         before_s = clock.elapsed_s()
-        totals, state = patiently(self._read, _PATIENCE_S, self.store.environment, Statistics())
+        totals, state = _patiently(self.store, self._read)
         now_s = clock.elapsed_s()
         took_s = now_s - before_s
         if state is None:
@@ -270,6 +274,10 @@ class _Watch:
             return state.done / took_s if took_s > 0 else None
         (first_s, first), (last_s, last) = self._rates[0], self._rates[-1]
         return (last - first) / (last_s - first_s) if last_s > first_s else None
+
+
+def _patiently(store: Store, call: Callable[[], T]) -> T:
+    return patiently(call, _PATIENCE_S, store.environment, Statistics())
 
 
 @dataclass(frozen=True, slots=True)

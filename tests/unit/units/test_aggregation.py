@@ -315,6 +315,22 @@ def test_a_database_that_goes_away_for_a_moment_is_waited_for(monkeypatch: pytes
         next(watch(job.store, TABLE, job="count"))
 
 
+def test_a_database_that_goes_away_while_a_job_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = RunningClock()
+    store = memory_store(clock)
+    job = WatchedJob(store, text(10))
+    clock.meanwhile = [lambda: None, lambda: job.begin(), *job.steps()]
+    whole, fails = store.database.get_many, iter([True])
+
+    def get_many(keys: Any) -> Any:
+        if next(fails, False):
+            raise UnavailableError("the database is restarting")
+        return whole(keys)
+
+    monkeypatch.setattr(store.database, "get_many", get_many)
+    assert [view.done for view in watch(store, TABLE, job="count")][-1] == 10
+
+
 # --- beside writers ---------------------------------------------------------------------------------------------------
 def _watch_writers(store: Store, lines: int) -> None:
     """Watch a job whose tasks run in threads: in every view, the sum is that of the units that are done."""
