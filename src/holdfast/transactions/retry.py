@@ -15,6 +15,7 @@ from holdfast.errors import (
 from holdfast.runtime import Environment
 from holdfast.transactions.base import (
     ABSENT,
+    MAX_NUMBER,
     AlreadyDone,
     Commit,
     Committed,
@@ -132,11 +133,15 @@ def limit_error(store: TransactionStore, commit: Commit, conflict: Conflict) -> 
     bounded = {bound.key for bound in commit.bounds}
     if not conflict.keys or any(key not in commit.adds or key in bounded for key in conflict.keys):
         return None
-    seen = {key: commit.reads[key] for key in conflict.keys if key in commit.reads}
-    now = store.get_many(seen) if seen else {}
-    if any(version != (now[key].version if key in now else ABSENT) for key, version in seen.items()):
-        return None
-    return InvalidRequestError("a counter would leave the range of 62 bits: put a new value")
+    now = store.get_many(conflict.keys)
+    is_beyond = False
+    for key in conflict.keys:
+        version, number = (now[key].version, now[key].number) if key in now else (ABSENT, 0)
+        if commit.reads.get(key, version) != version:
+            return None
+        # A record that was created and deleted since has the version that was read, and one that was lowered has room.
+        is_beyond |= abs(number + commit.adds[key]) > max(MAX_NUMBER, abs(number))
+    return InvalidRequestError("a counter would leave the range of 62 bits: put a new value") if is_beyond else None
 
 
 def _end(store: TransactionStore, transaction: Transaction, progress: Progress | None) -> Outcome:

@@ -10,7 +10,7 @@ import pytest
 from holdfast.errors import InvalidRequestError, OutcomeUnknownError, TransactionConflictError, UnavailableError
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import StillClock
-from holdfast.transactions.base import AlreadyDone, Commit, Outcome, Progress, Record, ScanPage
+from holdfast.transactions.base import MAX_NUMBER, AlreadyDone, Commit, Outcome, Progress, Record, ScanPage
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
@@ -21,7 +21,7 @@ class _Store:
 
     Attributes:
         before_read: runs before each `get_many`.
-        before_commit: runs before each commit.
+        before_commit, after_commit: run before and after each commit.
         lose: how many replies to commits are lost; `effect` says whether they take effect.
     """
 
@@ -29,6 +29,7 @@ class _Store:
         self.inner = MemoryTransactionStore()
         self.before_read: Callable[[], object] = lambda: None
         self.before_commit: Callable[[], object] = lambda: None
+        self.after_commit: Callable[[], object] = lambda: None
         self.lose = 0
         self.effect = True
         self.is_down = False
@@ -48,7 +49,9 @@ class _Store:
         self.before_commit()
         self.commits.append(commit)
         if not self.lose:
-            return self.inner.commit(commit)
+            outcome = self.inner.commit(commit)
+            self.after_commit()
+            return outcome
         self.lose -= 1
         if self.effect:
             self.inner.commit(commit)
@@ -116,6 +119,27 @@ def test_the_attempts_are_limited(environment: Environment, clock: StillClock) -
     assert len(clock.waits) == 11
     assert all(0 <= wait < most for wait, most in zip(clock.waits, longest, strict=True))
     assert len(set(clock.waits)) > 1, "waits are random"
+
+
+def _add_to_new(transaction: Transaction) -> None:
+    assert transaction.get(b"new") is None
+    transaction.add(b"new", 1)
+
+
+def test_a_counter_that_others_create_and_delete_is_at_no_limit(environment: Environment) -> None:
+    store = _Store()
+    store.before_commit = lambda: store.inner.commit(Commit(puts={b"new": b""}))
+    store.after_commit = lambda: store.inner.commit(Commit(deletes=[b"new"]))
+    with pytest.raises(TransactionConflictError, match="in every attempt"):
+        run_transaction(store, _add_to_new, environment, attempts=2)
+
+
+def test_a_counter_that_others_have_lowered_since_is_at_no_limit(environment: Environment) -> None:
+    store = _Store()
+    store.inner.commit(Commit(adds={b"n": MAX_NUMBER}))
+    store.after_commit = lambda: store.inner.commit(Commit(adds={b"n": -1}))
+    with pytest.raises(TransactionConflictError, match="in every attempt"):
+        run_transaction(store, lambda transaction: transaction.add(b"n", 1), environment, attempts=1)
 
 
 def test_the_error_names_a_few_keys(environment: Environment) -> None:
