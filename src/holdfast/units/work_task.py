@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import partial
 
 from holdfast.errors import HoldfastError, OutcomeUnknownError
+from holdfast.records.paging import PageSize
 from holdfast.runtime import Periodic, ThreadPeriodic
 from holdfast.transactions.base import Commit, Database, Record
 from holdfast.units.claim_ledger import ClaimLedger
@@ -27,6 +28,8 @@ _BEATS = 4
 _FIRST_WAIT_S = 0.002
 _LONGEST_WAIT_S = 0.1
 _MOST_WINDOW = 1000
+_MOST_LARGE = 16
+"""Items that whoever looks for work reads at least, if there is a worker for each, however large their values are."""
 
 
 class WorkTask:
@@ -64,6 +67,7 @@ class WorkTask:
         self._watch = ClaimWatch(self._store, work, execution.environment, execution.settings.lease_s)
         self._progress = SlotProgress(self._store, job, slot, execution.statistics)
         self._periodic = periodic or ThreadPeriodic()
+        self._window = PageSize()
 
     def run(self) -> Statistics:
         """Run units until the list is at its end, and return what happened.
@@ -126,10 +130,13 @@ class WorkTask:
     def _look(self) -> Sequence[tuple[bytes, Record]]:
         """Return items that wait, and then claims, if not many wait: nothing if the list is at its end.
 
-        It is one read, so it sees one moment.
+        It is one read, so it sees one moment. If values are large, it reads few of them, but one for each worker.
         """
-        size = min(self._workers * self._loop.group_size, _MOST_WINDOW)
-        return self._store.scan(*self._work.range, size).records
+        most = max(self._window.records, min(self._workers, _MOST_LARGE))
+        size = min(self._workers * self._loop.group_size, most, _MOST_WINDOW)
+        page = self._store.scan(*self._work.range, size)
+        self._window.adapt(page)
+        return page.records
 
     def _take(self, page: Sequence[tuple[bytes, Record]]) -> Claim | None:
         """Claim this worker's share of what waits: items at a random place among the first, so that fewer collide.

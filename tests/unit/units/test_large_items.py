@@ -9,7 +9,7 @@ import pytest
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row
 from holdfast.runtime import NeverPeriodic, NoAlarm
-from holdfast.transactions.base import MAX_KEY_BYTES
+from holdfast.transactions.base import MAX_KEY_BYTES, Database, ScanPage
 from holdfast.units.claims import take_items
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job
@@ -17,7 +17,7 @@ from holdfast.units.open_work_list import OpenWorkList, open_work_list
 from holdfast.units.settings import UnitSettings
 from holdfast.units.work_list import find_work_list
 from holdfast.units.work_task import WorkTask
-from tests.units_world import UnitWorld
+from tests.units_world import Shaky, UnitWorld
 
 _MOST = 4 * 1024 * 1024 - 1
 """One byte says which type the value has."""
@@ -37,14 +37,13 @@ class _Listed(UnitWorld):
         super().__init__()
         self.items: OpenWorkList = open_work_list(self.store, "w", create=True)
 
-    def work(self) -> None:
-        """Run a worker until the list is at its end."""
-        job = begin_job(self.inner, "work", kind=WORK_LIST, shards=1, environment=self.environment)
+    def work(self, database: Database | None = None, workers: int = 1) -> None:
+        """Run the first worker until the list is at its end."""
+        database = database or self.inner
+        job = begin_job(self.inner, "work", kind=WORK_LIST, shards=workers, environment=self.environment)
         work = find_work_list(self.inner, "w")
-        execution = UnitExecution(
-            note_size, self.inner, UnitSettings(), self.environment, emit_to=work, alarm=NoAlarm()
-        )
-        WorkTask(execution, self.inner, job, 0, work, periodic=NeverPeriodic()).run()
+        execution = UnitExecution(note_size, database, UnitSettings(), self.environment, emit_to=work, alarm=NoAlarm())
+        WorkTask(execution, database, job, 0, work, periodic=NeverPeriodic()).run()
 
 
 def test_the_largest_values_are_claimed() -> None:
@@ -52,6 +51,25 @@ def test_the_largest_values_are_claimed() -> None:
     world.items.add_many([(key, bytes(_MOST)) for key in range(3)])
     world.work()
     assert world.cells == {(key, "value"): _MOST for key in range(3)}
+
+
+def test_whoever_looks_for_work_reads_few_large_values_at_once() -> None:
+    world = _Listed()
+    world.items.add_many([(key, bytes(_MOST // 8)) for key in range(200)])
+    shaky = Shaky(world.inner)
+    read: list[int] = []
+    shaky.after = lambda _number, name: read.append(_size(shaky.last)) if name == "scan" else None
+    world.work(shaky, workers=8)
+    assert len(world.cells) == 200
+    before, first, *later = read
+    assert before == 0, "an earlier attempt has left no claim"
+    assert first < 16 * _MOST, "the first look does not know how large the values are"
+    assert max(later) < 2 * _MOST
+
+
+def _size(page: object) -> int:
+    assert isinstance(page, ScanPage)
+    return sum(len(record.value) for _key, record in page.records)
 
 
 def test_many_items_with_the_longest_keys_are_claimed() -> None:
