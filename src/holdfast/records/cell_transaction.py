@@ -28,7 +28,7 @@ from holdfast.records.cells import (
 from holdfast.records.integers import integer_of
 from holdfast.records.keys import cell_key, column_bytes, history_key, row_prefix
 from holdfast.records.row_keys import Row, after_prefix
-from holdfast.records.rows import limit_of, rows_of, rows_range, value_of
+from holdfast.records.rows import contents_of, limit_of, rows_of, rows_range, value_of
 from holdfast.records.tables import Table, Tables
 from holdfast.records.values import Value, encode_integer, encode_value, is_integer
 from holdfast.transactions.base import MAX_NUMBER, Commit, Record
@@ -107,10 +107,12 @@ class CellTransaction:
 
     def get_row(self, table: str, row: Row) -> dict[str, Value]:
         """Return the values of a row by column."""
-        definition = self._table(table)
-        prefix = row_prefix(definition.id, row)
-        cells = self._cells(definition, prefix, after_prefix(prefix), None)
-        return next((columns for _row, columns in rows_of(definition, cells)), {})
+        return next((columns for _row, columns in rows_of(self._table(table), self._cells_of_row(table, row))), {})
+
+    def columns(self, table: str, row: Row) -> list[str]:
+        """Return the columns of a row, also those whose values cannot be read."""
+        found = contents_of(self._table(table), self._cells_of_row(table, row))
+        return [column for _row, contents in found for column in contents]
 
     def scan(
         self,
@@ -307,6 +309,11 @@ class CellTransaction:
         self._own[history_key(key, counter)] = Put(encoded)
         if counter > table.history:
             self._own[history_key(key, counter - table.history)] = DELETED
+
+    def _cells_of_row(self, table: str, row: Row) -> Iterator[tuple[bytes, Content]]:
+        definition = self._table(table)
+        prefix = row_prefix(definition.id, row)
+        return self._cells(definition, prefix, after_prefix(prefix), None)
 
     def _cells(self, table: Table, first: bytes, last: bytes, limit: int | None) -> Iterator[tuple[bytes, Content]]:
         """Read a range page by page, as far as the caller goes, with the writes so far."""

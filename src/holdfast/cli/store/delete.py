@@ -10,7 +10,6 @@ from holdfast.cli.arguments import filled
 from holdfast.cli.output import Output
 from holdfast.cli.store.arguments import RowCommand, with_row
 from holdfast.cli.store.session import on_store_of_tables
-from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
@@ -37,10 +36,7 @@ def delete(store: Store, table: str, row: Row, column: str | None, out: Output) 
     from holdfast.cli.store.forms import json_row
 
     def remove(cells: CellTransaction) -> list[str]:
-        if column is None:
-            chosen = list(cells.get_row(table, row))
-        else:
-            chosen = [column] if _exists(cells, table, row, column) else []
+        chosen = [name for name in cells.columns(table, row) if column in (None, name)]
         for name in chosen:
             cells.delete(table, row, column=name)
         return chosen
@@ -48,15 +44,3 @@ def delete(store: Store, table: str, row: Row, column: str | None, out: Output) 
     deleted = store.transact(remove)
     out.document({"table": table, "row": json_row(row), "deleted": deleted})
     out.say(f"deleted {counted(len(deleted), 'cell')}" if deleted else "there was nothing to delete")
-
-
-def _exists(cells: CellTransaction, table: str, row: Row, column: str) -> bool:
-    """Check whether there is a cell, also one whose value cannot be read."""
-    try:
-        return cells.get(table, row, column=column) is not None
-    except CorruptDataError:
-        return True
-    except InvalidRequestError as error:
-        if "added" not in error.variables:
-            raise
-        return True

@@ -278,9 +278,15 @@ def test_a_cell_that_cannot_be_read_can_be_deleted(store: Store, url: str) -> No
     store.transact(lambda cells: cells.add("stock", "apples", 1, column="color"))
     assert "row='apples' column='color'" in _printed("scan", url, "stock", exit_code=2)
     assert "apples\n" in _printed("ls", url, "stock")
-    assert "column='color'" in _printed("delete", url, "stock", "apples", exit_code=2)
+    assert "the row has the columns color, value" in _printed(
+        "get", url, "stock", "apples", "--column", "size", exit_code=2
+    )
     assert _printed("delete", url, "stock", "apples", "--column", "color") == "deleted 1 cell\n"
     assert store.get_row("stock", "apples") == {"value": 5}
+    store.put("stock", "apples", "red", column="color")
+    store.transact(lambda cells: cells.add("stock", "apples", 1, column="color"))
+    assert _printed("delete", url, "stock", "apples") == "deleted 2 cells\n"
+    assert store.get_row("stock", "apples") == {}
 
 
 def test_histories_are_shown(store: Store, url: str) -> None:
