@@ -8,7 +8,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.records.cells import VALUE, Content
 from holdfast.records.keys import cell_key, column_bytes, counter_of, history_range, row_prefix
 from holdfast.records.row_keys import Row, after_prefix
-from holdfast.records.rows import after_row, contents_of, present_value, read_cells, rows_of, rows_range
+from holdfast.records.rows import after_row, contents_of, present_value, read_cells, read_value, rows_of, rows_range
 from holdfast.records.tables import Table, TablesRead
 from holdfast.records.values import Value
 from holdfast.transactions.base import SnapshotReader, TransactionStore
@@ -99,7 +99,7 @@ class StoreSnapshot:
             raise InvalidRequestError("the table keeps no history: create another one that does", table=table)
         first, last = history_range(cell_key(definition.id, row, column_bytes(column)))
         return [
-            (counter_of(key), content.value() if content.encoded else None)
+            (counter_of(key), read_value(content, row, column) if content.encoded else None)
             for key, content in read_cells(self.reader, first, last)
         ]
 

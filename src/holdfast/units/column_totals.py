@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.errors import InvalidRequestError
-from holdfast.records.cells import split_head
 from holdfast.records.keys import cell_of, column_bytes
 from holdfast.records.row_keys import Row
-from holdfast.records.rows import read_cells, rows_range
+from holdfast.records.rows import present_value, read_cells, rows_range
 from holdfast.records.snapshot import StoreSnapshot
 from holdfast.records.values import Value
 
@@ -70,10 +69,10 @@ def read_column(snapshot: StoreSnapshot, table: str, column: str, most: int) -> 
     rows, whole, fractions = 0, 0, 0.0
     has_fractions = False
     for key, stored in read_cells(snapshot.reader, *rows_range(definition)):
-        content = split_head(stored)[1] if definition.history else stored
-        if content is None or not key.endswith(ending):
+        found = present_value(definition, key, stored) if key.endswith(ending) else None
+        if found is None:
             continue
-        value = _number(content.value(), key, table, column)
+        value = _number(found, key, table, column)
         rows += 1
         if isinstance(value, int):
             whole += value

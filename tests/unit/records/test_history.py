@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.records import CellTransaction, Store
-from holdfast.records.keys import cell_key, table_histories_range
+from holdfast.records.keys import cell_key, history_key, table_histories_range
 from holdfast.transactions.base import Commit, Committed, Conflict
 from tests.unit.records.stores import FAST, SERVERS, begin, memory_store, open_stores
 
@@ -89,6 +89,14 @@ def _with_value(value: bytes) -> Store:
     store.create_table("prices", history=True)
     store.put("prices", "apples", value)
     return store
+
+
+def test_an_earlier_value_that_is_damaged_is_named() -> None:
+    store = _with_value(b"a")
+    key = cell_key(store.table("prices").id, "apples", b"value")
+    store.database.commit(Commit(puts={history_key(key, 1): b"?"}))
+    with pytest.raises(CorruptDataError, match="row='apples' column='value'"):
+        store.history("prices", "apples")
 
 
 def test_a_cell_without_its_counter_is_damaged() -> None:

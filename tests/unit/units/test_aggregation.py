@@ -210,6 +210,15 @@ def test_a_value_that_is_no_number_is_refused(value: Any, sentence: str) -> None
     assert "row='b'" in str(caught.value)
 
 
+def test_a_value_that_cannot_be_read_is_named() -> None:
+    store = memory_store()
+    store.create_table("t")
+    store.put("t", "a", "text")
+    store.add("t", "a", 1)
+    with pytest.raises(InvalidRequestError, match=r"a cell that holds no integer.*row='a' column='value'"):
+        next(watch(store, "t"))
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
