@@ -78,8 +78,9 @@ class MariadbServer:
     ) -> None:
         self._user = user
         self._password = password
-        # Without TLS, like MariaDB before 11.4: newer ones make certificates of their own.
-        self._settings = {"innodb_buffer_pool_size": buffer_pool, "loose_ssl": "OFF", **(settings or {})}
+        # Without TLS, like MariaDB before 11.4: newer ones make certificates of their own. MySQL 9 has no option `ssl`.
+        without_tls = {"loose_ssl": "OFF", "tls_version": ""}
+        self._settings = {"innodb_buffer_pool_size": buffer_pool, **without_tls, **(settings or {})}
         self._server = None if server is None else str(server)
         self._process = DatabaseProcess("MariaDB", directory, (password,), start_timeout_s)
 
@@ -169,6 +170,8 @@ class MariadbServer:
             "port": str(self._process.port),
             "bind_address": "127.0.0.1",
             "pid_file": str(self._process.home / "server.pid"),
+            # MySQL does not start without this directory, whose default is one that only an installation creates.
+            "secure_file_priv": str(self._process.home / "temporary"),
             "init_file": str(self._process.write_secret("users.sql", self._users())),
             **self._settings,
         }

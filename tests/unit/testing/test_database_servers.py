@@ -114,6 +114,14 @@ def test_a_given_directory_is_kept_and_settings_reach_the_server(kind: type[Serv
     assert durable == ([("onoff",)] if kind is PostgresServer else [("0",)])
 
 
+def test_mariadb_and_mysql_use_no_directory_of_the_system(mariadb_server: MariadbServer) -> None:
+    with mariadb_server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT @@datadir, @@tmpdir, @@secure_file_priv, @@pid_file")
+        paths = cursor.fetchone()
+    assert paths is not None
+    assert all(Path(path or "/").is_relative_to(mariadb_server._process.home) for path in paths), paths
+
+
 @as_root
 @each_server
 def test_a_closed_directory_is_refused(kind: type[Server], tmp_path: Path) -> None:

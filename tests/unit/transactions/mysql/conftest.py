@@ -1,4 +1,4 @@
-"""Share one MariaDB server among the modules of a worker; each test has a database of its own."""
+"""Share one MariaDB or MySQL server among the modules of a worker; each test has a database of its own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.runtime import Environment
 from holdfast.testing.mariadb_server import MariadbServer
+from holdfast.transactions.mysql.connection import Link
 from holdfast.transactions.mysql.options import MysqlOptions, parse_mysql_url
 from holdfast.transactions.mysql.schema import prepare_database
 from holdfast.transactions.mysql.store import MysqlTransactionStore
@@ -16,6 +17,11 @@ from holdfast.transactions.mysql.store import MysqlTransactionStore
 _numbers = itertools.count()
 
 Open = Callable[[MysqlOptions], MysqlTransactionStore]
+
+
+def wait_for_no_lock(link: Link) -> None:
+    """Let statements fail that would wait for a lock: at once, or after MySQL's shortest wait, a second."""
+    link.send("SET SESSION innodb_lock_wait_timeout = IF(VERSION() LIKE '%MariaDB%', 0, 1)")
 
 
 @pytest.fixture(scope="session")

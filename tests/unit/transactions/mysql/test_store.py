@@ -34,7 +34,7 @@ from holdfast.transactions.mysql.options import MysqlOptions
 from holdfast.transactions.mysql.store import MysqlTransactionStore
 from tests.databases import needs_mariadb
 from tests.patience import wait_until
-from tests.unit.transactions.mysql.conftest import Open
+from tests.unit.transactions.mysql.conftest import Open, wait_for_no_lock
 
 KEYS = [b"k%d" % number for number in range(8)]
 
@@ -263,8 +263,8 @@ def test_deadlocks_are_repeated_inside(store: MysqlTransactionStore, options: My
     keys = [b"a", b"b"]
     store.commit(Commit(puts=dict.fromkeys(keys, b"")))
     link = connect(options, 1)
-    counted = "SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'"
-    before = int(link.send(counted)[0].rows[0][1])
+    counted = "SELECT count FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'"
+    before = link.send(counted)[0].rows[0][0]
     try:
         for number in range(5):
             link.send("START TRANSACTION")
@@ -280,7 +280,7 @@ def test_deadlocks_are_repeated_inside(store: MysqlTransactionStore, options: My
                 link.send("COMMIT")
                 assert isinstance(committing.result(), Committed)
             assert store.get_many([b"b"])[b"b"].value == b"%d" % number
-        assert int(link.send(counted)[0].rows[0][1]) == before + 5
+        assert link.send(counted)[0].rows[0][0] == before + 5
     finally:
         link.close()
 
@@ -294,7 +294,7 @@ def test_an_absent_record_is_locked_to_be_deleted(store: MysqlTransactionStore, 
         with ThreadPoolExecutor(1) as pool:
             deleting = pool.submit(store.commit, Commit(deletes=[b"a"], puts={b"m": b"1", b"z": b"1"}))
             wait_for_a_waiter(options)
-            creator.send("SET SESSION innodb_lock_wait_timeout = 0")
+            wait_for_no_lock(creator)
             with pytest.raises(pymysql.OperationalError, match="Lock wait timeout"):
                 creator.send("INSERT INTO holdfast_records VALUES ('a', 1, '', 0)")
             stranger.send("COMMIT")
