@@ -25,6 +25,7 @@ import pyarrow as pa
 from holdfast.commit import VisibleFile
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.formats import FileFormat, FormatOptions, RowFilter, require_all
+from holdfast.formats.columns.conversion import keep_rows
 from holdfast.table.inference import infer_type
 from holdfast.table.inferred import File as ListedFile
 from holdfast.table.inferred import ForEach, infer_files, naming_file
@@ -246,7 +247,7 @@ def _prune(
     numbered = pa.record_batch(
         [*columns, pa.array(range(len(files)), pa.int64())], names=[*schema.partition_by, _FILE_NUMBER]
     )
-    kept = numbered.filter(row_filter.expression)
+    kept = keep_rows(numbered, row_filter)
     return [files[number] for number in kept.column(len(columns)).to_pylist()]
 
 
@@ -322,7 +323,7 @@ def read_splits(
                 if batch.num_rows:
                     whole = _append_constants(batch, whole_schema, constants)
                     if late is not None:
-                        whole = whole.filter(late.expression).select(list(columns))
+                        whole = keep_rows(whole, late).select(list(columns))
                     if whole.num_rows:
                         yield whole
 

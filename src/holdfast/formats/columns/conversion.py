@@ -21,6 +21,7 @@ __all__ = [
     "child_arrays",
     "conform",
     "finish",
+    "keep_rows",
     "leaves",
     "map_children",
     "needed_schema",
@@ -214,8 +215,17 @@ def finish(
     """
     batch = conform(batch, needed)
     if row_filter is not None:
-        batch = batch.filter(row_filter.expression)
+        batch = keep_rows(batch, row_filter)
     return batch if len(needed) == len(columns) else batch.select(list(columns))
+
+
+def keep_rows(batch: pa.RecordBatch, row_filter: RowFilter) -> pa.RecordBatch:
+    """Return the rows that pass a filter.
+
+    `RecordBatch.filter` would do, but in pyarrow before 21 it raises an IndexError if no row passes.
+    """
+    found = pa.Table.from_batches([batch]).filter(row_filter.expression).combine_chunks().to_batches()
+    return found[0] if found else batch.slice(0, 0)
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -7,10 +7,13 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from pyarrow import acero
 
 from holdfast.errors import InvalidRequestError
-from holdfast.formats.columns.conversion import cast_column, conform, relabel
+from holdfast.formats.base import RowFilter
+from holdfast.formats.columns.conversion import cast_column, conform, finish, keep_rows, relabel
 
 US, UTC = pa.timestamp("us"), pa.timestamp("us", "UTC")
 DAY = datetime.date(2020, 1, 1)
@@ -119,3 +122,23 @@ def shouted(values: list[Any], kind: pa.DataType) -> Any:
         return [spelled(one) for one in value] if isinstance(value, list) else value
 
     return pa.array(spelled(values), kind)
+
+
+@pytest.mark.parametrize(("least", "found"), [(0, [1, 2, None]), (2, [2]), (9, [])])
+def test_a_filter_may_keep_nothing(monkeypatch: pytest.MonkeyPatch, least: int, found: list[int | None]) -> None:
+    """With pyarrow before 21, too, in which `RecordBatch.filter` raises an error if no row passes."""
+    later = acero._filter_table
+
+    def earlier(table: pa.Table | pa.RecordBatch, expression: pc.Expression) -> pa.Table | pa.RecordBatch:
+        kept = later(table, expression)
+        if isinstance(table, pa.RecordBatch) and not kept.num_rows:
+            raise IndexError
+        return kept
+
+    monkeypatch.setattr(acero, "_filter_table", earlier)
+    batch = pa.record_batch({"a": [1, 2, None], "b": ["x", "y", None]})
+    passing = pc.field("a") >= least if least else pc.field("a").is_null() | (pc.field("a") > 0)
+    row_filter = RowFilter(passing, frozenset("a"))
+    assert keep_rows(batch, row_filter).column("a").to_pylist() == found
+    assert keep_rows(batch.slice(3), row_filter).schema == batch.schema
+    assert finish(batch, batch.schema, ["b"], row_filter).num_rows == len(found)
