@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType, TimestampType
 
 from holdfast.options.read import ReadOptions
 from holdfast.spark.file_format import FormatChoice
@@ -17,6 +17,9 @@ _FORMATS = ("parquet", "orc", "csv", "json", "text")  # formats that stock Spark
 _TIME_PARSER = "spark.sql.legacy.timeParserPolicy"
 _TIME = re.compile(r"\btime\(\d\)")
 _TIME_TYPE = "spark.sql.timeType.enabled"
+_WITHOUT_ORC_INSTANTS = "4.1."
+"""These releases do not know ORC's own name of the type, "timestamp with local time zone"."""
+
 _FIELD_IDS = "spark.sql.parquet.fieldId.read.enabled"
 # Session settings that no option of a read overrides, and the value under which both readers return the same. A setting
 # that a Spark release does not have counts as unset.
@@ -77,6 +80,8 @@ def limit_of_columns(spark: SparkSession, choice: FormatChoice, schema: StructTy
         for name in schema.names:
             if name.startswith("_col"):
                 return f"Spark matches ORC columns by position if all names in a file start with _col: {name!r}"
+        if spark.version.startswith(_WITHOUT_ORC_INSTANTS) and any(isinstance(one, TimestampType) for one in kinds):
+            return f"Spark {spark.version} cannot read timestamps in ORC files that it did not write itself"
     if _TIME.search(schema.simpleString()) and str(spark.conf.get(_TIME_TYPE, "true")).lower() != "true":
         return f"without {_TIME_TYPE}=true Spark cannot read columns of type TIME"
     if choice.name == "json" and any(

@@ -32,7 +32,7 @@ from holdfast.stores.s3.options import S3Options
 from holdfast.table.contract import TableRecord
 from holdfast.table.inferred import opener
 
-SESSION: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda _name, default="": default))
+SESSION: Any = SimpleNamespace(version="4.3.0", conf=SimpleNamespace(get=lambda _name, default="": default))
 
 
 # --- which files ------------------------------------------------------------------------------------------------------

@@ -10,7 +10,17 @@ import pytest
 
 pytest.importorskip("pyspark.sql")
 
-from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from holdfast.commit import VisibleFile
 from holdfast.options.location import LocationOptions
@@ -22,10 +32,10 @@ from holdfast.spark.native_listing import directory_columns, misplaced
 OPTIONS = ReadOptions(store=LocationOptions(url="/data/t"))
 
 
-def session(**settings: str) -> Any:
+def session(version: str = "4.3.0", **settings: str) -> Any:
     """Spark with settings, two underscores for a dot."""
     named = {name.replace("__", "."): value for name, value in settings.items()}
-    return SimpleNamespace(conf=SimpleNamespace(get=lambda name, default="": named.get(name, default)))
+    return SimpleNamespace(version=version, conf=SimpleNamespace(get=lambda name, default="": named.get(name, default)))
 
 
 def files(*paths: str) -> list[VisibleFile]:
@@ -91,6 +101,16 @@ def test_names_that_spark_does_not_find_in_orc(name: str, depth: int) -> None:
     schema = inner if depth == 0 else StructType([StructField("s", kinds[depth - 1])])
     assert "not find ORC columns" in limit_of_columns(session(), FormatChoice("orc"), schema)
     assert limit_of_columns(session(), FormatChoice("parquet"), schema) == ""
+
+
+def test_timestamps_in_orc_need_a_spark_that_knows_the_type() -> None:
+    instants = StructType([StructField("s", ArrayType(TimestampType()))])
+    others = StructType([StructField("s", TimestampNTZType())])
+    old = session(version="4.1.0")
+    assert "Spark 4.1.0 cannot read timestamps in ORC" in limit_of_columns(old, FormatChoice("orc"), instants)
+    assert limit_of_columns(old, FormatChoice("parquet"), instants) == ""
+    assert limit_of_columns(old, FormatChoice("orc"), others) == ""
+    assert limit_of_columns(session(), FormatChoice("orc"), instants) == ""
 
 
 def test_maps_of_json_have_strings_for_keys() -> None:
