@@ -1,0 +1,150 @@
+"""Kill a database that flushes its log late: what a task or a driver has reported is there, and everything counts once.
+
+The server flushes every ten seconds unless it is asked to, so a kill takes away whatever was not flushed on purpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark.sql")
+
+from pyspark.sql import SparkSession
+
+from holdfast.records.opening import open_store
+from holdfast.spark.units import TransactionalMap
+from holdfast.testing.postgres_server import PostgresServer
+from holdfast.units.open_work_list import open_work_list
+from tests.databases import needs_postgres
+from tests.integration.dying_units import add_words, counted, counted_words, lines_of_words
+from tests.integration.spark_session import by_value
+from tests.patience import PATIENCE_S, wait_until
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.spark,
+    needs_postgres,
+    pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn; the subject here is the counts
+]
+
+by_value(__name__)
+
+LATE = {"synchronous_commit": "off", "wal_writer_delay": "10s"}
+LINES = lines_of_words(20)
+LAST = len(LINES) - 1
+
+
+class Gate:
+    """A point of a job that it does not pass before the test has let it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.reached = folder / "reached"
+        self.open = folder / "open"
+
+    def pass_on(self) -> None:
+        self.reached.touch()
+        wait_until(self.open.exists, "nobody opens the gate")
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    return Gate(tmp_path)
+
+
+@pytest.fixture
+def server() -> Iterator[PostgresServer]:
+    with PostgresServer(settings=LATE) as server:
+        yield server
+
+
+@pytest.fixture
+def url(server: PostgresServer) -> str:
+    url = server.create_database("words")
+    with open_store(url, create=True) as store:
+        store.create_table("words")
+        store.database.make_durable()
+    return url
+
+
+@pytest.fixture
+def background() -> Iterator[Callable[[Callable[[], Any]], Future[Any]]]:
+    """Run a job beside the test: a server lives no longer than the thread that has started it."""
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit
+
+
+def kill_at(gate: Gate, server: PostgresServer, job: Future[Any], is_ready: Callable[[], bool] = lambda: True) -> None:
+    wait_until(lambda: (gate.reached.exists() and is_ready()) or job.done(), "nobody comes to the gate")
+    assert not job.done()
+    server.kill()
+    server.start()
+    gate.open.touch()
+
+
+def test_a_job_is_there_although_no_unit_was_committed(
+    spark: SparkSession, server: PostgresServer, url: str, gate: Gate, background: Any
+) -> None:
+    def step(txn: Any, key: int, value: Any) -> None:
+        gate.pass_on()
+        add_words(txn, key, value)
+
+    rows = spark.createDataFrame(LINES, "number int, line string")
+    job = background(lambda: TransactionalMap(step, store=url).run(rows, key="number", tasks=1))
+    kill_at(gate, server, job)
+    assert job.result(PATIENCE_S).total.units == len(LINES)
+    with open_store(url) as store:
+        assert counted_words(store) == counted(LINES)
+
+
+def test_units_of_a_work_list_that_were_lost_run_again(
+    spark: SparkSession, server: PostgresServer, url: str, gate: Gate, background: Any
+) -> None:
+    def step(txn: Any, key: int, value: Any) -> None:
+        if key == LAST:
+            gate.pass_on()
+        txn.add("words", key, 1)
+
+    with open_store(url) as store:
+        items = open_work_list(store, "numbers", create=True)
+        items.add_many((number, None) for number in range(len(LINES)))
+        units = TransactionalMap(step, store=url, group=1)
+        job = background(lambda: units.run_work_list(spark, "numbers", tasks=2))
+        kill_at(gate, server, job, lambda: items.counts()[0] == 0)
+        job.result(PATIENCE_S)
+        assert {row: columns["value"] for row, columns in store.scan("words")} == dict.fromkeys(range(len(LINES)), 1)
+
+
+def test_rows_that_a_task_has_reported_are_there(
+    spark: SparkSession, server: PostgresServer, url: str, gate: Gate, background: Any
+) -> None:
+    def rows(split: int, _rows: Any) -> Iterator[tuple[int, int]]:
+        for number in range(split * 10, split * 10 + 10):
+            if number == 15:
+                gate.pass_on()
+            yield number, number
+
+    context = spark.sparkContext
+    group = "rows that are loaded"
+
+    def load() -> None:
+        context.setJobGroup(group, group)
+        frame = spark.createDataFrame(context.parallelize([0, 1], 2).mapPartitionsWithIndex(rows), "row int, n int")
+        writer = frame.write.format("holdfast-store").option("url", url).option("table", "words")
+        writer.option("batchRows", 2).mode("append").save()
+
+    def one_is_done() -> bool:
+        tracker = context.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+        return any(stage is not None and stage.numCompletedTasks == 1 for stage in stages)
+
+    job = background(load)
+    kill_at(gate, server, job, one_is_done)
+    job.result(PATIENCE_S)
+    with open_store(url) as store:
+        assert dict(store.scan("words")) == {number: {"n": number} for number in range(20)}
