@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import partial
 
 from holdfast.errors import HoldfastError, OutcomeUnknownError
 from holdfast.records.paging import PageSize
 from holdfast.runtime import Periodic, ThreadPeriodic
-from holdfast.transactions.base import Commit, Database, Record
+from holdfast.transactions.base import Commit, Database, Record, ScanPage
 from holdfast.units.claim_ledger import ClaimLedger
 from holdfast.units.claims import Claim, ClaimWatch, decode_claim, dissolve_slot, take_items
 from holdfast.units.execution import UnitExecution
@@ -100,7 +100,7 @@ class WorkTask:
         patiently, progress = self._loop.patiently, self._progress
         patiently(progress.finish)
         patiently(self._database.make_durable)
-        page = patiently(lambda: self._store.scan(*self._work.range, 1, [progress.key]))
+        page = patiently(lambda: self._page(1, [progress.key]))
         return progress.is_finished_by(page.guards.get(progress.key)) and not page.records
 
     def _work_on(self) -> None:
@@ -130,13 +130,16 @@ class WorkTask:
     def _look(self) -> Sequence[tuple[bytes, Record]]:
         """Return items that wait, and then claims, if not many wait: nothing if the list is at its end.
 
-        It is one read, so it sees one moment. If values are large, it reads few of them, but one for each worker.
+        If values are large, it reads few of them, but one for each worker.
         """
         most = max(self._window.records, min(self._workers, _MOST_LARGE))
-        size = min(self._workers * self._loop.group_size, most, _MOST_WINDOW)
-        page = self._store.scan(*self._work.range, size)
+        page = self._page(min(self._workers * self._loop.group_size, most, _MOST_WINDOW))
         self._window.adapt(page)
         return page.records
+
+    def _page(self, size: int, guards: Collection[bytes] = ()) -> ScanPage:
+        """Read the begin of the list, items before claims: one read, so it sees one moment."""
+        return self._store.scan(*self._work.range, size, guards)
 
     def _take(self, page: Sequence[tuple[bytes, Record]]) -> Claim | None:
         """Claim this worker's share of what waits: items at a random place among the first, so that fewer collide.

@@ -13,7 +13,16 @@ from typing import cast
 from holdfast.errors import OutcomeUnknownError
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.records.cells import Put
-from holdfast.transactions.base import ABSENT, Commit, Committed, DurableStore, Outcome, Record, TransactionStore
+from holdfast.transactions.base import (
+    ABSENT,
+    Commit,
+    Committed,
+    DurableStore,
+    Outcome,
+    Record,
+    ScanPage,
+    TransactionStore,
+)
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.claim_ledger import ClaimLedger
 from holdfast.units.claims import Claim
@@ -58,7 +67,6 @@ __all__ = [
 ]
 
 _Attempt = Callable[..., Attempt]
-_Page = Sequence[tuple[bytes, Record]]
 
 
 # --- progress ---------------------------------------------------------------------------------------------------------
@@ -260,7 +268,7 @@ def claim_anything(
     store: TransactionStore,
     work: WorkList,
     claim_key: bytes,
-    waiting: _Page,
+    waiting: Sequence[tuple[bytes, Record]],
     required: Mapping[bytes, int],
 ) -> Claim | None:
     """In place of `take_items`: do not look whether others have claimed the items."""
@@ -279,13 +287,17 @@ def take_over_a_claim(shipped: Callable[..., bool], store: TransactionStore, wor
     return True
 
 
-def look_twice(shipped: Callable[..., _Page], self: WorkTask) -> _Page:
-    """In place of `WorkTask._look`: look for claims, and then for items that wait."""
+def look_twice(shipped: Callable[..., ScanPage], self: WorkTask, size: int, guards: Collection[bytes] = ()) -> ScanPage:
+    """In place of `WorkTask._page`: look for claims, and then for items that wait."""
     claims = self._store.scan(*self._work.claims, 100).records
     waiting = self._store.scan(*self._work.waiting, 100).records
-    return shipped(self) if claims or waiting else ()
+    page = shipped(self, size, guards)
+    return page if claims or waiting else replace(page, records=())
 
 
-def look_for_items_only(shipped: Callable[..., _Page], self: WorkTask) -> _Page:
-    """In place of `WorkTask._look`: take the list for ended when nothing waits."""
-    return shipped(self) if self._store.scan(*self._work.waiting, 100).records else ()
+def look_for_items_only(
+    shipped: Callable[..., ScanPage], self: WorkTask, size: int, guards: Collection[bytes] = ()
+) -> ScanPage:
+    """In place of `WorkTask._page`: take the list for ended when nothing waits."""
+    page = shipped(self, size, guards)
+    return page if self._store.scan(*self._work.waiting, 100).records else replace(page, records=())

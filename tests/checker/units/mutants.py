@@ -195,14 +195,14 @@ MUTANTS = (
     _Mutant(
         name="end-in-two-reads",
         slip="The end of a work list is concluded from two reads: no claims, and then no items.",
-        swap=swap(WorkTask._look, mistakes.look_twice),
+        swap=swap(WorkTask._page, mistakes.look_twice),
         scenes=("expired-lease", "worker-twins"),
         breaks="W2",
     ),
     _Mutant(
         name="end-without-claims",
         slip="A work list is taken for ended when nothing waits, although units that run may add to it.",
-        swap=swap(WorkTask._look, mistakes.look_for_items_only),
+        swap=swap(WorkTask._page, mistakes.look_for_items_only),
         scenes=("emitted-work", "workers"),
         breaks="W2",
     ),
