@@ -16,7 +16,9 @@ from holdfast.errors import (
     OutcomeUnknownError,
 )
 from holdfast.records.keys import cells_range, dropped_range, load_key, loads_range, table_histories_range
-from holdfast.records.loads import Load, Loaded, LoadRow, LoadTask, abort_load, begin_load, finish_load
+from holdfast.records.load_record import Load, Loaded
+from holdfast.records.load_task import LoadRow, LoadTask
+from holdfast.records.loads import abort_load, begin_load, finish_load
 from holdfast.records.store import Store
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Outcome

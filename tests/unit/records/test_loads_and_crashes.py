@@ -11,7 +11,9 @@ from contextlib import suppress
 import pytest
 
 from holdfast.errors import ConflictError
-from holdfast.records.loads import Load, Loaded, LoadRow, LoadTask, begin_load, finish_load
+from holdfast.records.load_record import Load, Loaded
+from holdfast.records.load_task import LoadRow, LoadTask
+from holdfast.records.loads import begin_load, finish_load
 from holdfast.records.store import Store
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Outcome, Record

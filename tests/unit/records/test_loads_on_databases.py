@@ -7,7 +7,9 @@ import threading
 import pytest
 
 from holdfast.errors import FencedError
-from holdfast.records.loads import Load, Loaded, LoadRow, LoadTask, begin_load, finish_load
+from holdfast.records.load_record import Load, Loaded
+from holdfast.records.load_task import LoadRow, LoadTask
+from holdfast.records.loads import begin_load, finish_load
 from holdfast.records.rows import rows_range
 from holdfast.records.splits import divide
 from tests.unit.records.stores import FAST, SERVERS, Stores, open_stores

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.records.loads import LoadTask, begin_load, finish_load
+from holdfast.records.load_task import LoadTask
+from holdfast.records.loads import begin_load, finish_load
 from holdfast.units.jobs import list_jobs
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.work_list import list_work_lists

@@ -20,7 +20,9 @@ from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.options.store import StoreWriteOptions
 from holdfast.records import Row, Store, Value, open_store
 from holdfast.records.keys import column_bytes
-from holdfast.records.loads import Load, Loaded, LoadRow, LoadTask, abort_load, begin_load, finish_load
+from holdfast.records.load_record import Load, Loaded
+from holdfast.records.load_task import LoadRow, LoadTask
+from holdfast.records.loads import abort_load, begin_load, finish_load
 from holdfast.spark.catalog import refuse_table
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.store.row_columns import default_names, find_row_columns

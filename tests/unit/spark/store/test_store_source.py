@@ -31,7 +31,7 @@ from holdfast.errors import ConflictError, CorruptDataError, HoldfastError, Inva
 from holdfast.options.store import parse_store_read, parse_store_write
 from holdfast.records import CellTransaction, Row, Store, Value, open_store
 from holdfast.records.keys import cell_key, dropped_range, loads_range
-from holdfast.records.loads import LoadRow, LoadTask
+from holdfast.records.load_task import LoadRow, LoadTask
 from holdfast.spark.store import reader as store_reader
 from holdfast.spark.store import writer as store_writer
 from holdfast.spark.store.inference import infer_schema
