@@ -16,7 +16,7 @@ _TRIES = 20
 
 
 class SlotProgress:
-    """The record of one worker. Unlike that of a task, nothing depends on it.
+    """The record of one worker. Unlike that of a task, no unit depends on it: only the end of the job.
 
     Args:
         statistics: the figures of this attempt.
