@@ -184,12 +184,20 @@ def two_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession
 
 
 class WaitsForTwin(Counting):
-    """Both attempts at the slow task meet in the middle, and then run at the same time to the end."""
+    """Both attempts at the slow task meet in the middle, and then run at the same time to the end.
+
+    The copy, which has done units of the first attempt's group meanwhile, waits until that one has found this out and
+    has gone on: on a busy machine, the first attempt might otherwise commit nothing anymore, and record no conflict.
+    """
 
     def before(self, partition: int, number: int) -> None:
         if partition == SLOW and self.calls == 20:
             (self.signals / f"half-{number}").touch()
             wait_until((self.signals / f"half-{1 - number}").exists, "no copy was started")
+            if number == 1:
+                wait_until((self.signals / "gone-on").exists, "the first attempt does not go on")
+        elif partition == SLOW and self.calls == 60 and number == 0:
+            (self.signals / "gone-on").touch()
 
 
 @pytest.mark.parametrize(("function", "group"), [(add_words, 1), (add_words, 16), (change_words, 4)])
