@@ -13,7 +13,14 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from holdfast.errors import FencedError, InvalidRequestError, UnavailableError, UnsupportedError
+from holdfast.errors import (
+    FencedError,
+    HoldfastError,
+    InvalidRequestError,
+    OutcomeUnknownError,
+    UnavailableError,
+    UnsupportedError,
+)
 from holdfast.records.opening import open_store, require_url
 from holdfast.records.store import Store
 from holdfast.runtime import Environment
@@ -172,7 +179,10 @@ class TransactionalMap:
                 return report
             seconds = clock.elapsed_s() - before_s
             end = partial(self._end, database, job, seconds, earlier)
-            return patiently(end, self._settings.patience_s, environment, Statistics())
+            try:
+                return patiently(end, self._settings.patience_s, environment, Statistics())
+            except (UnavailableError, OutcomeUnknownError) as error:
+                raise _with_name(error, job) from error
 
     def _run_job(self, job: Job, run: Callable[[UnitsTask], list[str]], work: WorkList | None) -> None:
         task = UnitsTask(
@@ -190,12 +200,8 @@ class TransactionalMap:
             cause = find_holdfast_error(error)
             if cause is None:
                 raise
-            if type(cause) is UnavailableError:
-                raise UnavailableError(
-                    f"{cause.message}; then run the job again with its name, and it goes on",
-                    **cause.variables,
-                    job=job.name,
-                ) from None
+            if isinstance(cause, UnavailableError):
+                raise _with_name(cause, job) from None
             raise cause from None
 
     def _end(self, database: Database, job: Job, seconds: float, earlier: int) -> JobReport:
@@ -217,6 +223,12 @@ class TransactionalReduce(TransactionalMap):
     """
 
     _kind = REDUCE
+
+
+def _with_name(error: HoldfastError, job: Job) -> HoldfastError:
+    """Return an error that says how the job goes on: under a name that the caller perhaps has not chosen."""
+    sentence = f"{error.message}; then run the job again with its name, and it goes on"
+    return type(error)(sentence, **{**error.variables, "job": job.name})
 
 
 def _report_of_others(database: Database, job: Job) -> JobReport | None:

@@ -14,7 +14,14 @@ pytest.importorskip("pyspark.sql")
 
 from pyspark.errors import PySparkException
 
-from holdfast.errors import FencedError, InvalidRequestError, UnavailableError
+from holdfast.errors import (
+    FencedError,
+    HoldfastError,
+    InvalidRequestError,
+    OutcomeUnknownError,
+    StorageFullError,
+    UnavailableError,
+)
 from holdfast.records.opening import open_store
 from holdfast.records.store import Store
 from holdfast.spark.units import runner
@@ -38,7 +45,7 @@ class _Driver:
 
     def __init__(self, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.open = 0
-        self._map = runner.TransactionalMap(put, store=url, group=1)
+        self._map = runner.TransactionalMap(put, store=url, group=1, patience_s=0.1)
         monkeypatch.setattr(runner, "open_store", self._opened)
 
     def _opened(self, *given: Any, **more: Any) -> Store:
@@ -53,8 +60,15 @@ class _Driver:
         store.close = count  # type: ignore[method-assign] # it is counted
         return store
 
-    def run(self, tasks: Callable[[UnitsTask], list[str]], *, kind: str = MAP, emit_to: str | None = None) -> JobReport:
-        return self._map._run("job", 1, 4, kind, tasks, emit_to, "")
+    def run(
+        self,
+        tasks: Callable[[UnitsTask], list[str]],
+        *,
+        name: str | None = "job",
+        kind: str = MAP,
+        emit_to: str | None = None,
+    ) -> JobReport:
+        return self._map._run(name, 1, 4, kind, tasks, emit_to, "")
 
 
 @pytest.fixture
@@ -102,6 +116,24 @@ def test_the_error_of_a_database_that_is_away_says_how_the_job_goes_on(driver: _
 
     with pytest.raises(UnavailableError, match=r"run the job again with its name, and it goes on.*job='job'"):
         driver.run(fail)
+
+
+@pytest.mark.parametrize("kind", [UnavailableError, StorageFullError, OutcomeUnknownError])
+def test_an_end_that_cannot_be_recorded_tells_the_name_under_which_the_job_goes_on(
+    driver: _Driver, monkeypatch: pytest.MonkeyPatch, kind: type[HoldfastError]
+) -> None:
+    """All units have taken effect: under another name, they would take effect twice."""
+
+    def fail(*_given: object) -> None:
+        raise kind("the database cannot be reached: check that the server runs", database="host/db")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(runner, "end_job", fail)
+        with pytest.raises(kind, match=r"run the job again with its name, and it goes on.*job='map-\w+'") as raised:
+            driver.run(in_this_process, name=None)
+    report = driver.run(in_this_process, name=str(raised.value.variables["job"]))
+    assert (report.total.units, report.earlier) == (2, 2)
+    assert driver.open == 0
 
 
 def test_a_job_that_another_driver_has_ended_has_its_report(driver: _Driver) -> None:
