@@ -120,9 +120,10 @@ def finish_load(database: Database, environment: Environment, load: Load, expect
         if _end(database, environment, load, COMMITTED) != COMMITTED:
             continue  # a crash has undone the seal: what was counted may have changed
         database.make_durable()
-        if _state(database, load) in (COMMITTED, None):
+        if _state(database, load) == COMMITTED:
             _forget(database, load)
             return
+        # Also without a record: a crash has perhaps undone the end, and a collection has aborted the load since.
     raise _losing(load.table)
 
 

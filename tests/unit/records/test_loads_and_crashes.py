@@ -10,10 +10,10 @@ from contextlib import suppress
 
 import pytest
 
-from holdfast.errors import ConflictError
+from holdfast.errors import ConflictError, FencedError
 from holdfast.records.load_record import Load, Loaded
 from holdfast.records.load_task import LoadRow, LoadTask
-from holdfast.records.loads import begin_load, finish_load
+from holdfast.records.loads import abort_old_loads, begin_load, finish_load
 from holdfast.records.store import Store
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Outcome, Record
@@ -122,6 +122,21 @@ def test_rows_that_come_after_the_count_are_noticed_although_a_crash_has_undone_
     database.at, database.loses = database.calls + 1, 1  # between the seal and the end
     database.then = lambda: late.write([("b", {"n": 2})])
     with pytest.raises(ConflictError, match="not the same"):
+        finish_load(database, store.environment, load, loaded)
+    assert database.at is None
+    assert store.tables() == []
+
+
+def test_a_load_that_is_aborted_after_a_crash_has_undone_its_end_reports_no_success() -> None:
+    database = Crashing()
+    store = Store(database, "memory://loads", Environment())
+    load = begin_load(database, store.environment, "words", overwrite=True)
+    task = LoadTask(database, store.environment, load, 0)
+    task.write([("a", {"n": 1})])
+    loaded = task.finish()
+    database.at, database.loses = database.calls + 2, 1  # between the end and what makes it durable
+    database.then = lambda: abort_old_loads(database, store.environment, -1)
+    with pytest.raises(FencedError, match="aborted"):
         finish_load(database, store.environment, load, loaded)
     assert database.at is None
     assert store.tables() == []
