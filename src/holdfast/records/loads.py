@@ -43,7 +43,6 @@ from holdfast.records.rows import read_cells
 from holdfast.records.tables import Table, check_table_name
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Database, TransactionStore
-from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
 from holdfast.wording import counted
 
@@ -65,15 +64,16 @@ def begin_load(database: Database, environment: Environment, table: str, *, over
     Raises:
         UnavailableError: the database went away, or loses what it has committed. Repeat later.
 
-    Crash: a record of the load remains; `abort_old_loads` finds it.
+    Crash: a record of the load remains; `abort_old_loads` finds it. It also finds that of a begin whose reply was lost.
     """
     name = check_table_name(table)
-    load_id, hidden = (int(environment.ids.token(), 16) for _ in range(2))
     now_s = environment.clock.now_s()
 
     def begin(transaction: Transaction) -> Load:
         record = transaction.get(table_key(name))
         found = None if record is None else Table.of(name, record)
+        # Each attempt has new ids: one whose reply was lost may take effect late, when the load has ended long since.
+        load_id, hidden = (int(environment.ids.token(), 16) for _ in range(2))
         load = Load(
             id=load_id,
             table=name,
@@ -87,7 +87,7 @@ def begin_load(database: Database, environment: Environment, table: str, *, over
         return load
 
     for _ in range(_CRASHES):
-        load = run_transaction(database, begin, environment)
+        load = until_known(database, begin, environment)
         database.make_durable()
         if _state(database, load) is not None:
             return load

@@ -18,7 +18,7 @@ from holdfast.errors import (
 from holdfast.records.keys import cells_range, dropped_range, load_key, loads_range, table_histories_range
 from holdfast.records.load_record import Load, Loaded
 from holdfast.records.load_task import LoadRow, LoadTask
-from holdfast.records.loads import abort_load, begin_load, finish_load
+from holdfast.records.loads import abort_load, abort_old_loads, begin_load, finish_load
 from holdfast.records.store import Store
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Outcome
@@ -254,6 +254,7 @@ def test_of_two_overwrites_at_once_the_first_wins(store: Store) -> None:
 def test_lost_replies_change_nothing(database: Losing, store: Store, happened: bool, existing: bool) -> None:
     if existing:
         store.create_table("words", history=True)
+    database.lost = [happened]
     load = begin(store)
     attempt = task(store, load)
     database.lost = [happened]
@@ -265,6 +266,7 @@ def test_lost_replies_change_nothing(database: Losing, store: Store, happened: b
     assert content(store) == {"a": {"n": 0, "text": "a"}, "b": {"n": 1, "text": "b"}}
     if existing:
         assert store.history("words", "b", column="n") == [(1, 1)]
+    assert abort_old_loads(database, store.environment, -1) == happened, "a load of which nobody knows"
     assert leftovers(store) == 0
 
 
