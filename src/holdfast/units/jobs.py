@@ -319,7 +319,8 @@ def _delete_progress(transaction: Transaction, job: Job) -> None:
 def _durably(store: DurableStore, call: Callable[[], Job]) -> Job:
     """Repeat a call that begins or ends a job until that is durable.
 
-    A database that crashed before it was asked for that, and is up again, has perhaps lost the commit.
+    A database that crashed before it was asked for that, and is up again, has perhaps lost the commit. But if the
+    record of a finished job is gone, somebody has forgotten it: all but its end was durable before.
 
     Raises:
         UnavailableError: it loses one commit after the other.
@@ -330,7 +331,11 @@ def _durably(store: DurableStore, call: Callable[[], Job]) -> Job:
         key = job_key(job.name)
         record = store.get_many([key]).get(key)
         found = None if record is None else Job.of(key, record)
-        if found is not None and found.id == job.id and (found.is_finished or not job.is_finished):
+        if found is None or found.id != job.id:
+            is_durable = job.is_finished
+        else:
+            is_durable = found.is_finished or not job.is_finished
+        if is_durable:
             return job
     raise UnavailableError("the database loses what it has committed: repeat later", job=job.name)
 

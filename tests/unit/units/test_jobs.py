@@ -8,7 +8,7 @@ from holdfast.errors import NotFoundError
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.transactions.memory.store import MemoryTransactionStore
-from holdfast.units.jobs import MAP, begin_job, forget_job, list_jobs
+from holdfast.units.jobs import MAP, begin_job, end_job, forget_job, list_jobs
 from holdfast.units.progress import progress_range
 from tests.units_world import Shaky, fail_at
 
@@ -45,3 +45,20 @@ def test_another_job_with_the_name_is_not_forgotten() -> None:
     shaky.after = after
     forget_job(shaky, "job", environment)
     assert [one.shards for one in list_jobs(inner)] == [3]
+
+
+def test_a_job_that_is_forgotten_as_soon_as_it_has_ended_has_ended() -> None:
+    """Whoever waits for the end may forget it, while the driver still waits until the end is durable."""
+    environment = Environment(clock=StillClock(), ids=CountingIds())
+    inner = MemoryTransactionStore(CountingIds())
+    job = begin_job(inner, "job", kind=MAP, shards=1, environment=environment)
+    shaky = Shaky(inner)
+
+    def before(_number: int, name: str) -> None:
+        if name == "make_durable":
+            forget_job(inner, "job", environment)
+
+    shaky.before = before
+    assert end_job(shaky, job, {"units": 3}, environment).report == {"units": 3}
+    assert shaky.calls.count("make_durable") == 1
+    assert list_jobs(inner) == []
