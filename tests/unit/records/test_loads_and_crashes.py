@@ -140,3 +140,25 @@ def test_a_load_that_is_aborted_after_a_crash_has_undone_its_end_reports_no_succ
         finish_load(database, store.environment, load, loaded)
     assert database.at is None
     assert store.tables() == []
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_no_crash_leaves_records_of_a_dropped_table_behind(history: bool) -> None:
+    """A crash before each call, with each number of lost commits: what it brings back is dropped or collected again."""
+    calls, at = 1, 0
+    while at < calls:
+        for loses in range(1, calls + 1):
+            database = Crashing()
+            store = Store(database, "memory://loads", Environment())
+            store.create_table("words", history=history)
+            store.put("words", "a", 0, column="n")
+            database.make_durable()
+            database.calls, database.at, database.loses = 0, at, loses
+            store.drop_table("words")
+            calls = database.calls
+            store.collect()
+            for table in store.tables():
+                store.drop_table(table.name)
+            left = database.scan(b"", b"\xff", 10).records
+            assert not left, f"a crash before call {at} loses {loses} commits"
+        at += 1
