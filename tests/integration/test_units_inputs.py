@@ -151,10 +151,10 @@ def test_unsuitable_inputs_are_refused_in_one_sentence(name: str, spark: SparkSe
 JOBS: dict[str, tuple[dict[str, Any], str]] = {
     "no name": ({"job": ""}, "the name of a job has 1 to 128 letters.*job=''"),
     "a number for a name": ({"job": 5}, "the name of a job has 1 to 128 letters.*job=5"),
-    "no tasks": ({"tasks": 0}, "a job has 1 to 100000 tasks.*shards=0"),
-    "a text for a number": ({"tasks": "2"}, "a job has 1 to 100000 tasks.*shards='2'"),
-    "a half task": ({"tasks": 2.5}, "a job has 1 to 100000 tasks.*shards=2.5"),
-    "a boolean for a number": ({"tasks": True}, "a job has 1 to 100000 tasks.*shards=True"),
+    "no tasks": ({"tasks": 0}, "a job has 1 to 100000 tasks.*tasks=0"),
+    "a text for a number": ({"tasks": "2"}, "a job has 1 to 100000 tasks.*tasks='2'"),
+    "a half task": ({"tasks": 2.5}, "a job has 1 to 100000 tasks.*tasks=2.5"),
+    "a boolean for a number": ({"tasks": True}, "a job has 1 to 100000 tasks.*tasks=True"),
 }
 
 

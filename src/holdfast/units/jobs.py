@@ -18,6 +18,7 @@ from holdfast.errors import (
     OutcomeUnknownError,
     UnavailableError,
 )
+from holdfast.records.integers import integer_of
 from holdfast.records.kinds import JOB
 from holdfast.records.paging import read_records
 from holdfast.runtime import Environment
@@ -167,7 +168,7 @@ def begin_job(
         UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
     key = job_key(name)
-    _check_shards(shards)
+    shards = _checked_shards(shards)
     job_id = int(environment.ids.token(), 16)
     began_s = environment.clock.now_s()
 
@@ -204,10 +205,11 @@ def begin_job(
     return job
 
 
-def _check_shards(shards: object) -> None:
-    is_number = isinstance(shards, int) and not isinstance(shards, bool) and 1 <= shards <= _MOST_SHARDS
-    if shards is not None and not is_number:
-        raise InvalidRequestError(f"a job has 1 to {_MOST_SHARDS} tasks: change the number", shards=shards)
+def _checked_shards(shards: object) -> int | None:
+    number = integer_of(shards)
+    if shards is not None and (number is None or not 1 <= number <= _MOST_SHARDS):
+        raise InvalidRequestError(f"a job has 1 to {_MOST_SHARDS} tasks: change the number", tasks=shards)
+    return number
 
 
 def end_job(store: DurableStore, job: Job, report: Mapping[str, object], environment: Environment) -> Job:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 from holdfast.errors import NotFoundError
@@ -62,3 +65,13 @@ def test_a_job_that_is_forgotten_as_soon_as_it_has_ended_has_ended() -> None:
     assert end_job(shaky, job, {"units": 3}, environment).report == {"units": 3}
     assert shaky.calls.count("make_durable") == 1
     assert list_jobs(inner) == []
+
+
+def test_a_number_of_tasks_may_come_from_numpy() -> None:
+    """As from a column of a frame; it is recorded as any other integer, and the job goes on with either."""
+    environment = Environment(clock=StillClock(), ids=CountingIds())
+    store = MemoryTransactionStore(CountingIds())
+    two: Any = np.int64(2)
+    job = begin_job(store, "job", kind=MAP, shards=two, environment=environment)
+    assert begin_job(store, "job", kind=MAP, shards=2, environment=environment) == job
+    assert list_jobs(store) == [job]
