@@ -6,18 +6,17 @@ What the states mean is in `loads`.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TypeVar
 
-from holdfast.errors import ConflictError, CorruptDataError, FencedError, OutcomeUnknownError
+from holdfast.errors import ConflictError, CorruptDataError, FencedError
 from holdfast.records.keys import ID_BYTES, load_key, load_of
 from holdfast.records.tables import Table, check_table_name
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Database, Record
-from holdfast.transactions.retry import run_transaction
+from holdfast.transactions.retry import run_until_known
 from holdfast.transactions.transaction import Transaction
 
 __all__ = [
@@ -32,8 +31,6 @@ __all__ = [
     "require_table",
     "until_known",
 ]
-
-_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -148,10 +145,5 @@ def cell_digest(key: bytes, value: bytes) -> int:
 
 
 def until_known(database: Database, function: Callable[[Transaction], T], environment: Environment) -> T:
-    """Run a transaction that may take effect twice, and repeat it while replies are lost."""
-    for _ in range(_LOST_REPLIES):
-        try:
-            return run_transaction(database, function, environment, attempts=_ATTEMPTS)
-        except OutcomeUnknownError as error:
-            _log.info("a reply was lost, and the transaction is repeated: %s", error)
-    return run_transaction(database, function, environment, attempts=_ATTEMPTS)
+    """Run a transaction of a load, with its bounds; see `run_until_known`."""
+    return run_until_known(database, function, environment, lost_replies=_LOST_REPLIES, attempts=_ATTEMPTS)

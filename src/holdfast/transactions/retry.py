@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TypeVar, overload
 
@@ -26,7 +27,9 @@ from holdfast.transactions.base import (
 )
 from holdfast.transactions.transaction import Transaction
 
-__all__ = ["limit_error", "run_transaction"]
+__all__ = ["limit_error", "run_transaction", "run_until_known"]
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -123,6 +126,33 @@ def run_transaction(
         attempts=attempts,
         keys=conflict.keys[:_NAMED_KEYS],
     )
+
+
+def run_until_known(
+    store: TransactionStore,
+    function: Callable[[Transaction], T],
+    environment: Environment,
+    *,
+    lost_replies: int,
+    attempts: int = _ATTEMPTS,
+) -> T:
+    """Run a transaction that may take effect twice, or looks itself whether it has; repeat it while replies are lost.
+
+    Args:
+        function: see `run_transaction`.
+        lost_replies: after how many of them it is repeated.
+        attempts: how often the function runs at most for each reply.
+
+    Raises:
+        OutcomeUnknownError: one reply after the other was lost. Read the records before you repeat.
+        HoldfastError: see `run_transaction`.
+    """
+    for _ in range(lost_replies):
+        try:
+            return run_transaction(store, function, environment, attempts=attempts)
+        except OutcomeUnknownError as error:
+            _log.info("a reply was lost, and the transaction is repeated: %s", error)
+    return run_transaction(store, function, environment, attempts=attempts)
 
 
 def limit_error(store: TransactionStore, commit: Commit, conflict: Conflict) -> InvalidRequestError | None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from holdfast.errors import (
     ConflictError,
@@ -15,7 +13,6 @@ from holdfast.errors import (
     FencedError,
     InvalidRequestError,
     NotFoundError,
-    OutcomeUnknownError,
     UnavailableError,
 )
 from holdfast.records.integers import integer_of
@@ -23,7 +20,7 @@ from holdfast.records.kinds import JOB
 from holdfast.records.paging import read_records
 from holdfast.runtime import Environment
 from holdfast.transactions.base import DurableStore, Record, SnapshotReader, TransactionStore
-from holdfast.transactions.retry import run_transaction
+from holdfast.transactions.retry import run_until_known
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.progress import (
     Place,
@@ -50,8 +47,6 @@ __all__ = [
     "read_progress",
     "require_running",
 ]
-
-T = TypeVar("T")
 
 MAP, REDUCE, WORK_LIST = "map", "reduce", "work list"
 """Kinds of jobs."""
@@ -173,9 +168,9 @@ def begin_job(
     began_s = environment.clock.now_s()
 
     def begin(transaction: Transaction) -> Job:
-        record = transaction.get(key)
-        if record is not None:
-            return Job.of(key, record)
+        found = _find(transaction, name)
+        if found is not None:
+            return found
         count = shards or default
         if count is None:
             raise NotFoundError("the store has no such job: check the name", job=name)
@@ -186,7 +181,7 @@ def begin_job(
             transaction.put(progress_key(job_id, shard), start)
         return job
 
-    job = _durably(store, lambda: run_transaction(store, begin, environment))
+    job = _durably(store, begin, environment)
     if job.kind != kind:
         raise ConflictError("the job exists, and is of another kind: choose another name", job=name, kind=job.kind)
     if shards is not None and job.shards != shards:
@@ -224,8 +219,7 @@ def end_job(store: DurableStore, job: Job, report: Mapping[str, object], environ
     ended_s = environment.clock.now_s()
 
     def end(transaction: Transaction) -> Job:
-        record = transaction.get(job_key(job.name))
-        found = None if record is None else Job.of(job_key(job.name), record)
+        found = _find(transaction, job.name)
         if found is None or found.id != job.id:
             raise FencedError("the job was forgotten meanwhile: begin it again", job=job.name)
         if found.is_finished:
@@ -235,7 +229,7 @@ def end_job(store: DurableStore, job: Job, report: Mapping[str, object], environ
         _delete_progress(transaction, job)
         return ended
 
-    return _durably(store, lambda: run_transaction(store, end, environment))
+    return _durably(store, end, environment)
 
 
 def find_job(store: SnapshotReader, name: str) -> Job:
@@ -244,11 +238,16 @@ def find_job(store: SnapshotReader, name: str) -> Job:
     Raises:
         NotFoundError: the store has no such job.
     """
-    key = job_key(name)
-    record = store.get_many([key]).get(key)
-    if record is None:
+    job = _find(store, name)
+    if job is None:
         raise _missing(store, name)
-    return Job.of(key, record)
+    return job
+
+
+def _find(reader: SnapshotReader | Transaction, name: str) -> Job | None:
+    key = job_key(name)
+    record = reader.get_many([key]).get(key)
+    return None if record is None else Job.of(key, record)
 
 
 def _missing(store: SnapshotReader, name: str) -> NotFoundError:
@@ -299,8 +298,7 @@ def forget_job(store: TransactionStore, name: str, environment: Environment) -> 
     seen: set[int] = set()
 
     def forget(transaction: Transaction) -> None:
-        record = transaction.get(job_key(name))
-        job = None if record is None else Job.of(job_key(name), record)
+        job = _find(transaction, name)
         if job is None and not seen:
             raise _missing(store, name)
         if job is None or (seen and job.id not in seen):
@@ -309,7 +307,7 @@ def forget_job(store: TransactionStore, name: str, environment: Environment) -> 
         transaction.delete(job_key(name))
         _delete_progress(transaction, job)
 
-    _surely(lambda: run_transaction(store, forget, environment))
+    run_until_known(store, forget, environment, lost_replies=_TRIES)
 
 
 def _delete_progress(transaction: Transaction, job: Job) -> None:
@@ -318,8 +316,8 @@ def _delete_progress(transaction: Transaction, job: Job) -> None:
         transaction.delete(counter_key(job.id, shard))
 
 
-def _durably(store: DurableStore, call: Callable[[], Job]) -> Job:
-    """Repeat a call that begins or ends a job until that is durable.
+def _durably(store: DurableStore, function: Callable[[Transaction], Job], environment: Environment) -> Job:
+    """Repeat a transaction that begins or ends a job until that is durable.
 
     A database that crashed before it was asked for that, and is up again, has perhaps lost the commit. But if the
     record of a finished job is gone, somebody has forgotten it: all but its end was durable before.
@@ -328,11 +326,9 @@ def _durably(store: DurableStore, call: Callable[[], Job]) -> Job:
         UnavailableError: it loses one commit after the other.
     """
     for _ in range(_TRIES):
-        job = _surely(call)
+        job = run_until_known(store, function, environment, lost_replies=_TRIES)
         store.make_durable()
-        key = job_key(job.name)
-        record = store.get_many([key]).get(key)
-        found = None if record is None else Job.of(key, record)
+        found = _find(store, job.name)
         if found is None or found.id != job.id:
             is_durable = job.is_finished
         else:
@@ -340,15 +336,3 @@ def _durably(store: DurableStore, call: Callable[[], Job]) -> Job:
         if is_durable:
             return job
     raise UnavailableError("the database loses what it has committed: repeat later", job=job.name)
-
-
-def _surely(call: Callable[[], T]) -> T:
-    """Repeat a call whose reply was lost, and which looks itself whether it took effect.
-
-    Raises:
-        OutcomeUnknownError: one reply after the other is lost.
-    """
-    for _ in range(_TRIES):
-        with suppress(OutcomeUnknownError):
-            return call()
-    return call()

@@ -18,6 +18,9 @@ _TRIES = 20
 class SlotProgress:
     """The record of one worker. Unlike that of a task, no unit depends on it: only the end of the job.
 
+    Attributes:
+        key: the key of the record.
+
     Args:
         statistics: the figures of this attempt.
     """
@@ -25,17 +28,12 @@ class SlotProgress:
     def __init__(self, store: TransactionStore, job: Job, slot: int, statistics: Statistics) -> None:
         self._store = store
         self._job = job
-        self._key = progress_key(job.id, slot)
+        self.key = progress_key(job.id, slot)
         self._statistics = statistics
         self._recorded = Statistics()
         self._unknown: tuple[bytes, Statistics] | None = None  # a write whose reply was lost
         self._version = 0
         self._progress = TaskProgress(statistics=Statistics())
-
-    @property
-    def key(self) -> bytes:
-        """The key of the record."""
-        return self._key
 
     def load(self) -> None:
         """Read the record.
@@ -43,7 +41,7 @@ class SlotProgress:
         Raises:
             FencedError: the job was forgotten.
         """
-        self._see(self._store.get_many([self._key]).get(self._key))
+        self._see(self._store.get_many([self.key]).get(self.key))
 
     def _see(self, record: Record | None) -> None:
         if record is None:
@@ -86,7 +84,7 @@ class SlotProgress:
         progress = replace(self._progress, statistics=total, is_finished=is_finished or self._progress.is_finished)
         value = progress.to_bytes()
         try:
-            outcome = self._store.commit(Commit(reads={self._key: self._version}, puts={self._key: value}))
+            outcome = self._store.commit(Commit(reads={self.key: self._version}, puts={self.key: value}))
         except OutcomeUnknownError:
             self._unknown = value, now
             outcome = None

@@ -13,6 +13,7 @@ from typing import cast
 from holdfast.errors import OutcomeUnknownError
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.records.cells import Put
+from holdfast.runtime import Environment
 from holdfast.transactions.base import (
     ABSENT,
     Commit,
@@ -23,6 +24,7 @@ from holdfast.transactions.base import (
     ScanPage,
     TransactionStore,
 )
+from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.claim_ledger import ClaimLedger
 from holdfast.units.claims import Claim
@@ -126,14 +128,18 @@ def no_flush_of_workers(shipped: Callable[..., bool], self: WorkTask) -> bool:
     return not self._loop.patiently(self._look)
 
 
-def no_flush_of_jobs(shipped: Callable[..., Job], store: DurableStore, call: Callable[[], Job]) -> Job:
+def no_flush_of_jobs(
+    shipped: Callable[..., Job], store: DurableStore, function: Callable[[Transaction], Job], environment: Environment
+) -> Job:
     """In place of `jobs._durably`: take it for durable that a job has begun, or is finished."""
-    return call()
+    return run_transaction(store, function, environment)
 
 
-def flush_jobs_unseen(shipped: Callable[..., Job], store: DurableStore, call: Callable[[], Job]) -> Job:
+def flush_jobs_unseen(
+    shipped: Callable[..., Job], store: DurableStore, function: Callable[[Transaction], Job], environment: Environment
+) -> Job:
     """In place of `jobs._durably`: do not look whether it was there when it was made durable."""
-    job = call()
+    job = run_transaction(store, function, environment)
     store.make_durable()
     return job
 

@@ -12,7 +12,7 @@ from holdfast.runtime import Environment
 from holdfast.runtime.simulated import StillClock
 from holdfast.transactions.base import MAX_NUMBER, AlreadyDone, Commit, Outcome, Progress, Record, ScanPage
 from holdfast.transactions.memory.store import MemoryTransactionStore
-from holdfast.transactions.retry import run_transaction
+from holdfast.transactions.retry import run_transaction, run_until_known
 from holdfast.transactions.transaction import Transaction
 
 
@@ -140,6 +140,18 @@ def test_a_counter_that_others_have_lowered_since_is_at_no_limit(environment: En
     store.after_commit = lambda: store.inner.commit(Commit(adds={b"n": -1}))
     with pytest.raises(TransactionConflictError, match="in every attempt"):
         run_transaction(store, lambda transaction: transaction.add(b"n", 1), environment, attempts=1)
+
+
+@pytest.mark.parametrize("effect", [True, False])
+def test_lost_replies_are_repeated_up_to_a_bound(environment: Environment, effect: bool) -> None:
+    store = _Store()
+    store.lose, store.effect = 3, effect
+    run_until_known(store, lambda transaction: transaction.put(b"a", b"1"), environment, lost_replies=3)
+    assert len(store.commits) == 4
+    store.lose = 4
+    with pytest.raises(OutcomeUnknownError):
+        run_until_known(store, lambda transaction: transaction.put(b"a", b"2"), environment, lost_replies=3)
+    assert len(store.commits) == 4 + 4
 
 
 def test_the_error_names_a_few_keys(environment: Environment) -> None:

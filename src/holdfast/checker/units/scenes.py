@@ -26,6 +26,7 @@ def _runs(group: int = 1, rounds: int = 7, *, is_locked: bool = False, **jobs: s
 
 
 _INCREMENT = (("increment", "x"),)
+_ADD = (("add", "y", 1),)
 _TWO_JOBS = {"job": _units(a=_INCREMENT, b=_INCREMENT), "other": _units(p=_INCREMENT)}
 _SKEW = {"job": _units(a=(("swap_off", "x", "y"),)), "other": _units(p=(("swap_off", "y", "x"),))}
 _CLAIMS = {"job": _units(a=(("claim", "w", "w1"),)), "other": _units(p=(("claim", "w", "w2"),))}
@@ -138,7 +139,7 @@ _TWINS = (
     Scene(
         name="twins",
         summary="two attempts at one task run at the same time, in groups of different sizes",
-        jobs={"job": _units(a=_INCREMENT, b=_INCREMENT, c=(("add", "y", 1),))},
+        jobs={"job": _units(a=_INCREMENT, b=_INCREMENT, c=_ADD)},
         runs={"attempt 0": Run(), "attempt 1": Run(group=2)},
         reached=("all", "conflicts", "skipped"),
     ),
@@ -152,7 +153,7 @@ _TWINS = (
     Scene(
         name="early-drain",
         summary="a unit that is put off runs again before its group ends, while a twin runs the rest of the group",
-        jobs={"job": _units(a=_INCREMENT, b=(("add", "y", 1),)), "other": _units(p=_INCREMENT, q=_INCREMENT)},
+        jobs={"job": _units(a=_INCREMENT, b=_ADD), "other": _units(p=_INCREMENT, q=_INCREMENT)},
         runs={"attempt 0": Run(group=2, most_deferred=1), "attempt 1": Run(group=2), "other": Run(job="other")},
         reached=("all", "conflicts", "deferred", "skipped"),
     ),
@@ -200,7 +201,7 @@ _FAULTS = (
     Scene(
         name="lost-group",
         summary="the reply to a group is lost, and a twin runs the same units meanwhile",
-        jobs={"job": _units(a=_INCREMENT, b=(("add", "y", 1),), c=_INCREMENT)},
+        jobs={"job": _units(a=_INCREMENT, b=_ADD, c=_INCREMENT)},
         runs={"attempt 0": Run(group=2), "attempt 1": Run(group=3)},
         budgets={Fault.LOST_REPLY: 1},
         reached=("all", "unknown", "skipped"),
@@ -233,7 +234,7 @@ _FAULTS = (
     Scene(
         name="database-crash",
         summary="the database crashes and loses commits that are not durable; then another attempt goes on",
-        jobs={"job": _units(a=_INCREMENT, b=(("add", "y", 1),))},
+        jobs={"job": _units(a=_INCREMENT, b=_ADD)},
         runs={"attempt 0": Run(), "attempt 1": Run(after="attempt 0")},
         crashes=1,
         reached=("all", "lost"),
@@ -274,7 +275,7 @@ _FAULTS = (
         name="dropped-table",
         summary="the table is dropped and created again while units write to it",
         start={"x": 7},
-        jobs={"job": _units(a=_INCREMENT, b=(("add", "y", 1),))},
+        jobs={"job": _units(a=_INCREMENT, b=_ADD)},
         runs={"task": Run(group=2), "second": Run(after="task")},
         drops=True,
         reached=("all", "failed", "conflicts"),
@@ -380,14 +381,14 @@ _LOCKS = (
 )
 
 _EMITTING = {"a": (("emit", "c"), ("increment", "x")), "b": _INCREMENT, "c": _INCREMENT}
-
 _EMIT_ONE = {"a": (("emit", "b"),), "b": _INCREMENT}
+_TWO_WORKERS = {"worker 0": Run(job=LIST), "worker 1": Run(job=LIST, shard=1)}
 
 _WORK_LISTS = (
     Scene(
         name="workers",
         summary="two workers share the units of a work list, which write the same cell",
-        work={"a": _INCREMENT, "b": _INCREMENT, "c": (("add", "y", 1),)},
+        work={"a": _INCREMENT, "b": _INCREMENT, "c": _ADD},
         items=("a", "b", "c"),
         runs={"worker 0": Run(job=LIST, group=2), "worker 1": Run(job=LIST, shard=1)},
         reached=("all", "conflicts", "deferred"),
@@ -397,7 +398,7 @@ _WORK_LISTS = (
         summary="a unit of a work list adds another one, while the list is nearly at its end",
         work=_EMITTING,
         items=("a", "b"),
-        runs={"worker 0": Run(job=LIST), "worker 1": Run(job=LIST, shard=1)},
+        runs=_TWO_WORKERS,
         reached=("all", "conflicts"),
     ),
     Scene(
@@ -431,7 +432,7 @@ _WORK_LISTS = (
         summary="the lease of a worker that is only slow runs out, and another one takes over what it has claimed",
         work=_EMIT_ONE,
         items=("a",),
-        runs={"worker 0": Run(job=LIST), "worker 1": Run(job=LIST, shard=1)},
+        runs=_TWO_WORKERS,
         budgets={Fault.CLOCK: 2},
         reached=("all",),
     ),
@@ -440,7 +441,7 @@ _WORK_LISTS = (
         summary="replies to claims and to units are lost, and the commits take effect, perhaps late",
         work={"a": _INCREMENT},
         items=("a",),
-        runs={"worker 0": Run(job=LIST), "worker 1": Run(job=LIST, shard=1)},
+        runs=_TWO_WORKERS,
         budgets={Fault.LOST_REPLY: 1},
         reached=("all", "unknown"),
     ),
@@ -465,9 +466,9 @@ _WORK_LISTS = (
     Scene(
         name="database-crash-under-workers",
         summary="the database crashes and loses commits, while two workers share a work list",
-        work={"a": (("add", "y", 1),)},
+        work={"a": _ADD},
         items=("a",),
-        runs={"worker 0": Run(job=LIST), "worker 1": Run(job=LIST, shard=1)},
+        runs=_TWO_WORKERS,
         crashes=1,
         reached=("all",),
     ),
