@@ -65,7 +65,7 @@ ANYTIME = "anytime"
 
 _LONGEST_LIFE_S = 0.1
 _LAST_CALL = 200
-"""At this call, whoever is to die waits for it."""
+"""At this call, whoever is to die waits for it: so two attempts cannot do 400 units before they die."""
 
 
 # --- the work ---------------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ pytestmark = [
 by_value(__name__)
 
 WORKERS = 2  # as many as tasks that run at the same time
-SIDE = 20
+SIDE = 24  # with fewer cells, two attempts that are to die could do all units before
 
 
 @pytest.fixture
