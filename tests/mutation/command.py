@@ -1,9 +1,9 @@
-"""Run ``make mutants``: plant mistakes in `commit/` and `versioned_log/`, let tests judge them, write the page.
+"""Run ``make mutants``: plant mistakes in the parts of the code, let tests judge them, write the page.
 
-``python -m tests.mutation --seed 7 --sample 500`` draws 500 mutants; ``--all`` takes every mutant, which takes hours;
-``--only job.`` takes the mutants whose names start with ``job.``. Verdicts are stored in ``build/mutants``, and stay
-valid until something on which they depend changes, so a run can be stopped at any time. The exit code is 0 if nine of
-ten mutants are caught and all others are listed in `survivors`.
+``python -m tests.mutation --seed 7 --sample 500`` draws 500 mutants of each part; ``--all`` takes every mutant, which
+takes days; ``--only commit.job.`` takes the mutants whose names start so. Verdicts are stored in ``build/mutants``, and
+stay valid until something on which they depend changes, so a run can be stopped at any time. The exit code is 0 if
+enough mutants of each part are caught and all others are listed in `survivors`.
 """
 
 from __future__ import annotations
@@ -13,57 +13,52 @@ import contextlib
 import io
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
 from tests.mutation.court import Court, Verdict
 from tests.mutation.mutants import Mutant, find_mutants, in_drawn_order
+from tests.mutation.parts import PARTS, ROOT, judges
 from tests.mutation.report import Judged, score, write_page
-from tests.mutation.results import ROOT, Results
+from tests.mutation.results import Results
 from tests.mutation.survivors import REVIEWED
 
-__all__ = ["WANTED", "judges", "main"]
+__all__ = ["WANTED", "main"]
 
-WANTED = 0.9
-"""The share of mutants that must be caught, without those that are equivalent to the shipped code."""
+WANTED = 0.95
+"""The share of a part's mutants that must be caught, without those that are equivalent to the shipped code."""
 
 _RESULTS = ROOT / "build" / "mutants" / "results.jsonl"
 _PAGE = ROOT / "docs" / "explanation" / "mutants.md"
-_NO_JUDGES = frozenset({"test_mutants.py"})  # plants its own mistakes
-
-
-def judges() -> list[Path]:
-    """Return the files of the tests that judge: simulation, the checker's verdicts, unit tests of the mutated code."""
-    folders = ("simulation", "checker", "unit/commit", "unit/versioned_log", "unit/cli")
-    found = [path for folder in folders for path in (ROOT / "tests" / folder).rglob("test_*.py")]
-    return sorted(path for path in found if path.name not in _NO_JUDGES)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parse(arguments)
     every = list(find_mutants())
-    drawn = [one for one in in_drawn_order(every, asked.seed) if one.name.startswith(asked.only)]
-    drawn = drawn if asked.all else drawn[: asked.sample]
-    results = Results(_RESULTS, judges())
-    known = {one.name: found for one in drawn if (found := results.of(one)) is not None}
-    open_ = [one for one in drawn if one.name not in known]
-    _say(f"{len(every)} mutants; {len(drawn)} drawn, {len(known)} of them known, {len(open_)} to judge")
-    if open_:
-        known |= _judge(open_, results, asked)
+    drawn = [one for part in asked.part or PARTS for one in _draw(every, part, asked)]
+    known: dict[str, Verdict] = {}
+    for part in asked.part or PARTS:
+        known |= _verdicts([one for one in drawn if one.part == part], part, asked)
     judged = [Judged(one, known[one.name]) for one in drawn if one.name in known]
     stale = sorted(set(REVIEWED) - {one.name for one in every})
-    if not asked.only:
+    if not asked.only and not asked.part:
         how = "--all" if asked.all else f"--seed {asked.seed} --sample {asked.sample}"
         _PAGE.write_text(write_page(judged, len(every), how, REVIEWED), encoding="utf-8")
     return _conclude(judged, stale, whole=len(judged) == len(drawn))
 
 
+def _draw(every: Sequence[Mutant], part: str, asked: argparse.Namespace) -> list[Mutant]:
+    those = [one for one in every if one.part == part and one.name.startswith(asked.only)]
+    drawn = in_drawn_order(those, asked.seed)
+    return drawn if asked.all else drawn[: asked.sample]
+
+
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Judge mutants of commit/.")
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Judge mutants.")
+    parser.add_argument("--part", action="append", choices=PARTS, help="a part (default: all); writes no page")
     parser.add_argument("--seed", type=int, default=1, help="seed of the sample (default: 1)")
-    parser.add_argument("--sample", type=int, default=240, help="number of mutants to draw (default: 240)")
-    parser.add_argument("--all", action="store_true", help="judge every mutant; takes hours")
+    parser.add_argument("--sample", type=int, default=240, help="number of mutants to draw of a part (default: 240)")
+    parser.add_argument("--all", action="store_true", help="judge every mutant; takes days")
     parser.add_argument(
         "--only", default="", metavar="START", help="judge mutants with this start of their names; write no page"
     )
@@ -72,7 +67,16 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _judge(mutants: Sequence[Mutant], results: Results, asked: argparse.Namespace) -> dict[str, Verdict]:
+def _verdicts(drawn: Sequence[Mutant], part: str, asked: argparse.Namespace) -> dict[str, Verdict]:
+    """Return the verdicts on the mutants of a part; if the run is stopped, those that are known."""
+    results = Results(_RESULTS, judges(part))
+    known = {one.name: found for one in drawn if (found := results.of(one)) is not None}
+    open_ = [one for one in drawn if one.name not in known]
+    _say(f"{part}: {len(drawn)} mutants drawn, {len(known)} of them known, {len(open_)} to judge")
+    return known | (_judge(open_, part, results, asked) if open_ else {})
+
+
+def _judge(mutants: Sequence[Mutant], part: str, results: Results, asked: argparse.Namespace) -> dict[str, Verdict]:
     found: dict[str, Verdict] = {}
 
     def told(mutant: Mutant, verdict: Verdict) -> None:
@@ -82,25 +86,29 @@ def _judge(mutants: Sequence[Mutant], results: Results, asked: argparse.Namespac
         words = "" if verdict.is_caught else f"\n  {verdict.kind}: {mutant}"
         _say(f"{len(found)}/{len(mutants)} judged, {caught} caught{words}")
 
-    court = Court(mutants, workers=asked.workers, patience_s=asked.patience, told=told, say=_say)
-    options = ["-q", "-p", "no:cacheprovider"]
+    packages = PARTS[part].packages
+    court = Court(mutants, packages, workers=asked.workers, patience_s=asked.patience, told=told, say=_say)
+    options = ["-q", "-p", "no:cacheprovider", "-k", PARTS[part].chosen]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(KeyboardInterrupt):
-        pytest.main([*options, *map(str, judges())], plugins=[court])
+        pytest.main([*options, *map(str, judges(part))], plugins=[court])
     return found
 
 
 def _conclude(judged: Sequence[Judged], stale: Sequence[str], whole: bool) -> int:
-    caught, total = score(judged)
-    share = caught / total if total else 1.0
+    shares = []
+    for part in sorted({one.mutant.part for one in judged}):
+        caught, total = score(those := [one for one in judged if one.mutant.part == part])
+        shares.append(caught / total if total else 1.0)
+        same = len(those) - total
+        _say(f"{part}: {caught} of {total} caught, {same} more are the same program: {shares[-1]:.1%}")
     unknown = [one for one in judged if not one.verdict.is_caught and one.mutant.name not in REVIEWED]
-    _say(f"{caught} of {total} caught, {len(judged) - total} more are the same program: {share:.1%}")
     for one in unknown:
         _say(f"not caught, and without a reason in tests/mutation/survivors.py: {one.mutant.name}\n  {one.mutant}")
     for name in stale:
         _say(f"tests/mutation/survivors.py names a mutant that no longer exists: {name}")
     if not whole:
         _say("stopped: the same command continues")
-    return 0 if share >= WANTED and whole and not unknown and not stale else 1
+    return 0 if min(shares, default=1.0) >= WANTED and whole and not unknown and not stale else 1
 
 
 def _say(words: str) -> None:

@@ -24,7 +24,7 @@ import pytest
 from _pytest import runner
 
 from holdfast.checker.kernel.coverage import Coverage
-from tests.mutation.mutants import PACKAGES, Mutant, plant
+from tests.mutation.mutants import Mutant, plant
 
 __all__ = ["Court", "Verdict"]
 
@@ -94,6 +94,7 @@ class Court:
 
     Args:
         mutants: the mutants to judge, in this order.
+        packages: those that are mutated.
         workers: number of concurrent processes.
         patience_s: CPU seconds after which no further test runs on a mutant.
         told: called with each verdict.
@@ -103,6 +104,7 @@ class Court:
     def __init__(
         self,
         mutants: Sequence[Mutant],
+        packages: Sequence[str],
         *,
         workers: int,
         patience_s: float,
@@ -115,7 +117,7 @@ class Court:
         self._told = told
         self._say = say
         self._evidence = _Evidence()
-        self._coverage = Coverage(*PACKAGES)
+        self._coverage = Coverage(*packages)
         self._setups: set[Place] = set()
         self._began_s = self._setup_s = 0.0
 

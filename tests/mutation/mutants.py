@@ -10,10 +10,9 @@ from types import ModuleType
 
 from holdfast.checker.kernel.coverage import functions_of, modules_of, parse_module, recompiled
 from tests.mutation.operators import Change, Function, changes_of, edited
+from tests.mutation.parts import PARTS
 
-__all__ = ["PACKAGES", "Mutant", "find_mutants", "in_drawn_order", "plant"]
-
-PACKAGES = ("holdfast.commit", "holdfast.versioned_log")
+__all__ = ["Mutant", "find_mutants", "in_drawn_order", "plant"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +20,13 @@ class Mutant:
     """One edit of one function.
 
     Attributes:
+        part: the key of its part in `PARTS`.
         name: stays the same while the function and the changed part keep their names and their text.
         function: the function's qualified name in the module.
         source: digest of the shipped function; a verdict stays valid as long as this digest is the same.
     """
 
+    part: str
     name: str
     module: ModuleType
     function: str
@@ -42,14 +43,16 @@ class Mutant:
         return f"{self.file}:{change.line} {self.function}: {change.operator}: {change.before} -> {change.after}"
 
 
-def find_mutants(*packages: str) -> Iterator[Mutant]:
-    """Return every mutant of the packages, by default of `PACKAGES`, in the order of their modules."""
-    for module in modules_of(*(packages or PACKAGES)):
-        for name, function in functions_of(parse_module(module)):
-            yield from _mutants(module, name, function)
+def find_mutants(*parts: str) -> Iterator[Mutant]:
+    """Return every mutant of the parts, by default of all, in the order of their modules."""
+    for part in parts or PARTS:
+        for module in modules_of(*PARTS[part].packages):
+            if not module.__name__.startswith(tuple(PARTS[part].spared)):
+                for name, function in functions_of(parse_module(module)):
+                    yield from _mutants(part, module, name, function)
 
 
-def _mutants(module: ModuleType, name: str, function: Function) -> Iterator[Mutant]:
+def _mutants(part: str, module: ModuleType, name: str, function: Function) -> Iterator[Mutant]:
     source = hashlib.sha256(ast.unparse(function).encode()).hexdigest()[:12]
     place = f"{_short(module)}.{name}".lstrip(".")
     seen: dict[str, int] = {}
@@ -58,7 +61,8 @@ def _mutants(module: ModuleType, name: str, function: Function) -> Iterator[Muta
         found = f"{place} {change.operator} {digest}"
         seen[found] = seen.get(found, 0) + 1
         again = f" {seen[found]}" if seen[found] > 1 else ""  # the text occurs twice in one function
-        yield Mutant(name=f"{found}{again}", module=module, function=name, source=source, change=change)
+        mutant = f"{found}{again}"
+        yield Mutant(part=part, name=mutant, module=module, function=name, source=source, change=change)
 
 
 def _short(module: ModuleType) -> str:

@@ -35,16 +35,20 @@ def write_page(judged: Sequence[Judged], every: int, how: str, reviewed: Mapping
     lines = [
         "# Mutants",
         "",
-        "Would the checker and the tests notice a mistake in `commit/`? `make mutants` plants one mistake at a time, a",
-        "small edit of a function's syntax tree, and then runs the simulations, the checker's verdicts and the unit",
-        "tests of `commit/`. It generates this page; only the reasons were written by a person",
-        "(`tests/mutation/survivors.py`).",
+        "Would the checker and the tests notice a mistake in `commit/`, `namespace/`, `transactions/`, `units/` or",
+        "`records/`? `make mutants` plants one mistake at a time, a small edit of a function's syntax tree, and runs",
+        "the simulations, the checker's verdicts and the unit tests of that part, without those that need a database",
+        "server. It generates this page; a person wrote only the reasons (`tests/mutation/survivors.py`).",
         "",
         f"`{_command(how)}`:",
         f"of {every:,} mutants {len(judged):,} were drawn and run; {len(caught):,} were caught:",
         f"{len(caught) - hang:,} by a failing test, {hang:,} by a test that no longer ends. Of the others,",
         f"{len(judged) - score(judged)[1]:,} are equivalent to the original (below). So",
         f"**{_share(*score(judged))}** of the mutants that a test can distinguish from the original are caught.",
+        "",
+        "## By part",
+        "",
+        *_table("part", judged, lambda one: one.mutant.part, lambda name: f"`{name}/`"),
         "",
         "## By kind of change",
         "",
@@ -89,7 +93,13 @@ def _table(
 def _judges(caught: Sequence[Judged]) -> Iterator[str]:
     yield "| | mutants |"
     yield "|---|---:|"
-    names = {"tests/simulation/": "simulation", "tests/checker/": "checker", "tests/unit/": "unit tests of `commit/`"}
+    names = {
+        "tests/simulation/": "simulation",
+        "tests/checker/": "checker",
+        "tests/unit/": "unit tests",
+        "tests/property/": "random operations, compared with a model",
+        "tests/conformance/": "conformance suite",
+    }
     for start, name in names.items():
         yield f"| {name} | {sum(one.verdict.test.startswith(start) for one in caught)} |"
 

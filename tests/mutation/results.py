@@ -10,10 +10,9 @@ from pathlib import Path
 
 from tests.mutation.court import Verdict
 from tests.mutation.mutants import Mutant
+from tests.mutation.parts import ROOT
 
-__all__ = ["ROOT", "Results"]
-
-ROOT = Path(__file__).parents[2]
+__all__ = ["Results"]
 
 
 class Results:

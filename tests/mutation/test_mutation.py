@@ -16,12 +16,12 @@ import pytest
 
 from holdfast.checker.kernel.coverage import live_functions
 from holdfast.commit import layout
-from tests.mutation.command import judges
 from tests.mutation.court import Verdict
 from tests.mutation.mutants import Mutant, find_mutants, in_drawn_order, plant
 from tests.mutation.operators import OPERATORS, Function, changes_of, edited
+from tests.mutation.parts import PARTS, ROOT, judges
 from tests.mutation.report import Judged, write_page
-from tests.mutation.results import ROOT, Results
+from tests.mutation.results import Results
 from tests.mutation.survivors import REVIEWED
 from tests.patience import PATIENCE_S
 
@@ -139,7 +139,8 @@ from tests.mutation.mutants import find_mutants
 
 found = {}
 court = Court(
-    [one for one in find_mutants() if one.name.startswith("hadoop.uri.")],
+    [one for one in find_mutants("commit") if one.name.startswith("hadoop.uri.")],
+    ["holdfast.commit"],
     workers=2,
     patience_s=20,
     told=lambda one, verdict: found.update({one.name: verdict.kind}),
@@ -174,9 +175,17 @@ def test_a_court_tells_mutants_that_a_test_notices_from_others(tmp_path: Path) -
 
 
 def test_there_are_judges() -> None:
-    names = {path.parent.name for path in judges()}
+    names = {path.parent.name for path in judges("commit")}
     assert {"simulation", "committers", "narrative", "commit", "two_phase", "hadoop"} <= names
-    assert all(path.is_file() for path in judges())
+    for part in PARTS:
+        assert len(judges(part)) > 10
+        assert all(path.is_file() for path in judges(part))
+
+
+def test_backends_of_servers_are_spared(every: list[Mutant]) -> None:
+    names = {one.module.__name__ for one in every}
+    assert "holdfast.transactions.sqlite.store" in names
+    assert "holdfast.transactions.postgres.store" not in names
 
 
 # --- what is kept, and the page ---------------------------------------------------------------------------------------
