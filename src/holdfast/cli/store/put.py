@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +13,7 @@ from holdfast.cli.screen import in_one_line
 from holdfast.cli.store.arguments import RowCommand, parse_integer, with_row
 from holdfast.cli.store.session import on_store_of_tables
 from holdfast.errors import InvalidRequestError
+from holdfast.records.json_text import parse_json
 
 if TYPE_CHECKING:
     from holdfast.records import Row, Store, Value
@@ -63,16 +63,4 @@ def _parse(text: str, kind: str) -> Value:
             return base64.b64decode(text, validate=True)
         except ValueError as error:
             raise InvalidRequestError("the value is no base64: encode the bytes with base64 -w0") from error
-    return _parse_json(text)
-
-
-def _parse_json(text: str) -> Value:
-    try:
-        value: object = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidRequestError("the value is no JSON: check its quotes and brackets", given=text) from error
-    if not isinstance(value, bool | list | dict):
-        raise InvalidRequestError(
-            "a JSON value is a list, a dictionary, true or false: use another --type for texts and numbers", given=text
-        )
-    return value
+    return parse_json(text)

@@ -35,6 +35,7 @@ from pyspark.sql.types import (
 )
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.records.json_text import parse_json
 
 if TYPE_CHECKING:
     from holdfast.records import Value
@@ -182,7 +183,9 @@ def _to_array(element: Callable[[Any], Any], nullable: bool) -> Callable[[Any], 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 def to_value(kind: DataType, column: str, *, is_json: bool) -> Callable[[Any], Value]:
-    """Return a function that converts what Arrow makes of a column's values to values of cells. It raises `Misfit`.
+    """Return a function that converts what Arrow makes of a column's values to values of cells.
+
+    It raises `Misfit`, or an `InvalidRequestError` that says more.
 
     Args:
         is_json: whether the column's texts are JSON.
@@ -198,7 +201,7 @@ def to_value(kind: DataType, column: str, *, is_json: bool) -> Callable[[Any], V
                 column=column,
                 type=kind.simpleString(),
             )
-        return _parse_json
+        return parse_json
     if isinstance(kind, ArrayType):
         return _to_numpy(kind, column)
     if is_integer_type(kind) or type(kind) in _STORED:
@@ -219,16 +222,6 @@ def _not_storable(kind: DataType, column: str) -> InvalidRequestError:
         column=column,
         type=kind.simpleString(),
     )
-
-
-def _parse_json(text: str) -> Any:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        raise Misfit from None
-    if not isinstance(value, list | dict | bool):  # a number or a text would be stored as such
-        raise Misfit
-    return value
 
 
 _DTYPES: dict[type[DataType], str] = {

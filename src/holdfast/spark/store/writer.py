@@ -183,10 +183,12 @@ def _stored(value: Any, row: Row, column: str, convert: Callable[[Any], Value]) 
         return convert(value)
     except Misfit:
         raise InvalidRequestError(
-            "a value cannot be stored: JSON is a list, an object or a boolean, an array has no nulls and is regular",
+            "an array cannot be stored unless it is regular and has no nulls: fill it, or store JSON",
             row=row,
             column=column,
         ) from None
+    except InvalidRequestError as error:
+        raise InvalidRequestError(error.message, row=row, column=column, **error.variables) from error
 
 
 def _batches(rows: Iterator[Iterator[LoadRow]], most: int) -> Iterator[list[LoadRow]]:

@@ -198,6 +198,8 @@ def test_values_of_each_type(store: Store, url: str, kind: str, text: str, value
         ("float", "1,5", "the value is no float"),
         ("json", "{", "the value is no JSON"),
         ("json", "3", "a JSON value is a list"),
+        ("json", "[0.12345678901234567890]", "more digits than a float keeps"),
+        ("json", '{"x": 1, "x": 2}', "has a key twice"),
         ("json", "[NaN]", "JSON has no infinities"),
         ("json", "[" * 100_000, "the value is no JSON"),
         ("bytes", "?", "the value is no base64"),

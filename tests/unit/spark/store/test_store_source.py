@@ -344,7 +344,9 @@ def test_schemas_are_refused_before_anything_happens(
     ("rows", "message"),
     [
         ([("a", "[1]"), (None, "[1]")], "name of a row is null.*column='row'"),
-        ([("a", "[1]"), ("b", "5")], "cannot be stored.*row='b' column='j'"),
+        ([("a", "[1]"), ("b", "5")], "a JSON value is a list.*row='b' column='j'"),
+        ([("a", "[1]"), ("b", "[12345678901234567.1234]")], "more digits than a float keeps.*row='b' column='j'"),
+        ([("a", "[1]"), ("b", '{"x": 1, "x": 2}')], "has a key twice.*row='b' column='j' key='x'"),
         ([("a", "[1]"), ("b", "[NaN]")], "JSON has no infinities.*row='b' column='j'"),
         ([("a", "[1]"), ("b" * 2000, "[2]")], "shorten them.*column='j'"),
         ([("a", "[1]"), ("a", "[2]")], "the same name.*row='a'"),
