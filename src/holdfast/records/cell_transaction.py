@@ -7,6 +7,7 @@ fails takes only its own writes with it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -67,7 +68,8 @@ class CellTransaction:
     Guarantee: what it reads, apart from its own writes, was true at one instant if the commit succeeds. Until then a
     function may see records that never existed together, so its loops must end anyway.
 
-    The instance belongs to one thread.
+    The instance belongs to one thread of one process. After `end`, or in a forked child, where what it writes would
+    never be committed, every call is refused.
 
     Args:
         most_reads: how many records one unit may read.
@@ -77,6 +79,8 @@ class CellTransaction:
         self._read_set = read_set
         self._tables = tables
         self._most_reads = most_reads
+        self._pid = os.getpid()
+        self._is_over = False
         self._reads = 0  # of the unit that runs
         self._all_reads = 0
         self._used: dict[str, Table] = {}
@@ -181,6 +185,7 @@ class CellTransaction:
 
     def put_record(self, key: bytes, value: bytes | None) -> None:
         """Write a record of the store itself, or delete it."""
+        self._require_use()
         self._own[key] = DELETED if value is None else Put(value)
 
     def require(self, key: bytes, version: int) -> None:
@@ -208,6 +213,10 @@ class CellTransaction:
         """Forget what the present unit has written; what follows is another unit."""
         self._own.clear()
         self._reads = 0
+
+    def end(self) -> None:
+        """Refuse further calls: whoever has kept the transaction would write what is never committed."""
+        self._is_over = True
 
     @property
     def writes(self) -> Mapping[bytes, Write]:
@@ -249,7 +258,24 @@ class CellTransaction:
         """Every transaction that may create a cell reads the guard of the table; and no table may be dropped."""
         return {**self._required, **{table.key: table.version for table in self._used.values()}}
 
+    def _require_use(self) -> None:
+        """Check that what is written can still be committed.
+
+        Raises:
+            InvalidRequestError: the transaction is over, or this is a forked child.
+        """
+        if self._is_over:
+            raise InvalidRequestError(
+                "the transaction is over: use it only while its function runs, and do not keep it"
+            )
+        if os.getpid() != self._pid:
+            raise InvalidRequestError(
+                "a transaction belongs to the process that began it: let the child return what it has found, and write"
+                " it there"
+            )
+
     def _table(self, name: str) -> Table:
+        self._require_use()
         found = self._used.get(name)
         if found is None:
             found = self._used[name] = self._tables.get(name)

@@ -209,6 +209,7 @@ class Store:
             cells = CellTransaction(transaction, TablesRead(transaction, self.database))
             result = function(cells)
             cells.end_unit()
+            cells.end()
             apply_writes(cells.writes, transaction)
             return result
 

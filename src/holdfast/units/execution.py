@@ -10,8 +10,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import starmap
-from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import NamedTuple
 
 from holdfast.errors import (
@@ -35,6 +33,7 @@ from holdfast.transactions.retry import limit_error
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.locked_reads import LockedReads, UnlockedReads
 from holdfast.units.metered_store import MeteredStore
+from holdfast.units.results import require_run
 from holdfast.units.settings import SERVER, UnitSettings
 from holdfast.units.statistics import Statistics
 from holdfast.units.unit import Cell, Unit, UnitFunction, UnitReads
@@ -50,9 +49,6 @@ _MOST_READ = 10_000
 
 _NAMELESS = (b"",)
 """Stands for what a group conflicted with if nobody has told."""
-
-_NOT_RUN = (GeneratorType, CoroutineType, AsyncGeneratorType, map, filter, starmap)
-"""What a call returns that has not begun to do anything."""
 
 _OF_PROCESS = (KeyboardInterrupt,)
 """What ends the process. Everything else, such as `SystemExit` or the `CancelledError` of asyncio, a function may raise
@@ -356,15 +352,7 @@ def _run_function(function: UnitFunction, transaction: UnitTransaction, unit: Un
     Raises:
         InvalidRequestError: it has only returned what would run: the unit must not count as done.
     """
-    returned = function(transaction, unit.key, unit.value)
-    if isinstance(returned, _NOT_RUN):
-        if isinstance(returned, CoroutineType):
-            returned.close()  # or Python warns that nobody has awaited it
-        raise InvalidRequestError(
-            "the function of a unit returns what would run, and nothing has run it: leave out yield and async, and"
-            " write a loop instead of map",
-            returned=type(returned).__name__,
-        )
+    require_run(function(transaction, unit.key, unit.value))
 
 
 def _name_cells(reads: UnitReads, unit: Unit, most: int, found: list[Cell]) -> None:

@@ -25,7 +25,7 @@ class UnitTransaction:
     Guarantee: all that the function reads and writes through it takes effect in one step, exactly once, as if the units
     of all tasks ran one after the other. The function may run several times before that, and may then see cells that
     never existed together; whatever it does with them is dropped. So it writes nothing elsewhere, and its loops end.
-    After the function has returned, and in other threads, every call is refused.
+    After the function has returned, and in other threads and forked children, every call is refused.
 
     Attributes:
         failure: what a call found wrong with the store; the unit fails then, even if the function goes on.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from asyncio import CancelledError
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
-from itertools import count, starmap
+from itertools import count
 from typing import Any
 
 import pytest
@@ -29,6 +28,7 @@ from holdfast.units.settings import MOST_DEFERRED, SERVER, UnitSettings
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.statistics import Statistics
 from holdfast.units.unit import MAX_ID_BYTES, Unit
+from tests.children import Child
 from tests.patience import PATIENCE_S
 from tests.units_world import Shaky, UnitWorld, replayed, units
 
@@ -183,42 +183,6 @@ def test_a_function_that_breaks_off_a_call_of_the_database_is_named() -> None:
     assert world.cells == {} and world.progress.done == 0
 
 
-# --- functions that do not run ----------------------------------------------------------------------------------------
-def yields(txn: Any, key: Row, value: object) -> Iterator[None]:
-    good(txn, key, value)
-    yield
-
-
-async def waits(txn: Any, key: Row, value: object) -> None:
-    good(txn, key, value)
-
-
-async def waits_and_yields(txn: Any, key: Row, value: object) -> AsyncIterator[None]:
-    good(txn, key, value)
-    yield
-
-
-@pytest.mark.parametrize(
-    ("function", "returned"),
-    [
-        (yields, "generator"),
-        (waits, "coroutine"),
-        (waits_and_yields, "async_generator"),
-        (lambda txn, key, value: (good(txn, row, value) for row in [key]), "generator"),
-        (lambda txn, key, value: map(partial(good, txn, key), [value]), "map"),
-        (lambda txn, key, value: starmap(good, [(txn, key, value)]), "starmap"),
-    ],
-)
-@pytest.mark.parametrize("settings", _SETTINGS)
-def test_a_unit_whose_function_has_not_run_is_not_done(
-    settings: UnitSettings, function: Callable[..., object], returned: str
-) -> None:
-    world = UnitWorld()
-    with pytest.raises(InvalidRequestError, match=rf"unit='a'.*nothing has run it.*returned='{returned}'"):
-        world.run(function, _KEYS, settings)
-    assert world.cells == {} and world.progress.done == 0
-
-
 # --- transactions that are used where they are not valid --------------------------------------------------------------
 @pytest.mark.parametrize("settings", _SETTINGS)
 def test_a_transaction_that_was_kept_writes_nothing(settings: UnitSettings) -> None:
@@ -253,6 +217,35 @@ def test_a_transaction_belongs_to_one_thread(settings: UnitSettings) -> None:
     with pytest.raises(InvalidRequestError, match=r"unit='d'.*belongs to the thread in which its function was called"):
         world.run(with_bad(elsewhere), _KEYS, settings)
     assert world.cells == replayed(good, _KEYS[:3])
+
+
+@pytest.mark.parametrize("settings", _SETTINGS)
+def test_a_transaction_belongs_to_one_process(settings: UnitSettings) -> None:
+    """What a forked child writes, its parent never commits: so it is refused in the child."""
+    world = UnitWorld()
+    told: list[list[str]] = []
+
+    def in_a_child(txn: Any, key: Row, value: object) -> None:
+        calls: list[Callable[[], object]] = [
+            lambda: txn.get("t", key),
+            lambda: txn.put("t", key, 1),
+            lambda: txn.add("t", "sum"),
+            lambda: txn.delete("t", key),
+            lambda: txn.scan("t"),
+        ]
+        told.append(Child(lambda: [_refusal(call) for call in calls]).result())
+        good(txn, key, value)
+
+    world.run(in_a_child, _KEYS[:1], settings)
+    assert [["let the child return what it has found" in one for one in found] for found in told] == [[True] * 5]
+    assert world.cells == replayed(good, _KEYS[:1])
+
+
+def _refusal(call: Callable[[], object]) -> str:
+    try:
+        return f"no error: {call()!r}"
+    except InvalidRequestError as error:
+        return error.message
 
 
 # --- the store fails, and the function goes on ------------------------------------------------------------------------

@@ -1,0 +1,40 @@
+"""A transaction is used while its function runs, in its process: what is written elsewhere would be lost in silence."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import InvalidRequestError
+from holdfast.records import CellTransaction, Store
+from tests.children import Child
+from tests.unit.records.stores import memory_store
+
+
+@pytest.fixture
+def store() -> Store:
+    found = memory_store()
+    found.create_table("t", exist_ok=True)
+    return found
+
+
+def test_a_child_is_told_that_it_cannot_write(store: Store) -> None:
+    def function(cells: CellTransaction) -> str:
+        cells.add("t", "n")
+        return Child(lambda: _refusal(cells)).result()
+
+    assert "belongs to the process that began it" in store.transact(function)
+    assert store.get("t", "n") == 1
+
+
+def test_a_transaction_that_was_kept_writes_nothing(store: Store) -> None:
+    kept: list[CellTransaction] = []
+    store.transact(kept.append)
+    assert "the transaction is over" in _refusal(kept[0])
+
+
+def _refusal(cells: CellTransaction) -> str:
+    with pytest.raises(InvalidRequestError) as caught:
+        cells.put("t", "n", 5)
+    with pytest.raises(InvalidRequestError):
+        cells.get("t", "n")
+    return caught.value.message
