@@ -1,11 +1,14 @@
-"""Build phrases that messages of every layer use: counts with their nouns, and suggestions of similar names."""
+"""Build phrases that messages of every layer use: counts with their nouns, suggestions of similar names, advice."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["counted", "nearest"]
+__all__ = ["OR_OVERWRITE", "counted", "nearest"]
+
+OR_OVERWRITE = "or use mode overwrite, which deletes all that is there"
+"""The end of a sentence that refuses a write because of what the destination holds."""
 
 _FEW = 12  # the most names that a reader takes in at a glance
 

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import holdfast
 from holdfast.errors import DestinationExistsError, InvalidRequestError
+from holdfast.spark.source import HoldfastDataSource
 from tests.integration.spark_session import assert_clean, visible
 
 pytestmark = [
@@ -48,6 +49,29 @@ def test_the_plain_data_source_works_without_registration(spark: SparkSession, r
     assert ids(spark.read.parquet(target)) == sorted([*range(100)] * 2)
     assert ids(spark.read.format("holdfast").load(target)) == sorted([*range(100)] * 2)
     assert_clean(target)
+
+
+def test_spark_warns_of_no_format_that_is_registered_again(
+    spark: SparkSession, rows: DataFrame, tmp_path: Path
+) -> None:
+    assert spark._jvm is not None
+    logging = spark._jvm.org.apache.logging.log4j
+    heard = spark._jvm.java.io.StringWriter()
+    layout = logging.core.layout.PatternLayout.createDefaultLayout()
+    appender = logging.core.appender.WriterAppender.createAppender(layout, None, heard, "heard", False, True)
+    appender.start()
+    logger = logging.LogManager.getLogger("org.apache.spark.sql.execution.datasources.DataSourceManager")
+    logger.addAppender(appender)
+    logger.setLevel(logging.Level.WARN)
+    try:
+        holdfast.write(rows, str(tmp_path / "t"))
+        holdfast.read(spark, str(tmp_path / "t"))
+        assert heard.toString() == ""
+        spark.dataSource.register(HoldfastDataSource)
+        assert "replaced" in heard.toString()  # what is heard above if a call registers a format again
+    finally:
+        logger.removeAppender(appender)
+        logger.setLevel(logging.Level.OFF)
 
 
 def test_overwrite_replaces_everything(spark: SparkSession, rows: DataFrame, tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ Examples:
   holdfast committers s3://bucket/flights
   holdfast committers --why magic
 
-Choose a committer with --committer in holdfast write, or with option("committer", NAME) in Spark. For advice on the
-choice, see docs/reference/committers.md."""
+Choose a committer with --committer in holdfast write, or with option("committer", NAME) in Spark. two_phase is
+right for most; --why COMMITTER tells what speaks for another one and against it."""
 
 
 @click.command(epilog=_EPILOG)

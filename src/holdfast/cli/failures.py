@@ -78,10 +78,12 @@ def _of_spark(error: Exception) -> HoldfastError:
         return NotFoundError("the input does not exist: check its path", input=parameters.get("path"))
     scheme = _NO_FILE_SYSTEM.search(str(error))
     if scheme is not None:
-        other = (
-            "s3a://, and install Hadoop's S3A" if scheme[1] == "s3" else "a url that Hadoop knows, or install its jar"
+        package = "org.apache.hadoop:hadoop-aws:VERSION" if scheme[1].startswith("s3") else "GROUP:PACKAGE:VERSION"
+        return UnsupportedError(
+            f"this Spark cannot read {scheme[1]}:// urls: copy the input to this machine, or let Spark load the "
+            f"package for them with PYSPARK_SUBMIT_ARGS='--packages {package} pyspark-shell'"
+            f"{' and write s3a://' if scheme[1] in ('s3', 's3n') else ''}"
         )
-        return UnsupportedError(f"this Spark cannot read {scheme[1]}:// urls: give {other}")
     from holdfast.spark.failures import find_worker_problem
 
     return find_worker_problem(str(error)) or ConflictError(f"Spark failed, nothing was written: {_key_line(error)}")

@@ -56,7 +56,7 @@ def table_in_the_way(ctx: CommitContext, table: Mapping[str, object]) -> Invalid
     """Return the error for a job that would add arbitrary files to a table."""
     return InvalidRequestError(
         "the destination contains a table, and other files would make it unreadable: write them elsewhere, add rows "
-        "with holdfast.write, or replace the table with mode overwrite of committer two_phase",
+        "with holdfast.write, or use mode overwrite of committer two_phase, which deletes the table",
         url=ctx.url,
         format=table.get("format"),
     )

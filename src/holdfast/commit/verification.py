@@ -60,8 +60,8 @@ def verify(ctx: CommitContext) -> VerifyReport:
         if (has.files, has.size_bytes) != (files, size):
             report.problems.append(
                 f"job {job} should have {counted(files, 'file')} and {size:,} bytes and has "
-                f"{counted(has.files, 'file')} and {has.size_bytes:,} bytes: restore the difference, or overwrite the "
-                "destination"
+                f"{counted(has.files, 'file')} and {has.size_bytes:,} bytes: restore the difference, or use mode "
+                "overwrite, which deletes all that is there"
             )
         report.totals += has
     _judge_others(history, found, report)

@@ -171,7 +171,7 @@ def _save_mode(given: GivenOptions, overwrite: bool, partition_by: tuple[str, ..
     if not overwrite:
         if scope == "dynamic":
             raise InvalidRequestError(
-                "partitionOverwriteMode selects what an overwrite replaces: choose mode overwrite, or leave it out",
+                "partitionOverwriteMode selects what an overwrite deletes: choose mode overwrite, or leave it out",
                 option="partitionOverwriteMode",
                 value=scope,
             )
@@ -185,6 +185,6 @@ def _save_mode(given: GivenOptions, overwrite: bool, partition_by: tuple[str, ..
     if not partition_by:
         raise InvalidRequestError(
             "only the partitions that are written would be replaced, but there are no partition columns: name them in "
-            "partitionBy, or replace everything with mode overwrite and partitionOverwriteMode static"
+            "partitionBy, or use mode overwrite with partitionOverwriteMode static, which deletes all that is there"
         )
     return SaveMode.OVERWRITE_PARTITIONS

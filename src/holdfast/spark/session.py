@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import weakref
 from collections.abc import Iterator
 
 from py4j.protocol import Py4JError
@@ -78,11 +79,28 @@ def register(spark: SparkSession) -> None:
         # Spark looks up formats in the thread's active session, whatever session the DataFrame belongs to, so this
         # session must be the active one; PySpark's createDataFrame does the same. A Spark Connect server needs no help.
         SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
-    spark.dataSource.register(HoldfastDataSource)
-    spark.dataSource.register(HoldfastStoreDataSource)
+    for source in (HoldfastDataSource, HoldfastStoreDataSource):
+        if not _is_known(spark, source.name()):
+            spark.dataSource.register(source)
+    if not is_classic(spark):
+        _served.add(spark)
     if spark.conf.get(_BATCH_BYTES, None) is None:  # if a default is passed, Spark does not return its own default
         spark.conf.set(_BATCH_BYTES, _UNCHECKED)
         _log.info("set for this session: %s=%s", _BATCH_BYTES, _UNCHECKED)
+
+
+_served: weakref.WeakSet[SparkSession] = weakref.WeakSet()
+"""The sessions of Spark Connect that have been registered with."""
+
+
+def _is_known(spark: SparkSession, name: str) -> bool:
+    """Check whether a session knows a format; Spark logs a warning if it is registered again.
+
+    In most cases a session knows Holdfast's formats from the start, see `pyspark_holdfast`.
+    """
+    if not is_classic(spark):
+        return spark in _served
+    return bool(spark._jsparkSession.sessionState().dataSourceManager().dataSourceExists(name))
 
 
 @contextlib.contextmanager

@@ -24,6 +24,7 @@ from holdfast.stores.local.provider import LOCAL
 from holdfast.stores.memory.provider import MEMORY
 from holdfast.stores.provider import StoreOptions, StoreProvider, fold_name
 from holdfast.stores.s3.provider import S3
+from holdfast.stores.unsupported_schemes import why_unsupported
 from holdfast.wording import nearest
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def find_provider(scheme: str) -> StoreProvider:
     """Return the provider of a URL scheme.
 
     Raises:
-        InvalidRequestError: no package provides the scheme; the message suggests the nearest one.
+        InvalidRequestError: no package provides the scheme; the message suggests the nearest one, or says that the
+            system it belongs to is not supported.
         UnsupportedError: a package provides the scheme, but its provider cannot be used.
     """
     known = _by_scheme.get(scheme)
@@ -110,6 +112,8 @@ def _loaded(entry: EntryPoint) -> StoreProvider:
 
 
 def _unknown_scheme(scheme: str) -> InvalidRequestError:
+    if reason := why_unsupported(scheme):
+        return InvalidRequestError(reason, scheme=scheme)
     installed = _entry_points().names
     known = [*_by_scheme, *sorted(installed - set(_by_scheme))]
     near = difflib.get_close_matches(scheme, known, 1, 0.3)

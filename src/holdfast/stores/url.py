@@ -23,6 +23,7 @@ from holdfast.stores.base import ObjectStore
 from holdfast.stores.local.provider import LOCAL, absolute_path, locate_path
 from holdfast.stores.provider import Location, StoreOptions, StoreProvider
 from holdfast.stores.registry import BUILT_IN, find_provider, has_provider, options_of, scheme_of
+from holdfast.stores.unsupported_schemes import why_unsupported
 
 __all__ = ["LOST_SLASH", "Destination", "absolute_url", "locate", "open_destination"]
 
@@ -126,5 +127,7 @@ def _why_no_path(url: str) -> str:
     if scheme != "file" and LOST_SLASH.match(url):
         if has_provider(scheme):
             return f"two slashes must follow the scheme: write {scheme}://"
+        if reason := why_unsupported(scheme):
+            return f"{reason}, or write ./ before a directory of this name"
         return f"no store has the url scheme {scheme}: use s3://bucket/key, or write ./ before a directory of this name"
     return ""

@@ -20,6 +20,7 @@ from holdfast.commit.json_fields import guarded, require
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.formats import get_format
 from holdfast.table.widening import MismatchError, Rules, fold, merge_fields, type_text
+from holdfast.wording import OR_OVERWRITE
 
 __all__ = ["TableRecord", "agree", "decode_table"]
 
@@ -167,13 +168,15 @@ class _Misfit(Exception):  # passed between functions of this module only
 def _require_layout(known: TableRecord, given: TableRecord) -> None:
     if known.file_format != given.file_format:
         raise _Misfit(
-            "the table has another file format: write in that format, or use mode overwrite",
+            f"the table has another file format: write in that format, {OR_OVERWRITE}",
             table=known.file_format,
             given=given.file_format,
         )
     if [name.lower() for name in known.partition_by] != [name.lower() for name in given.partition_by]:
+        act = "pass the table's as" if known.partition_by else "leave out"
         raise _Misfit(
-            "the table has other partition columns: partition by the same ones, or use mode overwrite",
+            f"the table has other partition columns: {act} partition_by (partitionBy as an option of Spark, "
+            f"--partition-by in commands), {OR_OVERWRITE}",
             table=list(known.partition_by),
             given=list(given.partition_by),
         )
@@ -181,13 +184,13 @@ def _require_layout(known: TableRecord, given: TableRecord) -> None:
         before, now = known.reader_options.get(name), given.reader_options.get(name)
         if before != now:
             raise _Misfit(
-                f"the table's files were written with another {name}: use the same, or use mode overwrite",
+                f"the table's files were written with another {name}: use the same, {OR_OVERWRITE}",
                 table=before,
                 given=now,
             )
     if known.time_zone and given.time_zone and known.time_zone != given.time_zone:
         raise _Misfit(
-            "the table's directories hold timestamps in another time zone: write in that zone, or use mode overwrite",
+            f"the table's directories hold timestamps in another time zone: write in that zone, {OR_OVERWRITE}",
             table=known.time_zone,
             given=given.time_zone,
         )
@@ -202,7 +205,7 @@ def _require_partition_types(known: TableRecord, after: TableRecord, given: Tabl
             raise _Misfit("the table is partitioned by a column that the rows lack: add it", column=name)
         if before[column]["type"] != now[column]["type"]:
             raise _Misfit(
-                "the type of a partition column cannot change: cast the column, or use mode overwrite",
+                f"the type of a partition column cannot change: cast the column, {OR_OVERWRITE}",
                 column=name,
                 table=type_text(before[column]["type"]),
                 given=type_text(new[column]["type"]),
@@ -224,6 +227,6 @@ def _sentence_of(error: MismatchError) -> tuple[str, dict[str, object]]:
         )
     act = "cast it, or set mergeSchema=true to widen the column" if error.needs_merge else "cast it"
     return (
-        f"a column has another type in the table: {act}, or use mode overwrite",
+        f"a column has another type in the table: {act}, {OR_OVERWRITE}",
         {"column": error.path, "table": error.known, "given": error.given},
     )

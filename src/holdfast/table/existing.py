@@ -26,6 +26,7 @@ from holdfast.table.contract import TableRecord
 from holdfast.table.fingerprint import Fingerprint
 from holdfast.table.partition import parse_partition_path, segment
 from holdfast.table.values import parse_float, parse_values
+from holdfast.wording import OR_OVERWRITE
 
 __all__ = ["find_existing"]
 
@@ -57,7 +58,7 @@ def find_existing(
     file_format = format_of_name(first.path) or _sniff_format(ctx, first)
     if file_format is None:
         raise InvalidRequestError(
-            "the destination holds files that are not a table: use another destination, or mode overwrite",
+            f"the destination holds files that are not a table: use another destination, {OR_OVERWRITE}",
             file=first.path,
         )
     directories = tuple(parse_partition_path(first.path))
@@ -89,8 +90,8 @@ def _alike(
         found = parse_partition_path(file.path)
         if tuple(found) != directories:
             raise InvalidRequestError(
-                "the destination's directories have different partition columns: use another destination, or mode "
-                "overwrite",
+                "the destination's directories have different partition columns: use another destination, "
+                f"{OR_OVERWRITE}",
                 first=first.path,
                 other=file.path,
             )
@@ -99,7 +100,7 @@ def _alike(
         known = format_of_name(file.path)
         if known is not None and known.name != file_format.name:
             raise InvalidRequestError(
-                "the destination holds files of different formats: use another destination, or mode overwrite",
+                f"the destination holds files of different formats: use another destination, {OR_OVERWRITE}",
                 first=first.path,
                 other=file.path,
             )
@@ -128,7 +129,7 @@ def _require_values(
             if _is_cut(text, kind):
                 raise InvalidRequestError(
                     "the existing files hold values that do not fit the rows' types: cast the rows, use another "
-                    "destination, or mode overwrite",
+                    f"destination, {OR_OVERWRITE}",
                     directory=segment(name, text),
                     type=str(kind),
                     reason="the type would round the value",

@@ -17,6 +17,7 @@ from holdfast.formats.json.schema import merge_types, schema_of
 from holdfast.formats.spark.arrow_schema import arrow_schema_of
 from holdfast.formats.spark.schema_json import spark_schema_json
 from holdfast.table.widening import nullable_fields
+from holdfast.wording import OR_OVERWRITE
 
 __all__ = ["Fields", "fields_of", "is_plain", "merge_json_fields", "require_folded"]
 
@@ -37,7 +38,7 @@ def _field_of(column: pa.Field) -> Mapping[str, Any]:
         found: Mapping[str, Any] = json.loads(spark_schema_json(pa.schema([column])))["fields"][0]
     except InvalidRequestError as error:
         raise InvalidRequestError(
-            "Spark has no type for a column of the existing files: use another destination, or mode overwrite",
+            f"Spark has no type for a column of the existing files: use another destination, {OR_OVERWRITE}",
             column=column.name,
             type=str(column.type),
         ) from error
@@ -90,8 +91,7 @@ def _require_folded_below(kind: pa.DataType) -> None:
 def _require_names(names: Sequence[str]) -> None:
     if len({name.lower() for name in names}) < len(names):
         raise InvalidRequestError(
-            "the existing files have columns whose names differ only in case: use another destination, or mode "
-            "overwrite",
+            f"the existing files have columns whose names differ only in case: use another destination, {OR_OVERWRITE}",
             columns=list(names[:20]),
         )
 

@@ -19,6 +19,7 @@ from holdfast.formats.lines.blocks import codec_of_name
 from holdfast.formats.spark.arrow_schema import arrow_schema_of
 from holdfast.table.contract import TableRecord
 from holdfast.table.inferred import File, infer_types, map_files, opener
+from holdfast.wording import OR_OVERWRITE
 
 __all__ = ["TextFiles"]
 
@@ -66,7 +67,7 @@ class TextFiles:
             except (CorruptDataError, InvalidRequestError) as error:
                 raise InvalidRequestError(
                     "the existing files hold values that do not fit the rows' types: cast the rows, use another "
-                    "destination, or mode overwrite",
+                    f"destination, {OR_OVERWRITE}",
                     file=file.path,
                     reason=str(error),
                 ) from error
@@ -93,8 +94,8 @@ class TextFiles:
                 return file, self._first_line(source, file, with_header)
             except CorruptDataError as error:
                 raise InvalidRequestError(
-                    "the existing CSV files do not parse with the options of this write: write with theirs, or "
-                    "use mode overwrite",
+                    "the existing CSV files do not parse with the options of this write: write with theirs, "
+                    f"{OR_OVERWRITE}",
                     file=file.path,
                 ) from error
 
@@ -105,15 +106,15 @@ class TextFiles:
                 continue
             if not spelled and not with_header and found == folded:
                 raise InvalidRequestError(
-                    "the first line of the existing CSV files holds the column names: write with header=true, or use "
-                    "mode overwrite",
+                    "the first line of the existing CSV files holds the column names: write with header=true, "
+                    f"{OR_OVERWRITE}",
                     file=file.path,
                     file_columns=columns[:20],
                 )
             if not (_fits_header if with_header else _fits_width)(found, folded, is_first=not spelled):
                 raise InvalidRequestError(
                     "the existing CSV files have other columns, or were written with another header or separator: "
-                    "write the same, or use mode overwrite",
+                    f"write the same, {OR_OVERWRITE}",
                     file=file.path,
                     file_columns=columns[:20],
                     given=list(names[:20]),

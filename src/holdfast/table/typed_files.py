@@ -15,6 +15,7 @@ from holdfast.formats import FileFormat, FormatOptions
 from holdfast.table.file_fields import Fields, fields_of, is_plain, require_folded
 from holdfast.table.inferred import File, map_files, naming_file, opener
 from holdfast.table.widening import MismatchError, Rules, merge_fields
+from holdfast.wording import OR_OVERWRITE
 
 __all__ = ["TypedFiles"]
 
@@ -85,8 +86,7 @@ class TypedFiles:
             if not self._has_rows(new.file):
                 return known
             raise InvalidRequestError(
-                "two of the existing files have different types of a column: use another destination, or mode "
-                "overwrite",
+                f"two of the existing files have different types of a column: use another destination, {OR_OVERWRITE}",
                 column=error.path,
                 first=known.file.path,
                 first_type=error.known,

@@ -304,9 +304,9 @@ def test_characters_that_the_locale_lacks_are_escaped(tmp_path: Path) -> None:
         ),
         (
             'x.UnsupportedFileSystemException: No FileSystem for scheme "s3"\n\tat a.b',
-            "this Spark cannot read s3:// urls: give s3a://, and install Hadoop's S3A",
+            "hadoop-aws:VERSION pyspark-shell' and write s3a://",
         ),
-        ("x.Y: No FileSystem for scheme gs", "this Spark cannot read gs:// urls: give a url that Hadoop knows"),
+        ("x.Y: No FileSystem for scheme gs", "this Spark cannot read gs:// urls: copy the input to this machine"),
     ],
 )
 def test_stack_traces_of_spark_become_one_sentence(said: str, sentence: str) -> None:

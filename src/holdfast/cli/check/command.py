@@ -43,8 +43,8 @@ Exit codes:
   130  interrupted; what was found so far is shown
 
 The search of a scene stops after {STATES:,} states, unless you give --states or --seconds; the small worlds have no
-such limit. A random walk stops after {WALK_S:.0f} s, unless you give --histories or --seconds. For what is simulated
-and what is not, see docs/how-to/run-the-checker.md."""
+such limit. A random walk stops after {WALK_S:.0f} s, unless you give --histories or --seconds. What is
+simulated: holdfast check --list."""
 
 _FILE = click.Path(path_type=Path)
 

@@ -28,8 +28,9 @@ Examples:
 
 INPUT is anything that Spark can read: a file, a directory, a glob, or a URL that this Spark supports. A CSV file is
 read with a header and with inferred types, unless --input-option or --input-schema says otherwise. All rows become
-visible at once, or none do, even if you press Ctrl-C. The write options, such as maxRecordsPerFile=100000 or
-targetFileSize=256m, are listed in docs/reference/options.md."""
+visible at once, or none do, even if you press Ctrl-C. Some write options are mergeSchema=true,
+maxRecordsPerFile=100000, targetFileSize=256m, writeId=NAME and compression=zstd; for a name that is wrong, the error
+suggests the nearest ones."""
 
 
 @click.command(epilog=_EPILOG)

@@ -22,6 +22,7 @@ from holdfast.commit.two_phase.manifests import Prepared
 from holdfast.commit.two_phase.records import ListRef, LogEntry, Replaced
 from holdfast.errors import CorruptDataError, DestinationExistsError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import Delete, batched_keys
+from holdfast.wording import OR_OVERWRITE
 
 __all__ = ["ReplacementPlan", "delete_replaced", "deletions", "load_replaced", "plan_replaced"]
 
@@ -89,7 +90,7 @@ def plan_replaced(
             if path in prepared.chosen:
                 if not in_scope(path):
                     raise DestinationExistsError(
-                        "a file with this name already exists: write under another name, or use mode overwrite",
+                        f"a file with this name already exists: write under another name, {OR_OVERWRITE}",
                         url=ctx.url,
                         path=path,
                     )

@@ -28,6 +28,7 @@ from holdfast.commit.two_phase.write_ids import write_record
 from holdfast.commit.uploads import parts_of
 from holdfast.errors import DestinationExistsError, HoldfastError, NotFoundError, PreconditionError
 from holdfast.stores.base import Change, Complete, Create, Delete, Overwrite, Put
+from holdfast.wording import OR_OVERWRITE
 
 __all__ = ["JobFiles", "commit_at_once", "plan_files"]
 
@@ -99,7 +100,7 @@ def commit_at_once(
         if not path:
             return None, report
         raise DestinationExistsError(
-            "a file with this name already exists: write under another name, or use mode overwrite",
+            f"a file with this name already exists: write under another name, {OR_OVERWRITE}",
             url=ctx.url,
             path=path,
         ) from error
