@@ -6,8 +6,8 @@ import os
 import signal
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +126,65 @@ def test_what_one_key_emits_is_shared_by_all_workers(spark: SparkSession, store:
     shares = Counter(column(store, "seen").values())
     assert min(shares[slot] for slot in range(WORKERS)) >= 2001 // WORKERS // 4
     assert [one.units for one in report.tasks] == [shares[slot] for slot in range(WORKERS)]
+
+
+# --- fewer free slots than workers ------------------------------------------------------------------------------------
+@contextmanager
+def one_slot_taken(spark: SparkSession, folder: Path) -> Iterator[None]:
+    """Let another job of the application hold a slot."""
+    held, go_on = folder / "held", folder / "go-on"
+
+    def hold(_number: int) -> None:
+        held.touch()
+        wait_until(go_on.exists, "the test has not released the slot")
+
+    with released(go_on, lambda: spark.sparkContext.parallelize([0], 1).foreach(hold)):
+        wait_until(held.exists, "the other job got no slot")
+        yield
+
+
+@contextmanager
+def released(go_on: Path, work: Callable[[], object]) -> Iterator[None]:
+    """Run something in a thread; at the end create the file that it waits for, and wait for the thread."""
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        go_on.touch()
+        thread.join(PATIENCE_S)
+
+
+@pytest.mark.parametrize("slots", [1, WORKERS])
+def test_fewer_slots_than_workers_do_all_the_work(
+    slots: int, spark: SparkSession, store: Store, tmp_path: Path
+) -> None:
+    """The first worker dies, and somebody takes its slot; whoever starts after the last unit finds the end."""
+    workers = 2 * WORKERS
+    begun = tmp_path / "begun"
+    begun.mkdir()
+
+    def together(txn: Any, key: int, value: Any) -> None:
+        """Count a visit, as soon as workers that live have begun in all slots; emit."""
+        context = TaskContext.get()
+        assert context is not None
+        if context.partitionId() == 0 and context.attemptNumber() == 0:
+            os._exit(7)
+        (begun / str(context.partitionId())).touch()
+        wait_until(lambda: len(list(begun.iterdir())) >= slots, "no other worker has begun")
+        txn.add("visits", key)
+        if key < 100:
+            txn.emit(key + 100)
+
+    work = open_work_list(store, "crowded", create=True)
+    work.add_many((key, None) for key in range(100))
+    with one_slot_taken(spark, tmp_path) if slots == 1 else nullcontext():
+        units = TransactionalMap(together, store=store, group=4, lease_s=1.0)
+        report = units.run_work_list(spark, "crowded", tasks=workers)
+    assert column(store, "visits") == dict.fromkeys(range(200), 1)
+    assert work.counts() == (0, 0)
+    assert sum(one.units > 0 for one in report.tasks) == slots
+    assert (report.number, report.at_once, report.total.units) == (workers, slots, 200)
 
 
 # --- priorities -------------------------------------------------------------------------------------------------------

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import accumulate
 
 from holdfast.errors import CorruptDataError
 from holdfast.units.jobs import Job
 from holdfast.units.progress import TaskProgress
 from holdfast.units.statistics import Statistics
 
-__all__ = ["JobReport", "TimeShares", "latency_text"]
+__all__ = ["JobReport", "TimeShares", "latency_text", "most_at_once"]
 
 _MOST_TASKS = 1000
 """Tasks in the stored report: all of them, with many more, would be too long for a record."""
@@ -71,6 +72,8 @@ class JobReport:
         seconds: from the begin of the run that finished the job to its end; of a job that is not finished, so far.
         ran: False if the job was finished before it was run again, so that this time nothing ran.
         earlier: how many units had taken effect when the run that finished the job began.
+        at_once: how many tasks of that run ran at the same time, at most, by the clocks of their machines; 0 if it is
+            not known, since the job is not finished.
     """
 
     job: str
@@ -81,6 +84,7 @@ class JobReport:
     seconds: float
     ran: bool = True
     earlier: int = 0
+    at_once: int = 0
 
     @staticmethod
     def of_tasks(job: Job, statistics: Sequence[Statistics], seconds: float) -> JobReport:
@@ -137,7 +141,7 @@ class JobReport:
         total, shares = self.total, self.shares
         found = [
             ("units", f"{total.units - self.earlier:,} in {self.seconds:,.1f} s, {self.units_per_s:,.0f}/s"),
-            ("tasks", f"{self.number:,}"),
+            ("tasks", f"{self.number:,}, {self.at_once:,} at once" if self.at_once else f"{self.number:,}"),
             ("commits", f"{total.groups:,} with {self.group_size:,.1f} units each"),
             ("conflicts", f"{total.conflicts:,}, {self.conflict_share:.1%} of all commits"),
             ("runs repeated", f"{total.reruns:,}"),
@@ -170,6 +174,7 @@ class JobReport:
             "total": self.total.to_json(),
             "number": self.number,
             "earlier": self.earlier,
+            "at_once": self.at_once,
             "tasks": [_without_zeros(task) for task in self.tasks] if self.number <= _MOST_TASKS else [],
         }
 
@@ -192,6 +197,7 @@ class JobReport:
                 total=Statistics.of(found["total"]),
                 seconds=float(str(found["seconds"])),
                 earlier=int(str(found.get("earlier", 0))),
+                at_once=int(str(found.get("at_once", 0))),
             )
         except (KeyError, ValueError) as error:
             raise CorruptDataError("the report of a job cannot be read: keep the database and report it") from error
@@ -200,6 +206,12 @@ class JobReport:
 def _without_zeros(statistics: Statistics) -> dict[str, object]:
     """Return figures in fewer bytes; what is left out counts as 0."""
     return {name: value for name, value in statistics.to_json().items() if value}
+
+
+def most_at_once(spans: Iterable[tuple[float, float]]) -> int:
+    """Return how many spans of time, each from a begin to an end, have a moment in common, at most."""
+    changes = sorted((time_s, -change) for span in spans for time_s, change in zip(span, (1, -1), strict=True))
+    return max(accumulate(-change for _time_s, change in changes), default=0)
 
 
 def latency_text(duration_s: float | None) -> str:

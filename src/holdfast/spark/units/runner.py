@@ -28,7 +28,7 @@ from holdfast.spark.failures import find_holdfast_error
 from holdfast.spark.session import require_session
 from holdfast.spark.units.inputs import as_input, run_workers
 from holdfast.spark.units.progress_bar import job_progress
-from holdfast.spark.units.tasks import UnitsTask
+from holdfast.spark.units.tasks import UnitsTask, tasks_at_once
 from holdfast.transactions.base import Database
 from holdfast.units.jobs import MAP, REDUCE, WORK_LIST, Job, begin_job, end_job, list_jobs, read_progress
 from holdfast.units.patience import patiently
@@ -123,7 +123,8 @@ class TransactionalMap:
 
         Args:
             work_list: its name; units add to it with ``txn.emit``.
-            tasks: how many long-lived workers; by default as many as Spark runs at the same time.
+            tasks: how many long-lived workers; by default as many as Spark runs at the same time. If fewer run at the
+                same time, they do all the work, and the others find nothing left to do.
 
         Raises: see `run`.
         """
@@ -171,20 +172,21 @@ class TransactionalMap:
             before_s = clock.elapsed_s()
             try:
                 with job_progress(database, job.name):
-                    self._run_job(job, run, work)
+                    at_once = self._run_job(job, run, work)
             except FencedError:
                 report = _report_of_others(database, job)
                 if report is None:
                     raise
                 return report
             seconds = clock.elapsed_s() - before_s
-            end = partial(self._end, database, job, seconds, earlier)
+            end = partial(self._end, database, job, seconds, earlier=earlier, at_once=at_once)
             try:
                 return patiently(end, self._settings.patience_s, environment, Statistics())
             except (UnavailableError, OutcomeUnknownError) as error:
                 raise _with_name(error, job) from error
 
-    def _run_job(self, job: Job, run: Callable[[UnitsTask], list[str]], work: WorkList | None) -> None:
+    def _run_job(self, job: Job, run: Callable[[UnitsTask], list[str]], work: WorkList | None) -> int:
+        """Run all tasks; return how many ran at the same time, at most."""
         task = UnitsTask(
             function=self._function,
             url=self._url,
@@ -195,7 +197,7 @@ class TransactionalMap:
             emit_to=work,
         )
         try:
-            run(task)
+            return tasks_at_once(run(task))
         except (PySparkException, Py4JError) as error:
             cause = find_holdfast_error(error)
             if cause is None:
@@ -204,10 +206,10 @@ class TransactionalMap:
                 raise _with_name(cause, job) from None
             raise cause from None
 
-    def _end(self, database: Database, job: Job, seconds: float, earlier: int) -> JobReport:
+    def _end(self, database: Database, job: Job, seconds: float, *, earlier: int, at_once: int) -> JobReport:
         progress = read_progress(database, job)
         assert all(one.is_finished for one in progress), "every task has said that it is finished"
-        report = replace(JobReport.of_progress(job, progress, seconds), earlier=earlier)
+        report = replace(JobReport.of_progress(job, progress, seconds), earlier=earlier, at_once=at_once)
         form = report.to_json()
         ended = end_job(database, job, form, self._environment)
         # If another driver has ended the job, the progress is deleted, and its report tells what was done.

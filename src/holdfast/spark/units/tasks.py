@@ -18,6 +18,7 @@ from holdfast.units.connections import store_of_process
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import Job
 from holdfast.units.patience import patiently
+from holdfast.units.report import most_at_once
 from holdfast.units.settings import UnitSettings
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.statistics import Statistics
@@ -25,7 +26,7 @@ from holdfast.units.unit import Unit, UnitFunction, UnitReads
 from holdfast.units.work_list import WorkList
 from holdfast.units.work_task import WorkTask
 
-__all__ = ["UnitsTask", "key_of_row"]
+__all__ = ["UnitsTask", "key_of_row", "tasks_at_once"]
 
 T = TypeVar("T")
 
@@ -51,17 +52,19 @@ class UnitsTask:
 
     def run_shard(self, shard: int, pairs: Iterable[tuple[Row, object]]) -> Iterator[str]:
         """Run the units of a partition: pairs of key and value, sorted by key. Yield the figures as JSON."""
+        began_s = _now_s()
         with one_sentence():
             execution, database = self._patiently(self._opened)
             units = _reduced(pairs) if self.is_reduce else (Unit.of(key, value) for key, value in pairs)
-            yield _report(ShardTask(execution, database, self.job, shard).run(units))
+            yield _figures(began_s, ShardTask(execution, database, self.job, shard).run(units))
 
     def run_worker(self, slot: int) -> Iterator[str]:
         """Run units from the work list. Yield the figures as JSON."""
+        began_s = _now_s()
         with one_sentence():
             assert self.emit_to is not None, "a worker has a work list"
             execution, database = self._patiently(self._opened)
-            yield _report(WorkTask(execution, database, self.job, slot, self.emit_to).run())
+            yield _figures(began_s, WorkTask(execution, database, self.job, slot, self.emit_to).run())
 
     def _opened(self) -> tuple[UnitExecution, Database]:
         """Open the store; return what runs units, and the database."""
@@ -79,8 +82,17 @@ class UnitsTask:
         return f"UnitsTask(job={self.job.name!r})"
 
 
-def _report(statistics: Statistics) -> str:
-    return json.dumps(statistics.to_json())
+def tasks_at_once(figures: Iterable[str]) -> int:
+    """Return how many tasks of a run ran at the same time, at most, from the figures that each has returned."""
+    return most_at_once(json.loads(one)["span"] for one in figures)
+
+
+def _figures(began_s: float, statistics: Statistics) -> str:
+    return json.dumps({**statistics.to_json(), "span": [began_s, _now_s()]})
+
+
+def _now_s() -> float:
+    return Environment().clock.now_s()
 
 
 def _reduced(pairs: Iterable[tuple[Row, object]]) -> Iterator[Unit]:
