@@ -78,6 +78,7 @@ class Inode:
             written later (`directory_times`).
         replication, block_size: what the client asked for; they are returned, and change nothing but space quotas.
         extents: the content, in order. While a file is written, what was synced so far.
+        cuts: how often the file was truncated: what was cut off may come again, and its etag must not.
         writer: the holder of the lease if the file is being written, else empty.
         names_quota, space_quota: of a directory; None for no limit.
         quota_id: names the counters of what a directory with a quota uses; 0 without a quota. A directory that gets a
@@ -96,6 +97,7 @@ class Inode:
     replication: int = 0
     block_size: int = 0
     extents: tuple[Extent, ...] = ()
+    cuts: int = 0
     writer: str = ""
     names_quota: int | None = None
     space_quota: int | None = None
@@ -199,7 +201,7 @@ def encode_inode(inode: Inode) -> bytes:
 def _check(inode: Inode) -> None:
     """Apply the rules of `decode_inode` to a value."""
     _positive(inode.id)
-    for number in (inode.mode, inode.mtime_ms, inode.atime_ms, inode.replication, inode.block_size):
+    for number in (inode.mode, inode.mtime_ms, inode.atime_ms, inode.replication, inode.block_size, inode.cuts):
         _natural(number)
     for text in (inode.owner, inode.group, inode.writer):
         _text(text)
@@ -232,6 +234,8 @@ def _encode(inode: Inode) -> bytes:
         fields["block_size"] = inode.block_size
         if inode.extents:
             fields["extents"] = [[one.blob, one.length, int(one.inline)] for one in inode.extents]
+        if inode.cuts:
+            fields["cuts"] = inode.cuts
         if inode.writer:
             fields["writer"] = inode.writer
     else:
@@ -271,6 +275,7 @@ def decode_inode(key: bytes, value: bytes) -> Inode:
                 Extent(_text(blob), _natural(length), bool(inline))
                 for blob, length, inline in fields.get("extents", ())
             ),
+            cuts=_natural(fields.get("cuts", 0)),
             writer=_text(fields.get("writer", "")),
             names_quota=_optional(fields.get("names_quota")),
             space_quota=_optional(fields.get("space_quota")),

@@ -89,8 +89,11 @@ class QuotaUsage:
 
 
 def etag_of(inode: Inode) -> str:
-    """Return a text that changes with the content of a file, and never comes again."""
-    text = "".join(f"{one.blob}:{one.length};" for one in inode.extents)
+    """Return a text that changes with the content of a file, and never comes again.
+
+    No two files have one id. Between two truncations a file only gets extents, whose blobs are new or another file's.
+    """
+    text = f"{inode.cuts};" + "".join(f"{one.blob}:{one.length};" for one in inode.extents)
     return f"{inode.id:x}-{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
 
 

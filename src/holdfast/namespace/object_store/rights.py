@@ -41,10 +41,10 @@ class CheckTargets(PathGroup):
             if chain.target is not None and chain.target.is_directory:
                 raise PathIsDirectoryError("a directory has this key: choose another one", key=str(chain.path)[1:])
             context.caller.check(chain, len(chain.ancestors) - 1, WRITE)
-            if chain.target is not None and self.by_rename:
+            if chain.target is not None:
                 context.caller.check_removal(chain)
-            elif chain.target is not None:
-                context.caller.check(chain, len(chain.path.names), WRITE)
+                if not self.by_rename:
+                    context.caller.check(chain, len(chain.path.names), WRITE)
         return Changes(None)
 
 

@@ -181,6 +181,8 @@ class Truncate(FileGroup):
             else:
                 cut.append(extent)
         changed = replace(inode, extents=tuple(kept), mtime_ms=context.now_ms, writer="")
+        if changed.extents != inode.extents:
+            changed = replace(changed, cuts=inode.cuts + 1)
         changes = Changes(changed)
         if changed.extents != inode.extents or inode.writer:
             changes.puts[chain.target_key] = changed

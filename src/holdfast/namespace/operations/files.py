@@ -193,6 +193,7 @@ class Publish(FileGroup):
             refuse_writer(view, target, chain, context.now_ms)
             raise PathExistsError("a file has this path already: overwrite it or choose another", path=str(self.path))
         context.caller.check(chain, len(self.path.names), WRITE)
+        context.caller.check_removal(chain)  # the new file belongs to the caller: its owner would lose it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,6 +67,26 @@ def test_a_file_that_may_not_be_written_is_no_target() -> None:
     assert store.get("open/f") == b"2"
 
 
+def test_an_object_in_a_sticky_directory_keeps_its_owner() -> None:
+    world = World()
+    world.client().mkdirs("/s")
+    world.client().set_permission("/s", 0o1777)
+    world.client("alice").write_file("/s/f", b"1")
+    world.client("alice").set_permission("/s/f", 0o666)
+    store = NamespaceStore(world.client("bob"))
+    for forbidden in (
+        lambda: store.put("s/f", b"2"),
+        lambda: store.put("s/f", b"2", Update(store.head("s/f").etag)),
+        lambda: store.check_targets(["s/f"]),
+        lambda: store.create_upload("s/f"),
+        lambda: world.client("bob").write_file("/s/f", b"2", overwrite=True),
+    ):
+        with pytest.raises(AccessDeniedError):
+            forbidden()
+    status = world.client().status("/s/f")
+    assert (status.owner, status.mode, status.size) == ("alice", 0o666, 1)
+
+
 def test_nobody_lists_what_the_directory_does_not_allow() -> None:
     world = World()
     with world.client().create("/hidden/f") as file:

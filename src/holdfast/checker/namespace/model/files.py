@@ -23,6 +23,7 @@ def create(state: State, path: Path, mark: str, overwrite: bool = False, writer:
             state.refuse_writer(found)
             raise RefusedError("PathExistsError")
         state.check(path, WRITE)
+        state.check_removal(path)
     state.nodes[path] = Node(mark, writer, owner=state.user)
     return None
 
