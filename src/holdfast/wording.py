@@ -1,11 +1,14 @@
-"""Build phrases that messages of every layer use: counts with their nouns, suggestions of similar names, advice."""
+"""Build phrases that messages of every layer use: counts with their nouns, suggestions of similar names, advice.
+
+And tell what no record could hold: `is_unicode`.
+"""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["OR_OVERWRITE", "counted", "nearest"]
+__all__ = ["OR_OVERWRITE", "counted", "is_unicode", "nearest"]
 
 OR_OVERWRITE = "or use mode overwrite, which deletes all that is there"
 """The end of a sentence that refuses a write because of what the destination holds."""
@@ -16,6 +19,18 @@ _FEW = 12  # the most names that a reader takes in at a glance
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Return e.g. ``1 job``, ``2 jobs``, ``1,000 histories``; pass `plural` if adding an s is wrong."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def is_unicode(text: str) -> bool:
+    """Check whether a text has no lone surrogates, which stand for bytes that are no UTF-8, and no encoding can write.
+
+    Python makes them of odd names of files, of arguments and of variables.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from holdfast.commit.ids import AttemptId, JobId, file_owner, is_job_id
 from holdfast.stores.base import ObjectInfo, ObjectStore, is_marker, iter_objects
+from holdfast.wording import is_unicode
 
 __all__ = [
     "HOME",
@@ -164,9 +165,10 @@ def is_hidden(path: str) -> bool:
 
 
 def is_safe_path(path: str) -> bool:
-    """Check whether `path` is below the destination and not hidden from readers."""
-    segments = path.split("/")
-    return all(segment not in ("", ".", "..") for segment in segments) and "\0" not in path and not is_hidden(path)
+    """Check whether `path` is below the destination, not hidden from readers, and a text that records can hold."""
+    if "\0" in path or not is_unicode(path):
+        return False
+    return all(segment not in ("", ".", "..") for segment in path.split("/")) and not is_hidden(path)
 
 
 def iter_visible(

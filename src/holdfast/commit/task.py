@@ -21,6 +21,7 @@ from holdfast.commit.records import FileEntry, JobRecord, TaskCommit
 from holdfast.commit.sinks import FileSink, PartBudget, RenameSink, UploadSink
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.runtime import BackgroundExecutor
+from holdfast.wording import is_unicode
 
 __all__ = ["TaskAttempt", "TaskScope", "TaskSteps"]
 
@@ -125,8 +126,11 @@ class TaskAttempt:
                 caller chose.
 
         Raises:
-            InvalidRequestError: the path is outside the destination, is hidden, or names another attempt.
+            InvalidRequestError: the path is outside the destination, is hidden, is no valid Unicode, or names another
+                attempt.
         """
+        if not is_unicode(path):
+            raise InvalidRequestError("the path of a file must be valid Unicode: change it", path=path)
         if not layout.is_safe_path(path) or file_owner(path) not in (None, self._scope.owner):
             raise InvalidRequestError(
                 "a task writes below its destination, to names that do not start with '_' or '.' and do not end in "

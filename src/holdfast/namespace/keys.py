@@ -139,8 +139,8 @@ def lease_key(file_id: int) -> bytes:
 
 
 def upload_key(token: str) -> bytes:
-    """Return the key of a pending upload."""
-    return b"p" + token.encode()
+    """Return the key of a pending upload; of a token that is no valid Unicode, a key that no upload has."""
+    return b"p" + token.encode(errors="backslashreplace")
 
 
 def deleted_key(inode_id: int) -> bytes:

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.provider import OptionSpec, fold_name
+from holdfast.wording import is_unicode
 
 __all__ = ["GivenOption", "GivenOptions", "OptionSource", "contradiction"]
 
@@ -50,7 +51,8 @@ class GivenOptions:
         known: the documented names that the call takes; `learn` adds others.
 
     Raises:
-        InvalidRequestError: an option that is not in `known` was given twice with different values.
+        InvalidRequestError: an option that is not in `known` was given twice with different values; or an option is no
+            valid Unicode.
     """
 
     def __init__(self, options: OptionSource, known: Iterable[str]) -> None:
@@ -61,6 +63,8 @@ class GivenOptions:
         self._taken: dict[str, list[GivenOption]] = {}
         rest: dict[str, GivenOption] = {}
         for one in options:
+            if not (is_unicode(one.text) and is_unicode(one.spelled)):
+                raise InvalidRequestError("the value of an option must be valid Unicode: change it", option=one.spelled)
             if one.name in documented:
                 self._taken.setdefault(documented[one.name], []).append(one)
             elif not _same_text(rest.setdefault(one.name, one).text, one.text):

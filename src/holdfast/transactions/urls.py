@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from holdfast.errors import InvalidRequestError
+from holdfast.wording import is_unicode
 
 __all__ = ["has_password", "options_of", "public_url", "split_url"]
 
@@ -18,6 +19,8 @@ def split_url(url: str) -> SplitResult:
         InvalidRequestError: it has no clear parts: percent-encode what is not meant to separate them. The message does
             not contain the URL, which may have a password in the wrong place.
     """
+    if not (url.startswith("sqlite:") or is_unicode(url)):  # the name of a file may be any bytes
+        raise InvalidRequestError("the url of a database must be valid Unicode: percent-encode other bytes")
     if "#" in url:
         raise InvalidRequestError("the url of a database has no fragment: write # as %23, also in a password")
     try:

@@ -63,6 +63,10 @@ def test_paths_that_readers_skip(path: str) -> None:
     assert layout.is_hidden(path) and not layout.is_safe_path(path)
 
 
+def test_a_path_that_no_record_can_hold_is_not_safe() -> None:
+    assert not layout.is_safe_path("a/\udcff.csv")
+
+
 def test_listing_of_output_skips_the_folder_of_holdfast() -> None:
     """Names on both sides of ``_holdfast/`` in byte order are found, and the folder costs one page at most."""
     store = MemoryStore()

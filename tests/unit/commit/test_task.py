@@ -57,6 +57,16 @@ def test_bytes_become_parts_in_order() -> None:
 
 
 @pytest.mark.parametrize("publication", ["upload", "rename"])
+def test_a_name_with_a_lone_surrogate_is_refused_before_anything_is_written(publication: str) -> None:
+    world = World(publication)
+    with TWO_PHASE.setup_task(world.context(), start(world.context()), 0) as attempt:
+        before = (world.listing(), world.pending())
+        with pytest.raises(InvalidRequestError, match="must be valid Unicode"):
+            attempt.open("caf\udce9.txt")
+        assert (world.listing(), world.pending()) == before
+
+
+@pytest.mark.parametrize("publication", ["upload", "rename"])
 def test_empty_file_and_task_without_files(publication: str) -> None:
     """Scenarios 2 and 3: an empty file is created, a task without output commits."""
     world = World(publication)

@@ -32,3 +32,9 @@ def test_a_list_of_columns_is_refused(text: str) -> None:
 def test_any_column_names_make_the_round_trip(names: tuple[str, ...]) -> None:
     given = {"path": "out", "partitionBy": join_columns(names)}
     assert parse_write_options(given, overwrite=False).partition_by == names
+
+
+@pytest.mark.parametrize("option", ["path", "writeId", "partitionBy", "header", "caf\udce9"])
+def test_a_value_that_no_record_could_hold_is_refused(option: str) -> None:
+    with pytest.raises(InvalidRequestError, match="must be valid Unicode"):
+        parse_write_options({"path": "out", option: "caf\udce9"}, overwrite=False)

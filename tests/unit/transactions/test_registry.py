@@ -33,6 +33,17 @@ def test_a_relative_path_is_no_file_of_the_root_directory(path: str, create: boo
     assert not Path(path).exists()
 
 
+@pytest.mark.parametrize("url", ["postgresql://u@h/d?schema=caf\udce9", "mysql://u@h/caf\udce9"])
+def test_a_url_with_a_lone_surrogate_is_refused(url: str) -> None:
+    with pytest.raises(InvalidRequestError, match="must be valid Unicode"):
+        open_database(url)
+
+
+def test_the_file_of_a_database_may_have_a_name_of_any_bytes(tmp_path: Path) -> None:
+    open_database(f"sqlite://{tmp_path}/caf\udce9.db", create=True).close()
+    assert (tmp_path / "caf\udce9.db").exists()
+
+
 def test_four_slashes_name_the_same_file(tmp_path: Path) -> None:
     open_database(f"sqlite://{tmp_path}/records.db", create=True).close()
     open_database(f"sqlite:///{tmp_path}/records.db").close()

@@ -32,6 +32,15 @@ def test_a_part_is_added_however_many_others_come_first() -> None:
     assert other.get("f") == b"first" + b"".join(b"%d" % number for number in range(len(parts) - 1))
 
 
+def test_no_upload_has_an_id_that_is_no_unicode() -> None:
+    store = NamespaceStore(World().client(), close_namespace=False)
+    with pytest.raises(NotFoundError):
+        store.upload_part("f", "\udcff", 1, b"1")
+    with pytest.raises(NotFoundError):
+        store.complete_upload("f", "\udcff", [Part(1, "e", 1)])
+    store.abort_upload("f", "\udcff")
+
+
 def test_an_upload_is_aborted_with_the_parts_that_come_meanwhile() -> None:
     world = World()
     other = NamespaceStore(world.client(), close_namespace=False)
