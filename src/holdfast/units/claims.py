@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.errors import CorruptDataError, OutcomeUnknownError
+from holdfast.records.keys import id_bytes
 from holdfast.records.paging import read_records
 from holdfast.runtime import Environment
 from holdfast.transactions.base import ABSENT, Commit, Committed, Record, TransactionStore
@@ -97,23 +98,15 @@ def take_items(
 def dissolve(store: TransactionStore, work: WorkList, claim: Claim) -> bool:
     """Let the items of a claim wait again; return whether that is done.
 
-    An item that was added again meanwhile waits once. With another value, it waits twice: nobody knows which of the two
-    is the newer one, because the other one may also come from a claim that was dissolved.
+    An item that was added again meanwhile waits once; one whose values are combined waits beside those that were.
 
     Guarantee: its worker commits nothing anymore.
     """
-    there = store.get_many([work.item_key(place) for place in claim.items])
-    reads = {claim.key: claim.version}
-    puts: dict[bytes, bytes] = {}
-    for item in claim.items.values():
-        key = work.item_key(item.place)
-        if key not in there:
-            reads[key] = ABSENT
-            puts[key] = item.encoded
-        elif there[key].value != item.encoded:
-            puts[work.item_key(item.place_beside)] = item.encoded
+    identity = claim.key + id_bytes(claim.version)
+    puts = {work.item_key(item.place_of_its_own(identity)): item.encoded for item in claim.items.values()}
+    deletes = [claim.key, work.beat_key(claim.key)]
     try:
-        outcome = store.commit(Commit(reads=reads, puts=puts, deletes=[claim.key, work.beat_key(claim.key)]))
+        outcome = store.commit(Commit(reads={claim.key: claim.version}, puts=puts, deletes=deletes))
     except OutcomeUnknownError:
         return False
     return isinstance(outcome, Committed)

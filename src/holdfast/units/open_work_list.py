@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
-from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.errors import NotFoundError
 from holdfast.records.opening import require_open_store
 from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row
 from holdfast.records.store import Store
 from holdfast.records.values import Value
 from holdfast.transactions.base import Commit, Conflict, SnapshotReader
+from holdfast.transactions.retry import run_transaction
+from holdfast.transactions.transaction import Transaction
 from holdfast.units.claims import decode_claim
+from holdfast.units.new_items import Combine, NewItem, NewRecord, new_records
 from holdfast.units.work_list import WorkList, create_work_list, drop_work_list, find_work_list
 
-__all__ = ["NewItem", "OpenWorkList", "count_items", "open_work_list"]
-
-NewItem: TypeAlias = "tuple[Row, Value | None] | tuple[Row, Value | None, int]"
-"""A key, its value, and perhaps its priority."""
+__all__ = ["OpenWorkList", "count_items", "open_work_list"]
 
 _BATCH = 500
 
@@ -35,46 +35,68 @@ class OpenWorkList:
         self._store = store
         self._work = work
 
-    def add(self, key: Row, value: Value | None = None, *, priority: int = 0) -> None:
-        """Add a key. One that waits already with this priority gets the new value, and runs once.
+    def add(
+        self, key: Row, value: Value | None = None, *, priority: int = 0, combine: Combine | None = None
+    ) -> None:
+        """Add a key. What waits already with this value and this priority waits, and runs, once.
 
         Add keys before the work begins: workers that have found the list at its end do not begin again.
 
         Args:
             priority: keys with smaller numbers are taken first.
+            combine: see `add_many`.
 
         Raises:
             NotFoundError: the list was dropped.
         """
-        self.add_many([(key, value, priority)])
+        self.add_many([(key, value, priority)], combine=combine)
 
-    def add_many(self, items: Iterable[NewItem]) -> int:
+    def add_many(self, items: Iterable[NewItem], *, combine: Combine | None = None) -> int:
         """Add many keys, some hundreds in each transaction; return how many were given.
+
+        Args:
+            combine: makes one value of two, such as `min`: a key that waits already with this priority, added with
+                `combine` too, then waits once, with the combined value. Without it, each of its values runs.
 
         Raises:
             InvalidRequestError: an item is not valid.
             NotFoundError: the list was dropped.
+            TransactionConflictError: others kept changing what waits; some of the keys may be there.
+            OutcomeUnknownError: the reply was lost.
 
-        Crash: some are there; add all of them again.
+        Crash: some are there; add all of them again, unless to combine values twice changes them, as sums do.
         """
         count = 0
-        batch: dict[bytes, bytes] = {}
-        for item in items:
-            _require_item(item)
-            record, encoded = self._work.new_item(*item) if len(item) == 3 else self._work.new_item(*item, 0)
-            batch[record] = encoded
-            count += 1
-            if len(batch) >= _BATCH:
+        records = iter(new_records(self._work, items, combine))
+        while batch := list(islice(records, _BATCH)):
+            if combine is None:
                 self._put(batch)
-                batch = {}
-        if batch:
-            self._put(batch)
+            else:
+                self._combine(batch, combine)
+            count += len(batch)
         return count
 
-    def _put(self, batch: dict[bytes, bytes]) -> None:
-        commit = Commit(reads={self._work.definition_key: self._work.version}, puts=batch)
+    def _put(self, batch: Sequence[NewRecord]) -> None:
+        puts = {one.key: one.encoded for one in batch}
+        commit = Commit(reads={self._work.definition_key: self._work.version}, puts=puts)
         if isinstance(self._store.database.commit(commit), Conflict):
-            raise NotFoundError("the work list was dropped: create it", list=self.name)
+            raise self._dropped()
+
+    def _combine(self, batch: Sequence[NewRecord], combine: Combine) -> None:
+        definition_key = self._work.definition_key
+
+        def add(transaction: Transaction) -> None:
+            found = transaction.get_many([definition_key, *(one.key for one in batch)])
+            if definition_key not in found or found[definition_key].version != self._work.version:
+                raise self._dropped()
+            for one in batch:
+                waiting = transaction.get(one.key)
+                transaction.put(one.key, one.combined_with(None if waiting is None else waiting.value, combine))
+
+        run_transaction(self._store.database, add, self._store.environment)
+
+    def _dropped(self) -> NotFoundError:
+        return NotFoundError("the work list was dropped: create it", list=self.name)
 
     def counts(self) -> tuple[int, int]:
         """Return how many keys wait, and how many workers have taken, at one moment."""
@@ -87,18 +109,6 @@ class OpenWorkList:
 
     def __repr__(self) -> str:
         return f"OpenWorkList({self.name!r})"
-
-
-def _require_item(item: object) -> None:
-    """Check that something is an item: a text of two letters, which Python would take apart, is none.
-
-    Raises:
-        InvalidRequestError: it is not.
-    """
-    if not isinstance(item, tuple) or len(item) not in (2, 3):
-        raise InvalidRequestError(
-            "an item is a pair (key, value), or (key, value, priority): make tuples", type=type(item).__name__
-        )
 
 
 def count_items(reader: SnapshotReader, work: WorkList) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from holdfast.records.cells import VALUE
 from holdfast.records.row_keys import Row
 from holdfast.records.values import Value
 from holdfast.runtime import TimeIsUp
+from holdfast.units.new_items import Combine, NewItem, new_records
 from holdfast.units.work_list import WorkList
 
 __all__ = ["UnitTransaction"]
@@ -90,15 +91,34 @@ class UnitTransaction:
         """Delete a cell, if it exists."""
         self._call(lambda: self._cells.delete(table, row, column=column))
 
-    def emit(self, key: Row, value: Value | None = None, *, priority: int = 0) -> None:
-        """Add a key to the work list, in the same step as everything else. See `WorkList.add`."""
-        self._call(lambda: self._add_work(key, value, priority))
+    def emit(
+        self, key: Row, value: Value | None = None, *, priority: int = 0, combine: Combine | None = None
+    ) -> None:
+        """Add a key to the work list, in the same step as everything else. See `OpenWorkList.add`."""
+        self.emit_many([(key, value, priority)], combine=combine)
 
-    def _add_work(self, key: Row, value: Value | None, priority: int) -> None:
-        if self._emit_to is None:
-            raise InvalidRequestError("the job has no work list: pass emit_to='name of the list'", key=key)
-        self._cells.require(self._emit_to.definition_key, self._emit_to.version)
-        self._cells.put_record(*self._emit_to.new_item(key, value, priority))
+    def emit_many(self, items: Iterable[NewItem], *, combine: Combine | None = None) -> None:
+        """Add many keys to the work list, in the same step as everything else.
+
+        Args:
+            items: pairs of key and value, or triples with a priority.
+            combine: see `OpenWorkList.add_many`. What waits is read then, in one round trip, so the unit conflicts with
+                whoever adds one of the keys meanwhile, or takes it.
+        """
+        self._call(lambda: self._add_work(items, combine))
+
+    def _add_work(self, items: Iterable[NewItem], combine: Combine | None) -> None:
+        work, cells = self._emit_to, self._cells
+        if work is None:
+            raise InvalidRequestError("the job has no work list: pass emit_to='name of the list'")
+        records = list(new_records(work, items, combine))
+        cells.require(work.definition_key, work.version)
+        if combine is not None:
+            cells.prefetch(one.key for one in records)
+        for one in records:
+            cells.put_record(
+                one.key, one.encoded if combine is None else one.combined_with(cells.get_record(one.key), combine)
+            )
 
     def _call(self, call: Callable[[], T]) -> T:
         if self._is_over:

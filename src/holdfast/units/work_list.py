@@ -1,7 +1,8 @@
 """Keep a list of work in the store, from which long-lived tasks take units, and to which units add others.
 
-An item is a key with a value and a priority. It waits under its priority and its key, so a key that is added again
-while it waits is still one item. A worker *claims* several items: one transaction deletes them from those that wait,
+An item is a key with a value and a priority. It waits under all three, so what is added again while it waits is still one
+item, no value takes the place of another one, and nobody has to read before adding. Values that are to be *combined* wait
+under their priority and key alone: whoever adds one reads the one that waits. A worker *claims* several items: one transaction deletes them from those that wait,
 and writes them into a claim of the worker. The commit of a unit validates the claim and takes the unit's item out of
 it, in the same step in which the unit's writes and the items that it adds take effect. So:
 
@@ -9,15 +10,16 @@ it, in the same step in which the unit's writes and the items that it adds take 
 - the list is at its end when nothing waits and nothing is claimed, as seen in one read. Nobody can add to it then,
   because only units add to it, and each unit that runs has a claim.
 
-A claim is dissolved, and its items wait again, when its worker gave no sign of life for the time of a lease. If a key
-was added again with another value meanwhile, both wait. Whoever waits for work observes the workers' heartbeats on its
-own monotonic clock: no two clocks are compared, and if the time is wrong, units run twice, but only one commit counts.
+A claim is dissolved, and its items wait again, when its worker gave no sign of life for the time of a lease. What was
+combined gets a place of its own, since other values of its key may have been combined meanwhile. Whoever waits for work observes the workers'
+heartbeats on its own monotonic clock: no two clocks are compared, and if the time is wrong, units run twice, but only one
+commit counts.
 
 | key | record |
 |---|---|
 | ``Sl`` name | the definition of a list |
-| ``Sw`` list id, ``r``, priority, key | an item that waits |
-| ``Sw`` list id, ``r``, priority, key, digest | one whose claim was dissolved while its key waited with another value |
+| ``Sw`` list id, ``r``, priority, key, digest of the value | an item that waits |
+| ``Sw`` list id, ``r``, priority, key | one whose value is combined with those that are added |
 | ``Sw`` list id, ``t``, slot, token | a claim: the items that one worker has taken |
 | ``Sb`` list id, slot, token | the heartbeat of a worker, as a number that grows |
 """
@@ -46,6 +48,7 @@ __all__ = [
     "Item",
     "WorkList",
     "create_work_list",
+    "decode_item",
     "drop_work_list",
     "find_work_list",
     "list_work_lists",
@@ -64,7 +67,7 @@ class Item:
     """An item that waits, or that is claimed.
 
     Attributes:
-        place: the end of its record's key: priority and key, as bytes, and perhaps a digest of the value.
+        place: the end of its record's key: priority and key, as bytes, and a digest of the value unless it is combined.
         encoded: the bytes of its value; empty for None.
     """
 
@@ -86,12 +89,25 @@ class Item:
     @property
     def value(self) -> Value | None:
         """The value of the unit."""
-        return decode_value(self.encoded) if self.encoded else None
+        return decode_item(self.encoded)
 
-    @property
-    def place_beside(self) -> bytes:
-        """Where the item waits if its key waits with another value: the same for everybody who puts it there."""
-        return self.place + blake2b(self.encoded, digest_size=_DIGEST_BYTES).digest()
+    def place_of_its_own(self, claim: bytes) -> bytes:
+        """Return where the item waits when a claim is dissolved: others may have been combined in its place meanwhile.
+
+        Args:
+            claim: identifies the claim, so that two equal values, of which each counts, do not become one.
+        """
+        _key, end = decode_row(self.place, decode_row(self.place)[1])
+        return self.place if len(self.place) > end else self.place + _digest(claim + self.encoded)
+
+
+def decode_item(encoded: bytes) -> Value | None:
+    """Return the value of an item."""
+    return decode_value(encoded) if encoded else None
+
+
+def _digest(encoded: bytes) -> bytes:
+    return blake2b(encoded, digest_size=_DIGEST_BYTES).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +168,11 @@ class WorkList:
         prefix = BEAT + id_bytes(self.id)
         return prefix, prefix + b"\xff" * (ID_BYTES + 1)
 
-    def new_item(self, key: Row, value: Value | None, priority: object) -> tuple[bytes, bytes]:
+    def new_item(self, key: Row, value: Value | None, priority: object, *, combined: bool = False) -> tuple[bytes, bytes]:
         """Return the record of an item.
+
+        Args:
+            combined: whether it is the item in which all values of the key, with this priority, are combined.
 
         Raises:
             InvalidRequestError: the key, the value or the priority is not valid: change it.
@@ -170,7 +189,7 @@ class WorkList:
                 f"the value of an item is limited to {_MOST_VALUE_BYTES} bytes: put it into a table, and add its row",
                 bytes=len(encoded),
             )
-        return record, encoded
+        return record if combined else record + _digest(encoded), encoded
 
 
 def _definition_key(name: object) -> bytes:
