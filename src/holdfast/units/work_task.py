@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 
 from holdfast.errors import HoldfastError, OutcomeUnknownError
-from holdfast.records.paging import PageSize
+from holdfast.records.paging import PageSize, read_pages
 from holdfast.runtime import Periodic, ThreadPeriodic
 from holdfast.transactions.base import Commit, Database, Record, ScanPage
 from holdfast.units.claim_ledger import ClaimLedger
@@ -84,10 +84,15 @@ class WorkTask:
         is_over = False
         while not is_over:
             beats = self._periodic.repeat(self._beat, self._execution.settings.lease_s / _BEATS)
-            with beats, self._execution.alarm.ready():
-                self._work_on()
+            try:
+                with beats, self._execution.alarm.ready():
+                    self._work_on()
+            except Exception:
+                with suppress(HoldfastError):
+                    self._delete_beats([self._work.beat_key(self._key)])
+                raise
             self._loop.measure()
-            self._loop.patiently(self._stop_beating)
+            self._loop.patiently(self._forget_beats)
             is_over = self._is_over()
         return self._execution.statistics
 
@@ -177,12 +182,19 @@ class WorkTask:
 
     def _beat(self) -> None:
         """Give a sign of life. If it fails, others take over; their commits are validated anyway."""
-        try:
-            self._database.commit(Commit(adds={self._work.beat_key(self._key): 1}))
-        except HoldfastError:
-            return
+        reads = {self._work.definition_key: self._work.version}  # nobody would delete it after the list was dropped
+        with suppress(HoldfastError):
+            self._database.commit(Commit(reads=reads, adds={self._work.beat_key(self._key): 1}))
 
-    def _stop_beating(self) -> None:
-        """Delete the heartbeat. If the reply is lost, it may stay: without a claim, nobody heeds it."""
+    def _forget_beats(self) -> None:
+        """Delete all heartbeats: the list is at its end, so nobody has a claim. Those of the dead would stay for ever.
+
+        Whoever lives beats again, and comes here, too.
+        """
+        for page in read_pages(self._store, *self._work.beats):
+            self._delete_beats([key for key, _record in page])
+
+    def _delete_beats(self, keys: Sequence[bytes]) -> None:
+        """Delete heartbeats. If the reply is lost, they may stay: without a claim, nobody heeds them."""
         with suppress(OutcomeUnknownError):
-            self._store.commit(Commit(deletes=[self._work.beat_key(self._key)]))
+            self._store.commit(Commit(deletes=keys))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import FencedError, HoldfastError, OutcomeUnknownError, UnavailableError
+from holdfast.errors import FencedError, HoldfastError, InvalidRequestError, OutcomeUnknownError, UnavailableError
 from holdfast.records.paging import read_records
 from holdfast.runtime import NeverPeriodic, NoAlarm, Periodic
 from holdfast.runtime.simulated import StillClock
@@ -554,3 +554,69 @@ def test_nothing_of_a_job_is_left(end: str) -> None:
     _end(world, end)
     assert not list(read_records(world.inner, start, stop))
     assert not list(read_records(world.inner, b"Sp" + start[2:], b"Sp" + stop[2:]))
+
+
+# --- heartbeats -------------------------------------------------------------------------------------------------------
+class _BeatsFirst:
+    """Beats once before the worker does anything else."""
+
+    @contextmanager
+    def repeat(self, work: Callable[[], object], interval_s: float) -> Iterator[None]:
+        work()
+        yield
+
+
+def _beats(world: WorkWorld) -> list[bytes]:
+    return [key for key, _record in read_records(world.inner, *world.list.beats)]
+
+
+def _beating_calls() -> int:
+    world = WorkWorld()
+    shaky = Shaky(world.inner)
+    world.worker(0, 3, shaky, periodic=_BeatsFirst()).run()
+    assert not _beats(world)
+    return len(shaky.calls)
+
+
+@pytest.mark.parametrize("slot", [0, 1], ids=["same worker", "another worker"])
+def test_no_heartbeat_of_the_dead_is_left_at_the_end_of_a_list(slot: int) -> None:
+    left = 0
+    for call in range(1, _beating_calls() + 1):
+        world = WorkWorld(workers=2)
+        shaky = Shaky(world.inner)
+        fail_at(shaky, call, "dies later")
+        with pytest.raises(Death):
+            world.worker(0, 3, shaky, periodic=_BeatsFirst()).run()
+        left += len(_beats(world))
+        world.worker(slot, 3, periodic=_BeatsFirst()).run()
+        world.judge()
+        assert not _beats(world), f"call {call}"
+    assert left
+
+
+def test_a_worker_that_fails_leaves_no_heartbeat() -> None:
+    world = WorkWorld()
+
+    def fails(_txn: Any, key: int, _value: object) -> None:
+        assert _beats(world)
+        raise KeyError(key)
+
+    with pytest.raises(InvalidRequestError, match="the function of a unit failed"):
+        world.worker(function=fails, periodic=_BeatsFirst()).run()
+    assert not _beats(world)
+
+
+def test_nobody_beats_for_a_dropped_list() -> None:
+    world = WorkWorld()
+    dropped = world.list
+
+    class DropsFirst:
+        @contextmanager
+        def repeat(self, work: Callable[[], object], interval_s: float) -> Iterator[None]:
+            world.items.drop()
+            work()
+            yield
+
+    with pytest.raises(FencedError, match="the work list was dropped"):
+        world.worker(periodic=DropsFirst()).run()
+    assert not list(read_records(world.inner, *dropped.beats))
