@@ -35,9 +35,7 @@ class OpenWorkList:
         self._store = store
         self._work = work
 
-    def add(
-        self, key: Row, value: Value | None = None, *, priority: int = 0, combine: Combine | None = None
-    ) -> None:
+    def add(self, key: Row, value: Value | None = None, *, priority: int = 0, combine: Combine | None = None) -> None:
         """Add a key. What waits already with this value and this priority waits, and runs, once.
 
         Add keys before the work begins: workers that have found the list at its end do not begin again.

@@ -91,9 +91,7 @@ class UnitTransaction:
         """Delete a cell, if it exists."""
         self._call(lambda: self._cells.delete(table, row, column=column))
 
-    def emit(
-        self, key: Row, value: Value | None = None, *, priority: int = 0, combine: Combine | None = None
-    ) -> None:
+    def emit(self, key: Row, value: Value | None = None, *, priority: int = 0, combine: Combine | None = None) -> None:
         """Add a key to the work list, in the same step as everything else. See `OpenWorkList.add`."""
         self.emit_many([(key, value, priority)], combine=combine)
 

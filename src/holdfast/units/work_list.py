@@ -168,7 +168,9 @@ class WorkList:
         prefix = BEAT + id_bytes(self.id)
         return prefix, prefix + b"\xff" * (ID_BYTES + 1)
 
-    def new_item(self, key: Row, value: Value | None, priority: object, *, combined: bool = False) -> tuple[bytes, bytes]:
+    def new_item(
+        self, key: Row, value: Value | None, priority: object, *, combined: bool = False
+    ) -> tuple[bytes, bytes]:
         """Return the record of an item.
 
         Args:

@@ -1,0 +1,164 @@
+"""Signs of life of workers: a claim without them is dissolved, and none of the dead is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from holdfast.errors import FencedError, HoldfastError, InvalidRequestError, OutcomeUnknownError, UnavailableError
+from holdfast.records.paging import read_records
+from holdfast.runtime.simulated import StillClock
+from holdfast.transactions.base import Commit
+from holdfast.units.claims import ClaimWatch
+from tests.unit.units.work_worlds import LEASE_S, WorkWorld
+from tests.units_world import Death, Shaky, fail_at
+
+
+# --- leases -----------------------------------------------------------------------------------------------------------
+class Watched(WorkWorld):
+    """A claim of a worker, and somebody who watches it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.claim = self.take(1, "a")
+        self.time = StillClock()
+        environment = type(self.environment)(clock=self.time, ids=self.environment.ids, chance=self.environment.chance)
+        self.watch = ClaimWatch(self.inner, self.list, environment, lease_s=10)
+
+    def after(self, seconds: float) -> int:
+        self.time.at_s += seconds
+        return self.watch.dissolve_expired(self.list.claim_key(0, "own"))
+
+    def beat(self, claim: bytes) -> None:
+        self.inner.commit(Commit(adds={self.list.beat_key(claim): 1}))
+
+
+def test_a_claim_without_a_sign_of_life_is_dissolved_after_a_lease() -> None:
+    world = Watched()
+    assert [world.after(100), world.after(9.9), world.after(0.1)] == [0, 0, 1]
+    assert world.items.counts() == (1, 0)
+
+
+def test_a_heartbeat_restarts_the_lease() -> None:
+    world = Watched()
+    world.after(0)
+    for _ in range(3):
+        world.beat(world.claim.key)
+        assert world.after(9) == 0
+    assert [world.after(9.9), world.after(0.1)] == [0, 1]
+
+
+def test_a_commit_with_the_claim_restarts_the_lease() -> None:
+    world = Watched()
+    for _ in range(3):
+        record = world.inner.get_many([world.claim.key])[world.claim.key]
+        world.inner.commit(Commit(puts={world.claim.key: record.value}))
+        assert world.after(9) == 0
+    assert [world.after(9.9), world.after(0.1)] == [0, 1]
+
+
+def test_the_heartbeat_of_another_attempt_at_the_worker_does_not_count() -> None:
+    world = Watched()
+    world.after(0)
+    world.beat(world.list.claim_key(1, "b"))
+    assert world.after(10) == 1
+
+
+def test_ones_own_claim_is_kept() -> None:
+    world = Watched()
+    world.after(0)
+    world.time.at_s += 100
+    assert world.watch.dissolve_expired(world.claim.key) == 0
+
+
+@pytest.mark.parametrize("error", [UnavailableError, OutcomeUnknownError])
+def test_a_heartbeat_that_fails_is_not_the_last_one(error: type[HoldfastError]) -> None:
+    """An error would end the thread that beats: after a lease, the worker would lose all its claims."""
+    world = WorkWorld()
+    shaky = Shaky(world.inner)
+
+    def fail(_number: int, _name: str) -> None:
+        raise error("the database is away")
+
+    class BeatsOnce:
+        @contextmanager
+        def repeat(self, work: Callable[[], object], interval_s: float) -> Iterator[None]:
+            assert interval_s < LEASE_S / 2
+            usual, shaky.before = shaky.before, fail
+            before = len(shaky.calls)
+            work()
+            assert shaky.calls[before:] == ["commit"]
+            shaky.before = usual
+            yield
+
+    world.worker(database=shaky, periodic=BeatsOnce()).run()
+    world.judge()
+
+
+# --- heartbeats -------------------------------------------------------------------------------------------------------
+class _BeatsFirst:
+    """Beats once before the worker does anything else."""
+
+    @contextmanager
+    def repeat(self, work: Callable[[], object], interval_s: float) -> Iterator[None]:
+        work()
+        yield
+
+
+def _beats(world: WorkWorld) -> list[bytes]:
+    return [key for key, _record in read_records(world.inner, *world.list.beats)]
+
+
+def _beating_calls() -> int:
+    world = WorkWorld()
+    shaky = Shaky(world.inner)
+    world.worker(0, 3, shaky, periodic=_BeatsFirst()).run()
+    assert not _beats(world)
+    return len(shaky.calls)
+
+
+@pytest.mark.parametrize("slot", [0, 1], ids=["same worker", "another worker"])
+def test_no_heartbeat_of_the_dead_is_left_at_the_end_of_a_list(slot: int) -> None:
+    left = 0
+    for call in range(1, _beating_calls() + 1):
+        world = WorkWorld(workers=2)
+        shaky = Shaky(world.inner)
+        fail_at(shaky, call, "dies later")
+        with pytest.raises(Death):
+            world.worker(0, 3, shaky, periodic=_BeatsFirst()).run()
+        left += len(_beats(world))
+        world.worker(slot, 3, periodic=_BeatsFirst()).run()
+        world.judge()
+        assert not _beats(world), f"call {call}"
+    assert left
+
+
+def test_a_worker_that_fails_leaves_no_heartbeat() -> None:
+    world = WorkWorld()
+
+    def fails(_txn: Any, key: int, _value: object) -> None:
+        assert _beats(world)
+        raise KeyError(key)
+
+    with pytest.raises(InvalidRequestError, match="the function of a unit failed"):
+        world.worker(function=fails, periodic=_BeatsFirst()).run()
+    assert not _beats(world)
+
+
+def test_nobody_beats_for_a_dropped_list() -> None:
+    world = WorkWorld()
+    dropped = world.list
+
+    class DropsFirst:
+        @contextmanager
+        def repeat(self, work: Callable[[], object], interval_s: float) -> Iterator[None]:
+            world.items.drop()
+            work()
+            yield
+
+    with pytest.raises(FencedError, match="the work list was dropped"):
+        world.worker(periodic=DropsFirst()).run()
+    assert not list(read_records(world.inner, *dropped.beats))

@@ -1,0 +1,88 @@
+"""A work list with one item, from which others grow, and workers on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.records.paging import read_records
+from holdfast.runtime import NeverPeriodic, NoAlarm, Periodic
+from holdfast.transactions.base import Database
+from holdfast.units.claims import Claim, take_items
+from holdfast.units.execution import UnitExecution
+from holdfast.units.jobs import WORK_LIST, begin_job, read_progress
+from holdfast.units.open_work_list import open_work_list
+from holdfast.units.settings import UnitSettings
+from holdfast.units.unit import UnitFunction
+from holdfast.units.work_list import WorkList, find_work_list
+from holdfast.units.work_task import WorkTask
+from tests.units_world import Shaky, UnitWorld
+
+__all__ = ["ITEMS", "LEASE_S", "WorkWorld", "grow", "limited"]
+
+ITEMS = 7
+LEASE_S = 1.0
+_MOST_CALLS = 3000
+
+
+def grow(txn: Any, key: int, value: object) -> None:
+    """Count a key, and emit its two children."""
+    txn.put("t", ("seen", key), txn.get("t", ("seen", key), default=0) + 1)
+    txn.add("t", "count")
+    for child in (2 * key + 1, 2 * key + 2):
+        if child < ITEMS:
+            txn.emit(child, priority=-child)
+
+
+class WorkWorld(UnitWorld):
+    """A store with a work list that has one item, and a job with workers."""
+
+    def __init__(self, workers: int = 1) -> None:
+        super().__init__()
+        self.job = begin_job(self.inner, "work", kind=WORK_LIST, shards=workers, environment=self.environment)
+        self.items = open_work_list(self.store, "list", create=True)
+        self.items.add(0)
+
+    @property
+    def list(self) -> WorkList:
+        return find_work_list(self.inner, "list")
+
+    def worker(
+        self,
+        slot: int = 0,
+        group: int = 3,
+        database: Database | None = None,
+        *,
+        function: UnitFunction = grow,
+        periodic: Periodic | None = None,
+    ) -> WorkTask:
+        """Return an attempt at a worker."""
+        settings = UnitSettings(group=group, lease_s=LEASE_S)
+        database = database or self.inner
+        execution = UnitExecution(function, database, settings, self.environment, emit_to=self.list, alarm=NoAlarm())
+        return WorkTask(execution, database, self.job, slot, self.list, periodic=periodic or NeverPeriodic())
+
+    def take(self, slot: int, token: str, most: int = 1) -> Claim:
+        """Claim some of the items that wait."""
+        waiting = list(read_records(self.inner, *self.list.waiting))[:most]
+        claim = take_items(self.inner, self.list, self.list.claim_key(slot, token), waiting, {})
+        assert claim is not None
+        return claim
+
+    def judge(self) -> None:
+        """Check that each item has run once, and that nothing is left."""
+        assert self.cells == {(("seen", key), "value"): 1 for key in range(ITEMS)} | {("count", "value"): ITEMS}
+        assert not list(read_records(self.inner, *self.list.range)), "no item waits, and no claim is left"
+        progress = read_progress(self.inner, self.job)
+        assert sum(one.done for one in progress) == ITEMS
+
+
+def limited(shaky: Shaky) -> Shaky:
+    """Let a worker that never ends fail."""
+    before = shaky.before
+
+    def count(number: int, name: str) -> None:
+        assert number < _MOST_CALLS, "the worker does not end"
+        before(number, name)
+
+    shaky.before = count
+    return shaky
