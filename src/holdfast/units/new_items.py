@@ -60,10 +60,18 @@ def new_records(work: WorkList, items: Iterable[NewItem], combine: Combine | Non
             "combine is a function of two values, such as min: pass it itself, not its name", combine=combine
         )
     for item in items:
-        # A text of two letters, which Python would take apart, is no item.
-        if not isinstance(item, tuple) or len(item) not in (2, 3):
-            raise InvalidRequestError(
-                "an item is a pair (key, value), or (key, value, priority): make tuples", type=type(item).__name__
-            )
+        _require_item(item)
         whole = item if len(item) == 3 else (*item, 0)
         yield NewRecord(*work.new_item(*whole, combined=combine is not None), work, whole)
+
+
+def _require_item(item: object) -> None:
+    """Check that something is an item: a text of two letters, which Python would take apart, is none.
+
+    Raises:
+        InvalidRequestError: it is not.
+    """
+    if not isinstance(item, tuple) or len(item) not in (2, 3):
+        raise InvalidRequestError(
+            "an item is a pair (key, value), or (key, value, priority): make tuples", type=type(item).__name__
+        )

@@ -1,19 +1,20 @@
 """Keep a list of work in the store, from which long-lived tasks take units, and to which units add others.
 
-An item is a key with a value and a priority. It waits under all three, so what is added again while it waits is still one
-item, no value takes the place of another one, and nobody has to read before adding. Values that are to be *combined* wait
-under their priority and key alone: whoever adds one reads the one that waits. A worker *claims* several items: one transaction deletes them from those that wait,
-and writes them into a claim of the worker. The commit of a unit validates the claim and takes the unit's item out of
-it, in the same step in which the unit's writes and the items that it adds take effect. So:
+An item is a key with a value and a priority. It waits under all three, so what is added again while it waits is still
+one item, no value takes the place of another one, and nobody has to read before adding. Values that are to be
+*combined* wait under their priority and key alone: whoever adds one reads the one that waits. A worker *claims* several
+items: one transaction deletes them from those that wait, and writes them into a claim of the worker. The commit of a
+unit validates the claim and takes the unit's item out of it, in the same step in which the unit's writes and the items
+that it adds take effect. So:
 
 - a claim that somebody else has dissolved makes every later commit of its worker conflict: zombies do nothing;
 - the list is at its end when nothing waits and nothing is claimed, as seen in one read. Nobody can add to it then,
   because only units add to it, and each unit that runs has a claim.
 
 A claim is dissolved, and its items wait again, when its worker gave no sign of life for the time of a lease. What was
-combined gets a place of its own, since other values of its key may have been combined meanwhile. Whoever waits for work observes the workers'
-heartbeats on its own monotonic clock: no two clocks are compared, and if the time is wrong, units run twice, but only one
-commit counts.
+combined gets a place of its own, since other values of its key may have been combined meanwhile. Whoever waits for work
+observes the workers' heartbeats on its own monotonic clock: no two clocks are compared, and if the time is wrong, units
+run twice, but only one commit counts.
 
 | key | record |
 |---|---|

@@ -1,4 +1,4 @@
-"""What is added to a work list runs: no value takes the place of another one, and values that are combined all count."""
+"""What is added to a work list runs: no value takes the place of another one, and values that are combined count."""
 
 from __future__ import annotations
 
