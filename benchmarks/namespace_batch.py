@@ -18,7 +18,6 @@ from benchmarks.fresh_process import run_module
 from benchmarks.measure import Result, Say
 from benchmarks.namespace_runs.databases import DATABASES, opened
 from benchmarks.peak_memory import growth_mb, start_mb
-from holdfast.namespace.inode import Extent
 from holdfast.namespace.keys import data_key, upload_key
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.object_store.uploads import Upload
@@ -77,9 +76,9 @@ def _uploads(store: NamespaceStore, files: int) -> list[Change]:
     inserts: dict[bytes, bytes] = {}
     for number, key in enumerate(_keys(files), 1):
         token, file_id = namespace.new_token(), namespace.new_id()
-        part = Extent(namespace.blobs.new_name(file_id), 1, inline=True)
+        part, stored = namespace.blobs.small(file_id, b"x")
         inserts[upload_key(token)] = Upload(f"/{key}", file_id, now_ms, {}, {1: part}).encode()
-        inserts[data_key(part.blob)] = b"x"
+        inserts[data_key(part.blob)] = stored[part.blob]
         changes.append(Complete(key, token, (Part(1, part.blob, 1),)))
         if number % _AT_ONCE == 0 or number == files:
             assert isinstance(namespace.database.commit(Commit(inserts=inserts)), Committed)

@@ -1,7 +1,7 @@
 """Write and read the immutable blobs that files consist of.
 
 A blob's name begins with the id of the file for which it was written, so a collector can ask whether its writer still
-has a lease. Names are never used twice.
+has a lease. Names are never used twice. Wherever a blob is stored, its content is in `frames`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.namespace.data_claim import DataClaim
 from holdfast.namespace.errors import LeaseLostError
+from holdfast.namespace.frames import Framer, content_of, framed, stored_bytes, stored_range
 from holdfast.namespace.inode import Extent
 from holdfast.runtime import Ids
-from holdfast.stores.base import ObjectStore, Part, multipart, rename
+from holdfast.stores.base import ObjectStore, Part, WritableFile, multipart, rename
 
 __all__ = ["BLOBS", "BlobStore", "BlobWriter", "writer_of"]
 
@@ -91,6 +92,11 @@ class BlobStore:
         token = self.ids.token()
         return f"{token[:2]}/{file_id:x}-{token[2:]}{self.ids.token()}"
 
+    def small(self, file_id: int, content: bytes | bytearray) -> tuple[Extent, dict[str, bytes]]:
+        """Return the extent of a blob that goes into the database, and what its record gets, by its name."""
+        name = self.new_name(file_id)
+        return Extent(name, len(content), inline=True), {name: framed(name, content)}
+
     def open_write(self, file_id: int) -> BlobWriter:
         """Begin a blob.
 
@@ -104,15 +110,13 @@ class BlobStore:
         """Read a part of a blob.
 
         Raises:
-            CorruptDataError: the blob is missing or shorter than its file says. Run fsck.
+            CorruptDataError: the blob is missing, damaged, or shorter than its file says: see the message.
         """
         try:
-            data = self.store.get(self.key(blob), start, length)
+            stored = self.store.get(self.key(blob), *stored_range(start, length))
         except NotFoundError as error:
             raise CorruptDataError("a blob of the file is missing: run holdfast namespace fsck", blob=blob) from error
-        if len(data) != length:
-            raise CorruptDataError("a blob of the file is too short: run holdfast namespace fsck", blob=blob)
-        return data
+        return content_of(blob, start, length, stored)
 
     def delete_many(self, blobs: Sequence[str]) -> None:
         """Delete blobs, 1000 in a request; ignore those that do not exist.
@@ -138,6 +142,7 @@ class BlobWriter:
         self._key = blobs.key(name)
         self.name = name
         self.length = 0
+        self._framer = Framer(name)
         self._buffer = bytearray()
         self._upload_id: str | None = None
         self._parts: list[Part] = []
@@ -160,10 +165,11 @@ class BlobWriter:
             LeaseLostError: a sweep has given up what was written before. Write the file again.
         """
         self.length += len(data)
+        frames = self._framer.add(data)
         if self._file is not None:
-            self._file.write(data)
+            self._file.write(frames)
             return
-        self._buffer += data
+        self._buffer += frames
         while len(self._buffer) >= self._part_bytes and self._blobs.store.capabilities.multipart is not None:
             end = self._part_bytes
             self._upload(bytes(self._buffer[:end]))
@@ -188,9 +194,10 @@ class BlobWriter:
             LeaseLostError: a sweep has given up what was written. Write the file again.
         """
         if self._file is not None:
-            with self._unless_swept():
-                self._file.close()
-        elif self._upload_id is None:
+            self._close_file(self._file)
+            return Extent(self.name, self.length)
+        self._buffer += self._framer.end()
+        if self._upload_id is None:
             # The name is new, so no condition is needed; a retry writes the same bytes.
             self._blobs.store.put(self._key, bytes(self._buffer))
         else:
@@ -201,13 +208,23 @@ class BlobWriter:
                 self._complete(self._upload_id)
         return Extent(self.name, self.length)
 
+    def _close_file(self, file: WritableFile) -> None:
+        if end := self._framer.end():
+            try:
+                file.write(end)
+            except BaseException:
+                file.discard()  # some of it may be written, so another call must not succeed
+                raise
+        with self._unless_swept():
+            file.close()
+
     def _complete(self, upload_id: str) -> None:
         store = multipart(self._blobs.store)
         try:
             store.complete_upload(self._key, upload_id, self._parts)
         except NotFoundError:
             # An earlier call may have completed it, and its reply was lost.
-            if store.head(self._key).size_bytes != self.length:
+            if store.head(self._key).size_bytes != stored_bytes(self.length):
                 raise
 
     @contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.namespace.blobs import BlobStore
+from holdfast.namespace.frames import content_of, stored_range
 from holdfast.namespace.inode import Extent, Inode
 from holdfast.namespace.keys import data_key
 from holdfast.namespace.paths import NsPath
@@ -21,13 +22,19 @@ class FileReader:
     A deleted file stays readable for the safety age of the namespace; a small one as long as the reader exists. Only a
     file of very many small blobs may be lost at once.
 
+    Guarantee: what is read are the bytes that were written; damaged ones are an error.
+
     Args:
-        loaded: the bytes of small blobs, by name.
+        path: the path under which it was opened, for messages.
+        loaded: what the records of small blobs have, by name.
     """
 
-    def __init__(self, store: TransactionStore, blobs: BlobStore, inode: Inode, loaded: Mapping[str, bytes]) -> None:
+    def __init__(
+        self, store: TransactionStore, blobs: BlobStore, path: str, inode: Inode, loaded: Mapping[str, bytes]
+    ) -> None:
         self._store = store
         self._blobs = blobs
+        self._path = path
         self._loaded = loaded
         self.inode = inode
         self.size = inode.size
@@ -45,7 +52,7 @@ class FileReader:
 
         Raises:
             InvalidRequestError: `start` or `length` is negative.
-            CorruptDataError: a blob is missing or too short. Run fsck.
+            CorruptDataError: a blob is missing, damaged or too short: see the message. Other ranges may be readable.
         """
         return b"".join(self.chunks(start, length, chunk_bytes=max(self.size, 1)))
 
@@ -66,13 +73,23 @@ class FileReader:
             position += extent.length
 
     def _piece(self, extent: Extent, start: int, length: int) -> bytes:
-        if not extent.inline:
+        try:
+            if extent.inline:
+                return self._small_piece(extent, start, length)
             return self._blobs.read(extent.blob, start, length)
+        except CorruptDataError as error:
+            raise CorruptDataError(error.message, path=self._path, **error.variables) from error
+
+    def _small_piece(self, extent: Extent, start: int, length: int) -> bytes:
         value = self._loaded.get(extent.blob)
         if value is None:
             key = data_key(extent.blob)
             record = self._store.get_many([key]).get(key)
-            value = b"" if record is None else record.value
-        if len(value) < start + length:
-            raise CorruptDataError("the bytes of the file are missing: it was deleted, or run fsck", blob=extent.blob)
-        return value[start : start + length]
+            if record is None:
+                raise CorruptDataError(
+                    "the bytes of the file are missing: it was deleted, or run holdfast namespace fsck",
+                    blob=extent.blob,
+                )
+            value = record.value
+        first, count = stored_range(start, length)
+        return content_of(extent.blob, start, length, value[first : first + count])

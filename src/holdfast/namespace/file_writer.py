@@ -270,8 +270,8 @@ class FileWriter:
             extent = self._blob.close()
             self._blob = None
         elif self._small:
-            extent = Extent(self._blobs.new_name(self._template.file_id), len(self._small), inline=True)
-            self._data[extent.blob] = bytes(self._small)
+            extent, data = self._blobs.small(self._template.file_id, self._small)
+            self._data |= data
             self._small.clear()
         else:
             return

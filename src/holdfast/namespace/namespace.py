@@ -40,7 +40,7 @@ from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.fsck import Progress, RepairReport, Report, Subject, check, repair, silent
 from holdfast.namespace.fsck.listing import CLOSING_S
 from holdfast.namespace.id_source import IdSource
-from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Extent, Inode
+from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Inode
 from holdfast.namespace.leased_file import LeasedFile, publish
 from holdfast.namespace.listing import PAGE_SIZE, Lister, ListPage
 from holdfast.namespace.operation import Mode, Operation, Parts
@@ -283,8 +283,8 @@ class Namespace:
             return
         file = self._publication(path, overwrite, FILE_MODE, True, None, None)
         if data:
-            blob = self.blobs.new_name(file.file_id)
-            file = replace(file, extents=(Extent(blob, len(data), inline=True),), data={blob: data})
+            extent, stored = self.blobs.small(file.file_id, data)
+            file = replace(file, extents=(extent,), data=stored)
         self._operations.run(file, self.caller)
 
     def publish_many(self, files: Sequence[FileWriter]) -> None:
@@ -315,12 +315,13 @@ class Namespace:
             PathIsDirectoryError: a directory has it.
         """
         inode, loaded = self._operations.read(OpenForReading(NsPath.parse(path)), self.caller)
-        return FileReader(self.database, self.blobs, inode, loaded)
+        return FileReader(self.database, self.blobs, path, inode, loaded)
 
     def checksum(self, path: str) -> FileChecksum:
         """Return the checksum that HDFS would have for a file; reads the whole file.
 
         Raises:
+            CorruptDataError: bytes of the file are damaged, so it has no checksum: see `FileReader.read`.
             PathNotFoundError, PathIsDirectoryError: see the message.
         """
         file = self.open(path)
@@ -556,9 +557,12 @@ class Namespace:
         """
         return sweep(self._subject, progress)
 
-    def check(self, progress: Progress = silent) -> Report:
-        """Prove that the namespace is whole, or tell what is wrong; changes nothing. Safe at any time; reads it all."""
-        return check(self._subject, progress)
+    def check(self, progress: Progress = silent, *, reads: bool = False) -> Report:
+        """Prove that the namespace is whole, or tell what is wrong; changes nothing. Safe at any time.
+
+        Reads all records; with `reads`, all blobs too: only then are damaged bytes of large files found.
+        """
+        return check(self._subject, progress, reads=reads)
 
     def repair(self, progress: Progress = silent) -> RepairReport:
         """Repair what `check` finds. Only the superuser may. Safe at any time; never deletes the content of a file.

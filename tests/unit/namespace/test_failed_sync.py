@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.errors import InvalidRequestError, OutcomeUnknownError, UnavailableError
 from holdfast.namespace.blobs import BlobStore
+from holdfast.namespace.frames import stored_bytes
 from holdfast.stores.base import ObjectInfo, Part, iter_objects
 from holdfast.stores.memory.store import MemoryStore
 from tests.namespace_world import HookedDatabase, World
@@ -120,4 +121,4 @@ def test_a_blob_whose_upload_could_not_be_completed_is_completed_once(is_done: b
     writer.close()
     assert parts[0] == parts[1]
     assert world.client().open("/a").read() == content
-    assert [info.size_bytes for info in iter_objects(store, "data/")] == [len(content)]
+    assert [info.size_bytes for info in iter_objects(store, "data/")] == [stored_bytes(len(content))]

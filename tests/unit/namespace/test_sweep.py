@@ -13,6 +13,7 @@ from holdfast.errors import ConflictError, CorruptDataError, FencedError
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.file_writer import FileWriter
+from holdfast.namespace.frames import framed, stored_bytes
 from holdfast.namespace.fsck import survey
 from holdfast.namespace.fsck.listing import CLOSING_S
 from holdfast.namespace.keys import DAMAGED, MAINTENANCE, inode_key, times_key, usage_key
@@ -31,7 +32,7 @@ _LARGE = b"0123456789"
 def _unowned(world: World, file_id: int = 77) -> str:
     """Write a blob as a writer does that dies before it publishes it; return its key."""
     name = world.blobs.new_name(file_id)
-    world.store.put(world.blobs.key(name), _LARGE)
+    world.store.put(world.blobs.key(name), framed(name, _LARGE))
     return world.blobs.key(name)
 
 
@@ -51,7 +52,7 @@ def test_an_old_unowned_blob_is_deleted() -> None:
     namespace.write_file("/kept", _LARGE)
     world.clock.at_s += 3601
     swept = namespace.sweep()
-    assert (swept.blobs, swept.blob_bytes, swept.records) == (1, len(_LARGE), 0)
+    assert (swept.blobs, swept.blob_bytes, swept.records) == (1, stored_bytes(len(_LARGE)), 0)
     assert key in _objects(world), "the collector deletes it"
     namespace.collect()
     assert key not in _objects(world)

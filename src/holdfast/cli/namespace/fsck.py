@@ -22,10 +22,12 @@ _EPILOG = """\b
 Examples:
   holdfast namespace fsck prod
   holdfast namespace fsck prod --json | jq .findings
+  holdfast namespace fsck prod --read
   holdfast namespace fsck prod --repair
 
-Reads every record once, in one snapshot of the database, and lists the blobs in the object store; the namespace may be
-in use. The exit code is 1 if something is damaged. Leftovers of programs that died are shown, and are no damage.
+Reads every record once, in one snapshot of the database, and lists the blobs in the object store; the namespace may
+be in use. --read reads the blobs too, and finds bytes that are not those that were written. The exit code is 1 if
+something is damaged. Leftovers of programs that died are shown, and are no damage.
 
 --repair moves what belongs nowhere to /lost+found/<time>/ and never deletes the content of a file. Only the superuser
 may repair."""
@@ -36,14 +38,17 @@ _MOST_SHOWN = 20
 
 @click.command(epilog=_EPILOG)
 @click.argument("name")
+@click.option("--read", "reads", is_flag=True, help="Read all blobs, and check their bytes.")
 @click.option("--repair", is_flag=True, help="Repair what is found.")
 @on_namespaces
-def fsck(name: str, repair: bool, session: Session, out: Output) -> None:
+def fsck(name: str, reads: bool, repair: bool, session: Session, out: Output) -> None:
     """Prove that the namespace NAME is whole, or show what is wrong."""
-    run_fsck(session.open_named(name), out, repair=repair)
+    if reads and repair:
+        raise click.UsageError("no repair can bring back damaged bytes: give --read or --repair, and then the other")
+    run_fsck(session.open_named(name), out, reads=reads, repair=repair)
 
 
-def run_fsck(namespace: Namespace, out: Output, *, repair: bool) -> None:
+def run_fsck(namespace: Namespace, out: Output, *, reads: bool = False, repair: bool) -> None:
     """Check a namespace, and repair it if wanted; show the report.
 
     Raises:
@@ -52,7 +57,7 @@ def run_fsck(namespace: Namespace, out: Output, *, repair: bool) -> None:
     name = namespace.configuration.name
     with out.progress() as progress:
         if not repair:
-            report = namespace.check(progress)
+            report = namespace.check(progress, reads=reads)
             repaired = None
         else:
             repaired = namespace.repair(progress)
@@ -65,6 +70,7 @@ def run_fsck(namespace: Namespace, out: Output, *, repair: bool) -> None:
     what = (
         f"{counted(counts.directories, 'directory', 'directories')}, {counted(counts.files, 'file')} of "
         f"{size(counts.file_bytes)}, {counted(counts.blobs, 'blob')} of {size(counts.blob_bytes)}"
+        + (", not read: see --read" if counts.blobs and not report.has_read_blobs else "")
     )
     if report.leftovers:
         out.say(f"{counted(report.leftovers, 'leftover')}: harmless, see above")

@@ -17,6 +17,7 @@ from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.fsck.checkers import CHECKERS
 from holdfast.namespace.fsck.checkers.blobs import MISSING_BLOBS, UNOWNED, is_in_progress, unreferenced
+from holdfast.namespace.fsck.contents import find_damaged
 from holdfast.namespace.fsck.facts import MOST_FINDINGS, Facts
 from holdfast.namespace.fsck.findings import Finding, FindingKind, Suspect
 from holdfast.namespace.fsck.listing import list_blobs
@@ -45,12 +46,15 @@ class Subject:
     safety_age_s: int
 
 
-def check(subject: Subject, progress: Progress = silent, *, store_now_s: float | None = None) -> Report:
+def check(
+    subject: Subject, progress: Progress = silent, *, reads: bool = False, store_now_s: float | None = None
+) -> Report:
     """Check a namespace; changes nothing.
 
     Guarantee: what is reported was true at one moment. The namespace may be in use.
 
     Args:
+        reads: whether to read all blobs too, before the snapshot begins: those in the database are read in any case.
         store_now_s: the time of the store's clock; None takes ours instead.
 
     Raises:
@@ -59,8 +63,16 @@ def check(subject: Subject, progress: Progress = silent, *, store_now_s: float |
     subject.blobs.check_claim()
     now_s = subject.environment.clock.now_s()
     objects = list_blobs(subject.blobs, now_s if store_now_s is None else store_now_s, subject.safety_age_s, progress)
+    damaged = find_damaged(subject.blobs, objects, subject.environment.runner, progress) if reads else None
     with subject.database.snapshot() as reader:
-        facts = take_facts(reader, objects, int(now_s * 1000), progress, confirm=lambda blobs: _sizes(subject, blobs))
+        facts = take_facts(
+            reader,
+            objects,
+            int(now_s * 1000),
+            progress,
+            confirm=lambda blobs: _sizes(subject, blobs),
+            damaged=damaged,
+        )
         totals: dict[FindingKind, int] = {}
         suspects: list[tuple[FindingKind, Suspect]] = []
         for checker in CHECKERS:
@@ -73,7 +85,7 @@ def check(subject: Subject, progress: Progress = silent, *, store_now_s: float |
         findings = _present(subject, look_up(reader, facts, suspects, progress))
     for kind, number in Counter(finding.kind for finding in findings).items():
         totals.setdefault(kind, number)
-    return Report(counts=_counts(facts), findings=findings, totals=totals)
+    return Report(counts=_counts(facts), findings=findings, totals=totals, has_read_blobs=reads)
 
 
 def _sizes(subject: Subject, blobs: Sequence[str]) -> Mapping[str, int | None]:

@@ -76,7 +76,7 @@ class Facts:
         files, file_bytes: of all files, in the tree or not.
         damaged, misnamed: keys of records, or of names, that cannot be read.
         marks: keys of directories whose mark has expired.
-        missing, short, shared, referenced_notes: names of blobs: see the checkers.
+        missing, short, damaged_blobs, shared, referenced_notes: names of blobs: see the checkers.
         deleted: ids of the roots of deleted trees.
         charges: the quotas that deleted trees are charged to, by the ids of their roots.
         quotas: the directories with quotas, by the key of the record of the directory.
@@ -104,6 +104,7 @@ class Facts:
     marks: Few[bytes] = field(default_factory=Few)
     missing: Few[str] = field(default_factory=Few)
     short: Few[str] = field(default_factory=Few)
+    damaged_blobs: Few[str] = field(default_factory=Few)
     shared: Few[str] = field(default_factory=Few)
     referenced_notes: Few[str] = field(default_factory=Few)
     deleted: IdSet = field(default_factory=IdSet)

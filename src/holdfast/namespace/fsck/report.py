@@ -46,11 +46,13 @@ class Report:
     Attributes:
         findings: what was found; of each kind, the first ones.
         totals: how much was found of each kind; only those kinds of which something was found.
+        has_read_blobs: whether the objects were read, or only their sizes compared.
     """
 
     counts: Counts
     findings: Sequence[Finding]
     totals: Mapping[FindingKind, int]
+    has_read_blobs: bool = False
 
     @property
     def damage(self) -> int:
@@ -71,6 +73,7 @@ class Report:
         """Return the report as a JSON object."""
         return {
             "healthy": self.is_healthy,
+            "blobs_read": self.has_read_blobs,
             "counts": asdict(self.counts),
             "totals": {kind.name: total for kind, total in self.totals.items()},
             "findings": [finding.to_json() for finding in self.findings],

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.errors import CorruptDataError
-from holdfast.namespace.fsck.checkers.blobs import MISSING_BLOBS, SHARED_BLOBS, SHORT_BLOBS
+from holdfast.namespace.fsck.checkers.blobs import DAMAGED_BLOBS, MISSING_BLOBS, SHARED_BLOBS, SHORT_BLOBS
 from holdfast.namespace.fsck.directories import WAITING
 from holdfast.namespace.fsck.facts import Facts
 from holdfast.namespace.fsck.findings import Finding, FindingKind, Suspect
@@ -74,7 +74,7 @@ def _located(kind: FindingKind, suspect: Suspect, facts: Facts, references: _Ref
             yield _Located(kind, suspect, files[-1], files)
     elif suspect.blob:
         for key in dict.fromkeys(references.of_blob[suspect.blob]):
-            if kind in (MISSING_BLOBS.kind, SHORT_BLOBS.kind) and _is_deleted(facts, key):
+            if kind in (MISSING_BLOBS.kind, SHORT_BLOBS.kind, DAMAGED_BLOBS.kind) and _is_deleted(facts, key):
                 continue  # nobody misses it
             yield _Located(kind, suspect, key, (key, *references.notes[suspect.blob]))
     else:

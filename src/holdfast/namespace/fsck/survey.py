@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from holdfast.errors import CorruptDataError
 from holdfast.namespace.deleted_tree import DeletedTree
 from holdfast.namespace.errors import InvalidPathError
+from holdfast.namespace.frames import content_bytes, find_damage
 from holdfast.namespace.fsck.blob_table import NOTED, OWNED, PROTECTED, BlobTable
 from holdfast.namespace.fsck.conclude import conclude
 from holdfast.namespace.fsck.facts import Facts, OpenFile, Quota
@@ -53,17 +54,23 @@ class Surveyor:
 
     Args:
         confirm: None if it does not matter whether blobs are missing.
+        damaged: the damaged objects: see `contents`.
     """
 
-    def __init__(self, facts: Facts, confirm: Confirm | None) -> None:
+    def __init__(self, facts: Facts, confirm: Confirm | None, damaged: Mapping[str, int] | None = None) -> None:
         self.facts = facts
         self._confirm = confirm
+        self._damaged = dict(damaged or {})
         self._unlisted: dict[str, int] = {}
 
     # --- one function for each kind -----------------------------------------------------------------------------------
     def take_data(self, key: bytes, record: Record) -> None:
         """Take the bytes of a small file."""
-        self.facts.data.add(blob_of(key), len(record.value))
+        blob = blob_of(key)
+        self.facts.data.add(blob, len(record.value))
+        position = find_damage(blob, 0, record.value)
+        if position is not None:
+            self._damaged[blob] = position
 
     def take_note(self, key: bytes, record: Record) -> None:
         """Take a garbage note."""
@@ -111,8 +118,10 @@ class Surveyor:
             facts.shared.add(extent.blob)
         if row.flags & NOTED:
             facts.referenced_notes.add(extent.blob)
-        if row.size < extent.length:
-            facts.short.add(extent.blob, f"{row.size} of {extent.length} bytes")
+        if content_bytes(row.size) < extent.length:
+            facts.short.add(extent.blob, f"{content_bytes(row.size)} of {extent.length} bytes")
+        elif self._damaged.get(extent.blob, extent.length) < extent.length:
+            facts.damaged_blobs.add(extent.blob, f"from byte {self._damaged[extent.blob]} of the blob on")
 
     def _take_unlisted(self, extent: Extent) -> None:
         if extent.blob in self._unlisted:
@@ -130,8 +139,8 @@ class Surveyor:
                 self.facts.missing.add(blob)
                 continue
             self.facts.objects.add_late(blob, size, OWNED)
-            if size < self._unlisted[blob]:
-                self.facts.short.add(blob, f"{size} of {self._unlisted[blob]} bytes")
+            if content_bytes(size) < self._unlisted[blob]:
+                self.facts.short.add(blob, f"{content_bytes(size)} of {self._unlisted[blob]} bytes")
         self._unlisted.clear()
 
     def take_lease(self, key: bytes, record: Record) -> None:
@@ -232,16 +241,18 @@ def take_facts(
     progress: Progress,
     *,
     confirm: Confirm | None = None,
+    damaged: Mapping[str, int] | None = None,
     without: Collection[bytes] = (),
 ) -> Facts:
     """Return the facts of a snapshot.
 
     Args:
         objects: the blobs in the store, listed before the snapshot began.
+        damaged: those of them that are damaged; None if they were not read.
         without: the first bytes of kinds that are skipped.
     """
     facts = Facts(now_ms, objects)
-    surveyor = Surveyor(facts, confirm)
+    surveyor = Surveyor(facts, confirm, damaged)
     done = 0
     for kind in KINDS:
         for key, record in () if kind.first in without else records_of(reader, kind.first):

@@ -43,8 +43,8 @@ class Contents:
         if not data:
             return (), {}
         if inline and len(data) <= self.namespace.configuration.inline_bytes:
-            name = blobs.new_name(file_id)
-            return (Extent(name, len(data), inline=True),), {name: data}
+            extent, stored = blobs.small(file_id, data)
+            return (extent,), stored
         writer = blobs.open_write(file_id)
         try:
             writer.write(data)

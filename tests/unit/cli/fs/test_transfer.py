@@ -215,7 +215,7 @@ def test_a_get_that_fails_leaves_no_local_file(ns: Namespace, here: Path) -> Non
     fill(ns, "/ok")
     ns.write_file("/broken", bytes(1000))
     (blob,) = ns.blobs.store.list_page(ns.blobs.key("")).objects
-    ns.blobs.store.put(blob.key, bytes(10))
+    ns.blobs.store.put(blob.key, b"")
     result = run_fs("get", ":/ok", ":/broken", ".")
     assert (result.exit_code, [path.name for path in here.iterdir()]) == (1, ["ok"])
     assert "a blob of the file is too short" in result.stderr

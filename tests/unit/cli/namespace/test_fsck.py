@@ -48,7 +48,7 @@ def _blob(namespace: Namespace, path: str) -> str:
 def test_a_healthy_namespace(database: str, namespace: Namespace) -> None:
     result = _run(database)
     assert result.exit_code == 0
-    assert result.output == "healthy: prod (2 directories, 2 files of 13 B, 1 blob of 10 B)\n"
+    assert result.output == "healthy: prod (2 directories, 2 files of 13 B, 1 blob of 14 B, not read: see --read)\n"
     document = json.loads(_run(database, "--json").output)
     assert document["healthy"] is True
     assert document["counts"]["directories"] == 2

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.namespace import Namespace
 from holdfast.namespace.deleted_tree import DeletedTree
+from holdfast.namespace.frames import framed
 from holdfast.namespace.inode import Inode, decode_inode, encode_inode
 from holdfast.namespace.keys import (
     NEXT_ID,
@@ -194,12 +195,17 @@ def _missing_small(site: Site) -> None:
 
 def _short_object(site: Site) -> None:
     (extent,) = site.inode(site.key("/top")).extents
-    site.world.store.put(site.world.blobs.key(extent.blob), LARGE[:-1])
+    site.world.store.put(site.world.blobs.key(extent.blob), framed(extent.blob, LARGE[:-1]))
 
 
 def _short_small(site: Site) -> None:
     (extent,) = site.inode(site.key("/a/b/small")).extents
-    site.put(data_key(extent.blob), b"1")
+    site.put(data_key(extent.blob), framed(extent.blob, b"1"))
+
+
+def _damaged_small(site: Site) -> None:
+    (extent,) = site.inode(site.key("/a/b/small")).extents
+    site.put(data_key(extent.blob), framed("another blob", b"123"))
 
 
 def _shared_object(site: Site) -> None:
@@ -225,12 +231,14 @@ def _twice_in_a_file(site: Site) -> None:
 
 
 def _unowned_object(site: Site) -> None:
-    site.world.store.put(site.world.blobs.key(site.world.blobs.new_name(4)), LARGE)
+    blob = site.world.blobs.new_name(4)
+    site.world.store.put(site.world.blobs.key(blob), framed(blob, LARGE))
     site.world.clock.at_s += 3601
 
 
 def _unowned_small(site: Site) -> None:
-    site.put(data_key(site.world.blobs.new_name(4)), b"abc")
+    extent, stored = site.world.blobs.small(4, b"abc")
+    site.put(data_key(extent.blob), stored[extent.blob])
 
 
 def _foreign(site: Site) -> None:
@@ -321,6 +329,7 @@ PLANTS = {
     "missing-small": Plant(_missing_small, {"missing-blob": 1}, "/a/b/small", stays=True),
     "short-object": Plant(_short_object, {"short-blob": 1}, "/top", stays=True),
     "short-small": Plant(_short_small, {"short-blob": 1}, "/a/b/small", stays=True),
+    "damaged-small": Plant(_damaged_small, {"damaged-blob": 1}, "/a/b/small", stays=True),
     "shared-object": Plant(_shared_object, {"shared-blob": 1}),
     "shared-small": Plant(_shared_small, {"shared-blob": 1}),
     "twice-in-a-file": Plant(_twice_in_a_file, {"shared-blob": 1}, "/top"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.namespace import Namespace
+from holdfast.namespace.frames import framed
 from tests.namespace_world import HookedDatabase, World
 
 _LARGE = b"0123456789"
@@ -14,7 +15,7 @@ def _check(world: World, client: Namespace, size: int, *, kept: int) -> dict[str
     """Check while a file is written between the listing and the snapshot.
 
     Args:
-        size: of its blob.
+        size: of the content of its blob.
         kept: the length to which the file is cut.
     """
 
@@ -23,7 +24,7 @@ def _check(world: World, client: Namespace, size: int, *, kept: int) -> dict[str
             client.write_file("/late", _LARGE)
             client.truncate("/late", kept)
             (extent,) = client.open("/late").inode.extents
-            world.store.put(world.blobs.key(extent.blob), _LARGE[:size])
+            world.store.put(world.blobs.key(extent.blob), framed(extent.blob, _LARGE[:size]))
 
     report = world.client(database=HookedDatabase(world.database, write)).check()
     assert client.exists("/late")

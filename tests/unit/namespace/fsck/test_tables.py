@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.namespace.frames import stored_bytes
 from holdfast.namespace.fsck.blob_table import NOTED, OWNED, YOUNG, BlobTable
 from holdfast.namespace.fsck.ids import IdMap, IdSet
 from holdfast.namespace.fsck.progress import silent
@@ -116,7 +117,7 @@ def test_memory() -> None:
     try:
         objects = BlobTable()
         for number in range(directories * files):
-            objects.add(blob_name(number), 10)
+            objects.add(blob_name(number), stored_bytes(10))
         objects.sort()
         facts = take_facts(_Reader(directories, files), objects, 0, silent)
         used, _ = tracemalloc.get_traced_memory()

@@ -12,6 +12,7 @@ from holdfast.checker.namespace.model.state import Node, Tree
 from holdfast.checker.transactions.database import DATABASE, Image
 from holdfast.namespace.blobs import BLOBS as FOLDER
 from holdfast.namespace.deleted_tree import DeletedTree
+from holdfast.namespace.frames import content_of
 from holdfast.namespace.inode import Extent, Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, data_key, name_of, parent_of
 from holdfast.namespace.object_store.uploads import Upload
@@ -102,7 +103,13 @@ def bytes_of(contents: Contents, blobs: Mapping[str, bytes], extents: Iterable[E
         KeyError: some of it does not exist.
     """
     return b"".join(
-        contents.records[data_key(one.blob)].value if one.inline else blobs[f"{FOLDER}{one.blob}"] for one in extents
+        content_of(
+            one.blob,
+            0,
+            one.length,
+            contents.records[data_key(one.blob)].value if one.inline else blobs[f"{FOLDER}{one.blob}"],
+        )
+        for one in extents
     )
 
 

@@ -11,6 +11,7 @@ from holdfast.namespace.fsck.findings import Checker, FindingKind, Severity, Sus
 from holdfast.namespace.keys import data_key
 
 __all__ = [
+    "DAMAGED_BLOBS",
     "FOREIGN_OBJECTS",
     "MISSING_BLOBS",
     "SHARED_BLOBS",
@@ -79,6 +80,17 @@ SHORT_BLOBS = Checker(
     ),
     lambda facts: _blobs(facts.short),
     lambda facts: facts.short.total,
+)
+DAMAGED_BLOBS = Checker(
+    FindingKind(
+        "damaged-blob",
+        Severity.DAMAGE,
+        "bytes of a file are not those that were written",
+        "restore the blob from a backup, or write the file again: no repair can bring the bytes back",
+        repairable=False,
+    ),
+    lambda facts: _blobs(facts.damaged_blobs),
+    lambda facts: facts.damaged_blobs.total,
 )
 SHARED_BLOBS = Checker(
     FindingKind(

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from holdfast.namespace.fsck.checkers.blobs import FOREIGN_OBJECTS, MISSING_BLOBS, SHARED_BLOBS, SHORT_BLOBS, UNOWNED
+from holdfast.namespace.fsck.checkers.blobs import (
+    DAMAGED_BLOBS,
+    FOREIGN_OBJECTS,
+    MISSING_BLOBS,
+    SHARED_BLOBS,
+    SHORT_BLOBS,
+    UNOWNED,
+)
 from holdfast.namespace.fsck.checkers.deleted_trees import DELETED_TREES
 from holdfast.namespace.fsck.checkers.garbage import REFERENCED_GARBAGE
 from holdfast.namespace.fsck.checkers.ids import DUPLICATE_IDS, NEXT_ID_TOO_LOW
@@ -30,6 +37,7 @@ CHECKERS: tuple[Checker, ...] = (
     REFERENCED_GARBAGE,
     MISSING_BLOBS,
     SHORT_BLOBS,
+    DAMAGED_BLOBS,
     SHARED_BLOBS,
     UNOWNED,
     FOREIGN_OBJECTS,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from holdfast.errors import NotFoundError
 from holdfast.namespace.changes import Changes
+from holdfast.namespace.frames import content_bytes, content_of
 from holdfast.namespace.fsck.findings import Finding
 from holdfast.namespace.fsck.repairs.workbench import Seen, Workbench
 from holdfast.namespace.inode import Extent, Inode
@@ -25,14 +26,14 @@ def attach_unowned(bench: Workbench, finding: Finding) -> bool:
         record = bench.records([key]).get(key)
         if record is None:
             return False
-        extent = Extent(blob_of(key), len(record.value), inline=True)
+        extent = Extent(blob_of(key), content_bytes(len(record.value)), inline=True)
         seen = {key: Entry(record.version, None)}
     else:
         try:
             info = blobs.store.head(blobs.key(finding.blob))
         except NotFoundError:
             return False
-        extent, seen = Extent(finding.blob, info.size_bytes), {}
+        extent, seen = Extent(finding.blob, content_bytes(info.size_bytes)), {}
     name = f"blob-{extent.blob}".replace("/", "-").replace(":", "-")
     return bench.shelve(name, bench.new_file((extent,), {}), Changes(None), seen)
 
@@ -79,9 +80,10 @@ def _with_copies(bench: Workbench, inode: Inode, blob: str, *, keeps_one: bool) 
             keeps_one = keeps_one and extent.blob != blob
             extents.append(extent)
         elif extent.inline:
-            name = bench.subject.blobs.new_name(inode.id)
-            data[name] = bench.records([data_key(blob)])[data_key(blob)].value
-            extents.append(replace(extent, blob=name))
+            stored = bench.records([data_key(blob)])[data_key(blob)].value
+            copy, copied = bench.subject.blobs.small(inode.id, content_of(blob, 0, extent.length, stored))
+            data |= copied
+            extents.append(copy)
         else:
             extents.append(_copy(bench, extent, inode.id))
     return replace(inode, extents=tuple(extents)), data

@@ -32,9 +32,9 @@ def keep_damaged_record(bench: Workbench, finding: Finding) -> bool:
         changes.values[DAMAGED] = damage_note(bench.store_now_s)
     extents: tuple[Extent, ...] = ()
     if record.value:
-        blob = bench.subject.blobs.new_name(bench.new_id())
-        changes.new_values[data_key(blob)] = record.value
-        extents = (Extent(blob, len(record.value), inline=True),)
+        extent, stored = bench.subject.blobs.small(bench.new_id(), record.value)
+        changes.new_values.update({data_key(blob): value for blob, value in stored.items()})
+        extents = (extent,)
     file = bench.new_file(extents, {"user.key": key, "user.number": str(record.number).encode()})
     name = f"record-{chr(key[0])}-{key[1:].hex()}"
     return bench.shelve(name, file, changes, {key: Entry(record.version, None)})

@@ -45,7 +45,8 @@ def make_root(bench: Workbench, finding: Finding) -> bool:
     changes: Changes[None] = Changes(None)
     changes.puts[ROOT_KEY] = bench.new_directory(ROOT_ID, 0o755)
     if record is not None:
-        changes.new_values[data_key(bench.subject.blobs.new_name(ROOT_ID))] = record.value
+        _, stored = bench.subject.blobs.small(ROOT_ID, record.value)
+        changes.new_values.update({data_key(blob): value for blob, value in stored.items()})
     return bench.commit(changes, {ROOT_KEY: None if record is None else Entry(record.version, None)})
 
 
