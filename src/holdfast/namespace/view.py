@@ -253,6 +253,6 @@ def _entry(key: bytes, record: Record | None, hints: Hints) -> Entry | None:
     entry = Entry(
         record.version, decode_inode(key, record.value) if key[0] == ord("i") else None, record.value, record.number
     )
-    if key[0] not in b"dp":  # the bytes of files would fill the memory, and an upload is completed once
+    if key[0] not in b"dpq":  # the bytes of files would fill the memory, and an upload is completed once
         hints.put(key, entry)
     return entry

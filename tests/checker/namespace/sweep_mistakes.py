@@ -5,7 +5,7 @@ Each takes the shipped function first (see `planting`). `mutants` says what a de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,6 @@ from holdfast.namespace.inode import Extent
 from holdfast.namespace.keys import data_key, garbage_key, upload_key
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.store import NamespaceStore
-from holdfast.namespace.object_store.uploads import Upload
 from holdfast.namespace.sweep import Swept, sweep
 from holdfast.namespace.view import View
 from holdfast.stores.base import Part
@@ -73,7 +72,7 @@ def complete_without_validation(shipped: Callable[..., Commit], self: Changes[An
 
 
 def forget_what_is_left_out(
-    shipped: Callable[..., tuple[Extent, ...]], upload: Upload, extents: Collection[Extent]
+    shipped: Callable[..., tuple[Extent, ...]], parts: Mapping[int, Extent], extents: Collection[Extent]
 ) -> tuple[Extent, ...]:
     """In place of `_left_out`: leave the parts that are not named where they are."""
     return ()

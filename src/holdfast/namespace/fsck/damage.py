@@ -18,8 +18,8 @@ from holdfast.transactions.base import TransactionStore
 
 __all__ = ["NAMES_BLOBS", "damage_note", "damaged_at_s", "forget_damage"]
 
-NAMES_BLOBS = (b"i", b"p")
-"""The kinds of records that name blobs: inodes and pending uploads."""
+NAMES_BLOBS = (b"i", b"p", b"q")
+"""The kinds of records that name blobs: inodes, and pending uploads with their parts."""
 
 
 def damage_note(store_now_s: float) -> bytes:

@@ -6,7 +6,7 @@ come in the order of their keys, so those of an earlier kind are complete when t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import CorruptDataError
@@ -20,7 +20,7 @@ from holdfast.namespace.fsck.progress import Progress
 from holdfast.namespace.inode import Extent, Inode, decode_inode
 from holdfast.namespace.keys import NEXT_ID, ROOT_ID, ROOT_KEY, blob_of, id_of, kind_range, name_of, parent_of
 from holdfast.namespace.lease import Lease
-from holdfast.namespace.object_store.uploads import Upload
+from holdfast.namespace.object_store.uploads import Upload, decode_parts
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.trails import decode_trail
 from holdfast.transactions.base import MAX_KEY_BYTES, Record, SnapshotReader
@@ -151,7 +151,14 @@ class Surveyor:
         """Take a pending upload: its parts belong to no file yet, however old they are."""
         upload = Upload.decode(key, record.value)
         self.facts.largest_upload = max(self.facts.largest_upload, upload.file_id)
-        for part in upload.parts.values():
+        self._protect(upload.parts.values())
+
+    def take_parts(self, key: bytes, record: Record) -> None:
+        """Take further parts of a pending upload."""
+        self._protect(decode_parts(key, record.value).values())
+
+    def _protect(self, parts: Iterable[Extent]) -> None:
+        for part in parts:
             table = self.facts.data if part.inline else self.facts.objects
             table.mark(part.blob, PROTECTED)
 
@@ -226,6 +233,7 @@ KINDS = (
     RecordKind(b"i", 9, MAX_KEY_BYTES, Surveyor.take_inode, Surveyor.end_inodes),
     RecordKind(b"l", 9, 9, Surveyor.take_lease),
     RecordKind(b"p", 2, MAX_KEY_BYTES, Surveyor.take_upload),
+    RecordKind(b"q", 4, MAX_KEY_BYTES, Surveyor.take_parts),
     RecordKind(b"r", 9, 9, Surveyor.take_deleted, Surveyor.end_deleted),
     RecordKind(b"t", 9, 9, Surveyor.take_time),
     RecordKind(b"u", 10, 10, Surveyor.take_usage),

@@ -7,15 +7,17 @@ the lease, and changes nothing any more.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import ParentNotDirectoryError, PathIsDirectoryError
 from holdfast.namespace.inode import Extent, Inode
+from holdfast.namespace.keys import parts_key, upload_key
 from holdfast.namespace.object_store.directories import mark_directories, require_no_files
-from holdfast.namespace.object_store.uploads import Upload, encode_metadata
+from holdfast.namespace.object_store.parts import parts_of
+from holdfast.namespace.object_store.uploads import Upload, encode_metadata, page_of
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import PathGroup, check_chain, discard_blobs
 from holdfast.namespace.operations.delete import Delete
@@ -32,20 +34,22 @@ __all__ = ["CreateObject", "RemoveObject", "RequireNoObjects", "RequireObject"]
 class CreateObject(FileGroup):
     """Create or replace a file under a condition; returns its inode.
 
-    Group: that of `Publish`, and the upload, exclusively.
+    Group: that of `Publish`, and the upload with its pages, exclusively.
 
     Attributes:
         file: the file to be. An upload knows its path, id, content and metadata by itself.
-        upload: the key of the record of the pending upload that it completes, which must exist; else empty.
+        upload: the token of the pending upload that it completes, which must exist; else empty.
         numbers: the parts of the upload, each with its blob, in their order.
+        pages: the pages that the upload has, as far as the caller knows; those of `numbers` are known.
         must_be_absent: whether the path must be free.
         etag: what the existing file's etag must be; empty for any.
     """
 
     path: NsPath
     file: Publish
-    upload: bytes = b""
+    upload: str = ""
     numbers: Sequence[tuple[int, str]] = ()
+    pages: frozenset[int] = frozenset()
     must_be_absent: bool = False
     etag: str = ""
 
@@ -55,9 +59,17 @@ class CreateObject(FileGroup):
         return (self.path,)
 
     def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        """Return the records of the lease and of the upload."""
-        keys = self.file.also(chains)
-        return [*keys, self.upload] if self.upload else keys
+        """Return the records of the lease, of the upload, and of its pages."""
+        return [*self.file.also(chains), *self._records()]
+
+    def _pages(self) -> set[int]:
+        return {0, *self.pages, *(page_of(number) for number, _ in self.numbers)}
+
+    def _records(self) -> list[bytes]:
+        """Return the keys of the upload: its record, and those of its pages."""
+        if not self.upload:
+            return []
+        return [upload_key(self.upload), *(parts_key(self.upload, page) for page in self._pages() if page)]
 
     def execute(self, view: View, context: Context) -> Changes[Inode]:
         """See `Operation`.
@@ -65,7 +77,7 @@ class CreateObject(FileGroup):
         Raises:
             PreconditionError: a condition does not hold; its variable ``key`` names the key.
             NotFoundError: the upload does not exist; ``key`` names its key.
-            InvalidRequestError: a part is missing.
+            InvalidRequestError: a part is missing; or the upload has parts on other pages.
             ParentNotDirectoryError, PathIsDirectoryError: a file is above the path, or a directory has it, even if the
                 same step removes it.
             PermissionDeniedError: see the message.
@@ -90,7 +102,8 @@ class CreateObject(FileGroup):
             mark_directories(changes)
             return changes
         upload = self._pending(view, key)
-        extents = self._extents(upload, key)
+        parts = parts_of(view, upload, self.upload, self._pages())
+        extents = self._extents(parts, key)
         file = replace(
             self.file,
             path=self.path,
@@ -100,23 +113,28 @@ class CreateObject(FileGroup):
         )
         changes = file.execute(view, context)
         mark_directories(changes)
-        changes.deletes.add(self.upload)
-        discard_blobs(changes, replace(changes.result, extents=_left_out(upload, extents)), context.now_ms)
+        changes.deletes.update(self._records())
+        discard_blobs(changes, replace(changes.result, extents=_left_out(parts, extents)), context.now_ms)
         return changes
 
     def _pending(self, view: View, key: str) -> Upload:
-        value = view.value(self.upload)
-        upload = None if value is None else Upload.decode(self.upload, value)
+        record_key = upload_key(self.upload)
+        value = view.value(record_key)
+        upload = None if value is None else Upload.decode(record_key, value)
         if upload is None or upload.path != str(self.path):
             reason = "it was completed or aborted" if upload is None else "it has another key"
-            raise NotFoundError(f"no such upload: {reason}", key=key, upload_id=self.upload[1:].decode())
+            raise NotFoundError(f"no such upload: {reason}", key=key, upload_id=self.upload)
+        if not upload.pages.issubset(self._pages()):
+            raise InvalidRequestError(
+                "the upload has parts beyond those that complete it: abort it, and upload the object again", key=key
+            )
         return upload
 
-    def _extents(self, upload: Upload, key: str) -> tuple[Extent, ...]:
+    def _extents(self, parts: Mapping[int, Extent], key: str) -> tuple[Extent, ...]:
         """Return the extents of the parts that complete an upload."""
         extents = []
         for number, blob in self.numbers:
-            part = upload.parts.get(number)
+            part = parts.get(number)
             if part is None or part.blob != blob:
                 raise InvalidRequestError("a part was not uploaded: upload it again", key=key, part=number)
             if part.length:
@@ -215,9 +233,10 @@ class RequireNoObjects(PathGroup):
         return changes
 
 
-def _left_out(upload: Upload, extents: Collection[Extent]) -> tuple[Extent, ...]:
+def _left_out(parts: Mapping[int, Extent], extents: Collection[Extent]) -> tuple[Extent, ...]:
     """Return the parts of an upload that its file does not have."""
-    return tuple(part for part in upload.parts.values() if part.length and part not in extents)
+    kept = set(extents)
+    return tuple(part for part in parts.values() if part.length and part not in kept)
 
 
 def _is_below_file(chain: Chain, context: Context) -> bool:

@@ -13,7 +13,6 @@ from itertools import chain
 from holdfast.errors import InvalidRequestError, PreconditionError
 from holdfast.namespace.expiry import Expiry
 from holdfast.namespace.inode import Extent
-from holdfast.namespace.keys import upload_key
 from holdfast.namespace.object_store.batch import (
     CreateObject,
     RemoveObject,
@@ -62,13 +61,14 @@ def created(file: Publish, mode: PutMode) -> CreateObject:
     return CreateObject(path=file.path, file=file, must_be_absent=isinstance(mode, Create), etag=_etag(mode))
 
 
-def completed(template: Publish, change: Complete) -> CreateObject:
-    """Return the operation that completes an upload."""
+def completed(template: Publish, change: Complete, pages: frozenset[int] = frozenset()) -> CreateObject:
+    """Return the operation that completes an upload; `pages` are those that it is known to have."""
     return CreateObject(
         path=path_of(change.key),
         file=template,
-        upload=upload_key(change.upload_id),
+        upload=change.upload_id,
         numbers=[(part.number, part.etag) for part in change.parts],
+        pages=pages,
         must_be_absent=isinstance(change.mode, Create),
         etag=_etag(change.mode),
     )

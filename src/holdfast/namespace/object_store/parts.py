@@ -10,24 +10,25 @@ from holdfast.errors import NotFoundError
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import LeaseLostError, PermissionDeniedError
 from holdfast.namespace.inode import Extent
-from holdfast.namespace.keys import data_key, garbage_key, upload_key
+from holdfast.namespace.keys import data_key, garbage_key, parts_key, upload_key
 from holdfast.namespace.object_store.rights import may_use
-from holdfast.namespace.object_store.uploads import Upload
+from holdfast.namespace.object_store.uploads import Upload, decode_parts, encode_parts, page_of
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import PathGroup
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Chain, View
 
-__all__ = ["AbortUpload", "AddPart"]
+__all__ = ["AbortUpload", "AddPart", "parts_of"]
 
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddPart(PathGroup):
-    """Note a part, whose bytes are durable, in the record of its upload; a part of the same number goes.
+    """Note a part, whose bytes are durable, in its page of the upload; a part of the same number goes.
 
-    Group: the inodes on the path, shared; the upload, exclusively.
+    Group: the inodes on the path, and the upload, shared; the page, exclusively. The first page, and the numbers of the
+    others, are in the record of the upload.
 
     Attributes:
         path: of the file to be.
@@ -49,8 +50,13 @@ class AddPart(PathGroup):
         return (self.path,)
 
     def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        """Return the record of the upload."""
-        return (upload_key(self.token),)
+        """Return the record of the upload, and that of the page."""
+        return {upload_key(self.token), self._page_key}
+
+    @property
+    def _page_key(self) -> bytes:
+        page = page_of(self.number)
+        return parts_key(self.token, page) if page else upload_key(self.token)
 
     def execute(self, view: View, context: Context) -> Changes[None]:
         """See `Operation`.
@@ -71,28 +77,36 @@ class AddPart(PathGroup):
                 path=str(self.path),
             )
         changes = Changes(None)
-        changes.values[upload_key(self.token)] = replace(
-            upload, parts={**upload.parts, self.number: self.part}
-        ).encode()
         changes.new_values.update({data_key(blob): content for blob, content in self.data.items()})
-        if self.number in upload.parts:
-            _discard(changes, [upload.parts[self.number]], context.now_ms)
+        page = page_of(self.number)
+        parts = parts_of(view, upload, self.token, [page])
+        if self.number in parts:
+            _discard(changes, [parts[self.number]], context.now_ms)
+        parts[self.number] = self.part
+        if not page:
+            changes.values[self._page_key] = replace(upload, parts=parts).encode()
+            return changes
+        changes.values[self._page_key] = encode_parts(parts)
+        if page not in upload.pages:
+            changes.values[upload_key(self.token)] = replace(upload, pages=upload.pages | {page}).encode()
         return changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortUpload(PathGroup):
-    """Remove a pending upload with its parts; nothing happens if it is not pending.
+    """Remove a pending upload with its parts; returns whether it is gone. It stays if it has got another page.
 
-    Group: the inodes on the path, shared; the upload, exclusively.
+    Group: the inodes on the path, shared; the upload and its pages, exclusively.
 
     Attributes:
         path: of the file to be.
         token: of the upload.
+        pages: those that the upload had just before.
     """
 
     path: NsPath
     token: str
+    pages: Collection[int] = ()
 
     @property
     def paths(self) -> tuple[NsPath]:
@@ -100,22 +114,35 @@ class AbortUpload(PathGroup):
         return (self.path,)
 
     def also(self, chains: Sequence[Chain]) -> Collection[bytes]:
-        """Return the record of the upload."""
-        return (upload_key(self.token),)
+        """Return the record of the upload, and those of its pages."""
+        return [upload_key(self.token), *(parts_key(self.token, page) for page in self.pages)]
 
-    def execute(self, view: View, context: Context) -> Changes[None]:
+    def execute(self, view: View, context: Context) -> Changes[bool]:
         """See `Operation`.
 
         Raises:
             PermissionDeniedError: the caller may not write the directory of the upload.
         """
-        changes = Changes(None)
+        changes = Changes(True)
         upload = _pending(view, self.token, self.path)
-        if upload is not None:
-            _check_use(view.chains[0], context)
-            changes.deletes.add(upload_key(self.token))
-            _discard(changes, upload.parts.values(), context.now_ms)
+        if upload is None:
+            return changes
+        _check_use(view.chains[0], context)
+        if not upload.pages.issubset(self.pages):
+            return Changes(False)
+        changes.deletes.update(self.also(view.chains))
+        _discard(changes, parts_of(view, upload, self.token, [0, *self.pages]).values(), context.now_ms)
         return changes
+
+
+def parts_of(view: View, upload: Upload, token: str, pages: Iterable[int]) -> dict[int, Extent]:
+    """Return the parts of an upload that are in some of its pages, which belong to the view."""
+    found: dict[int, Extent] = {}
+    for page in pages:
+        key = parts_key(token, page)
+        value = view.value(key)
+        found.update(upload.parts if not page else {} if value is None else decode_parts(key, value))
+    return found
 
 
 def _pending(view: View, token: str, path: NsPath) -> Upload | None:

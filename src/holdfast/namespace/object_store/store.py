@@ -188,21 +188,28 @@ class NamespaceStore:
         return Part(number, part.blob, len(data))
 
     def _upload(self, key: str, upload_id: str) -> Upload:
-        record_key = upload_key(upload_id)
-        record = self.namespace.database.get_many([record_key]).get(record_key)
-        upload = None if record is None else Upload.decode(record_key, record.value)
+        upload = self._find_upload(upload_id)
         if upload is None or upload.path != f"/{key}":
             raise NotFoundError("no such upload: it was completed or aborted", key=key, upload_id=upload_id)
         return upload
 
+    def _find_upload(self, upload_id: str) -> Upload | None:
+        key = upload_key(upload_id)
+        record = self.namespace.database.get_many([key]).get(key)
+        return None if record is None else Upload.decode(key, record.value)
+
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
         check_parts(key, parts)
-        self._upload(key, upload_id)  # refuses the id of another key
+        pages = self._upload(key, upload_id).pages  # refuses the id of another key
         change = Complete(key, upload_id, tuple(parts), Overwrite())
-        return _info(path_of(key), self.namespace.run(completed(self._contents.template(), change)))
+        return _info(path_of(key), self.namespace.run(completed(self._contents.template(), change, pages)))
 
     def abort_upload(self, key: str, upload_id: str) -> None:
-        self.namespace.run(AbortUpload(path=path_of(key), token=upload_id))
+        path, is_gone = path_of(key), False
+        while not is_gone:  # an upload gets no more pages than a hundred
+            upload = self._find_upload(upload_id)
+            pages = frozenset() if upload is None else upload.pages
+            is_gone = self.namespace.run(AbortUpload(path=path, token=upload_id, pages=pages))
 
     def list_uploads_page(self, prefix: str, marker: tuple[str, str] | None = None) -> UploadPage:
         start, end = kind_range(b"p")

@@ -18,6 +18,7 @@ from holdfast.namespace.keys import (
     garbage_key,
     inode_key,
     lease_key,
+    parts_key,
     place_key,
     times_key,
     upload_key,
@@ -277,6 +278,10 @@ def _damaged_upload(site: Site) -> None:
     site.put(upload_key("token"), b"[]")
 
 
+def _damaged_parts(site: Site) -> None:
+    site.put(parts_key("token", 1), b"[]")
+
+
 def _stray_usage(site: Site) -> None:
     site.world.database.commit(Commit(adds={usage_key(10**6, b"n"): 7}))
 
@@ -344,6 +349,7 @@ PLANTS = {
     "stray-place": Plant(_stray_place, {"stray-place": 1}),
     "damaged-place": Plant(_damaged_place, {"damaged-record": 1}),
     "damaged-upload": Plant(_damaged_upload, {"damaged-record": 1}),
+    "damaged-parts": Plant(_damaged_parts, {"damaged-record": 1}),
     "stray-usage": Plant(_stray_usage, {"stray-usage": 1}),
     "wrong-names": Plant(_wrong_names, {"wrong-usage": 1}, "/quota/deep"),
     "wrong-space": Plant(_wrong_space, {"wrong-usage": 1}, "/quota"),

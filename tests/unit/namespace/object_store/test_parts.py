@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.errors import NotFoundError
+from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.namespace.errors import LeaseLostError
+from holdfast.namespace.object_store import uploads
 from holdfast.namespace.object_store.moves import MoveDirectory
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.paths import NsPath
-from holdfast.stores.base import Part
+from holdfast.stores.base import Complete, Overwrite, Part
 from holdfast.transactions.base import Commit
 from tests.namespace_world import HookedDatabase, World
 
@@ -76,6 +77,100 @@ def test_a_part_replaces_the_one_of_its_number() -> None:
     assert len(world.records(b"g")) == 1
     store.complete_upload("f", upload, [part])
     assert store.get("f") == b"22"
+
+
+def test_a_part_costs_the_same_however_many_there_are() -> None:
+    world = World()
+    written: list[int] = []
+
+    def before(call: str, argument: object) -> None:
+        if isinstance(argument, Commit):
+            written.append(sum(map(len, argument.puts.values())))
+
+    store = NamespaceStore(world.client(database=HookedDatabase(world.database, before)), close_namespace=False)
+    upload = store.create_upload("f")
+    written.clear()
+    parts = [store.upload_part("f", upload, number, b"%d" % number) for number in range(1, 351)]
+    assert len(written) == 350 and max(written[100:]) <= 1.2 * max(written[:100])
+    store.complete_upload("f", upload, parts)
+    assert store.get("f") == b"".join(b"%d" % number for number in range(1, 351))
+    assert world.records(b"p") == world.records(b"q") == {} and store.namespace.check().totals == {}
+
+
+@pytest.fixture
+def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page holds three parts."""
+    monkeypatch.setattr(uploads, "PARTS_OF_A_PAGE", 3)
+
+
+@pytest.mark.usefixtures("short_pages")
+@pytest.mark.parametrize("data", [b"1", b"large enough for a blob" * 100], ids=["small", "blob"])
+def test_parts_on_all_pages_are_replaced_completed_and_left_out(data: bytes) -> None:
+    world = World()
+    store = NamespaceStore(world.client(), close_namespace=False)
+    upload = store.create_upload("f")
+    for number in (*range(1, 13), 10_000):
+        store.upload_part("f", upload, number, data + b"old")
+    parts = [store.upload_part("f", upload, number, data) for number in range(8, 0, -1)][::-1]
+    store.complete_upload("f", upload, parts)
+    assert store.get("f") == data * 8
+    assert world.records(b"p") == world.records(b"q") == {}
+    world.clock.at_s += 2 * world.safety_age_s
+    store.namespace.collect()
+    assert store.namespace.check().totals == {}
+
+
+def test_an_upload_with_pages_is_aborted_with_the_pages_that_come_meanwhile() -> None:
+    world = World()
+    other = NamespaceStore(world.client(), close_namespace=False)
+    upload = other.create_upload("f")
+    other.upload_part("f", upload, 1, b"1")
+    new = [101, 301, 501]
+
+    def before(call: str, argument: object) -> None:
+        if isinstance(argument, Commit) and new:
+            other.upload_part("f", upload, new.pop(), b"new")
+
+    store = NamespaceStore(world.client(database=HookedDatabase(world.database, before)), close_namespace=False)
+    store.abort_upload("f", upload)
+    assert not new and world.records(b"p") == world.records(b"q") == world.records(b"d") == {}
+
+
+@pytest.mark.usefixtures("short_pages")
+def test_a_step_that_completes_an_upload_refuses_parts_that_it_cannot_know() -> None:
+    world = World()
+    store = NamespaceStore(world.client(), close_namespace=False)
+    upload = store.create_upload("f")
+    parts = [store.upload_part("f", upload, number, b"%d" % number) for number in range(1, 5)]
+    with pytest.raises(InvalidRequestError, match="parts beyond those that complete it"):
+        store.apply([Complete("f", upload, tuple(parts[:3]), Overwrite())])
+    store.apply([Complete("f", upload, tuple(parts), Overwrite())])
+    assert store.get("f") == b"1234"
+
+
+@pytest.mark.usefixtures("short_pages")
+def test_neither_a_sweep_nor_fsck_takes_parts_for_garbage() -> None:
+    world = World(safety_age_s=3600)
+    store = NamespaceStore(world.client(), close_namespace=False)
+    upload = store.create_upload("f")
+    parts = [store.upload_part("f", upload, number, b"a blob" * 1000) for number in range(1, 8)]
+    world.clock.at_s += 7200
+    store.namespace.sweep()
+    store.namespace.collect()
+    assert store.namespace.check().totals == {}
+    store.complete_upload("f", upload, parts)
+    assert store.get("f") == b"a blob" * 7000
+
+
+@pytest.mark.usefixtures("short_pages")
+def test_an_upload_with_pages_moves_with_its_directory() -> None:
+    store = NamespaceStore(World().client(), close_namespace=False)
+    upload = store.create_upload("a/f")
+    parts = [store.upload_part("a/f", upload, number, b"%d" % number) for number in range(1, 5)]
+    store.rename_dir("a", "b")
+    parts.append(store.upload_part("b/f", upload, 5, b"!"))
+    store.complete_upload("b/f", upload, parts)
+    assert store.get("b/f") == b"1234!"
 
 
 def test_a_part_that_waits_for_longer_than_the_safety_age_is_refused() -> None:
