@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.records.keys import cells_range, dropped_range, dropped_table_of, table_histories_range
 from holdfast.records.paging import read_pages, read_records
-from holdfast.transactions.base import Commit, RangeCount, TransactionStore
+from holdfast.transactions.base import Commit, Conflict, RangeCount, TransactionStore
 
 __all__ = ["collect_dropped"]
 
@@ -15,15 +15,23 @@ def collect_dropped(store: TransactionStore) -> int:
     Nobody writes to these tables anymore: every transaction validates the definitions of the tables that it uses.
 
     Crash: the mark stays until everything below it is deleted, also if the database crashes and undoes deletions that
-    were not durable; call it again. Several callers may work side by side.
+    were not durable; call it again. If it undoes the drop itself, nothing more of the table is deleted: others may use
+    it again. Several callers may work side by side.
     """
+    return sum(_collect(store, mark, record.version) for mark, record in read_records(store, *dropped_range()))
+
+
+def _collect(store: TransactionStore, mark: bytes, version: int) -> int:
+    """Delete one table, as long as its mark is the one that was read; return the number of cells."""
     deleted = 0
-    for mark, _record in read_records(store, *dropped_range()):
-        table_id = dropped_table_of(mark)
-        ranges = cells_range(table_id), table_histories_range(table_id)
-        for first, last in ranges:
-            for page in read_pages(store, first, last):
-                store.commit(Commit(deletes=[key for key, _record in page]))
-                deleted += len(page)
-        store.commit(Commit(ranges=[RangeCount(mark, first, last, 0) for first, last in ranges], deletes=[mark]))
+    table_id = dropped_table_of(mark)
+    ranges = cells_range(table_id), table_histories_range(table_id)
+    for first, last in ranges:
+        for page in read_pages(store, first, last):
+            keys = [key for key, _record in page]
+            if isinstance(store.commit(Commit(reads={mark: version}, deletes=keys)), Conflict):
+                return deleted  # another caller has deleted the rest, or a crash has undone the drop
+            deleted += len(page)
+    empty = [RangeCount(mark, first, last, 0) for first, last in ranges]
+    store.commit(Commit(reads={mark: version}, ranges=empty, deletes=[mark]))
     return deleted

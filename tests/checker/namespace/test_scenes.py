@@ -15,6 +15,8 @@ from holdfast.checker.transactions.goals import GoalTracker
 _LARGE = {
     "create-beside-a-lease",
     "create-under-lease",
+    "database-crash-under-a-deletion",
+    "database-crash-under-two-writers",
     "election",
     "lease-theft",
     "lost-deletion",

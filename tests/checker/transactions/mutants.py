@@ -73,7 +73,7 @@ MUTANTS = (
         name="version-reuse",
         slip="The versions of a record count up from 1, and begin anew when it is created again (ABA).",
         swap=swap(apply_steps, mistakes.count_versions),
-        scenes=("recreated", "recreated-in-steps"),
+        scenes=("recreated", "recreated-in-steps", "database-crash"),
     ),
     # --- groups -------------------------------------------------------------------------------------------------------
     _Mutant(

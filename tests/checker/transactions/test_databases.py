@@ -119,6 +119,42 @@ def test_a_commit_that_changes_nothing_cannot_be_lost() -> None:
     assert [way.label for way in ways] == ["", "fails"]
 
 
+def test_a_crash_takes_away_the_newest_commits() -> None:
+    database = Database(_START, crashes=2)
+    state: object = database.initial()
+    for number in range(3):
+        state = database.alternatives(state, _call(Commit(adds={b"x": 1}), base=10 * (number + 1)), "ann")[0].state
+    assert database.key(state) != database.key(database.initial())
+    ways = {way.label: way for way in database.alternatives(state, Call(DATABASE, "crash"), "database")}
+    assert {label: _records(way.state)[b"x"].number for label, way in ways.items()} == {
+        "": 6,
+        "loses 3": 3,
+        "loses 2": 4,
+        "loses 1": 5,
+    }
+    assert [way.reply.value for way in ways.values()] == [0, 3, 2, 1]
+    [same, *again] = database.alternatives(ways["loses 1"].state, Call(DATABASE, "crash"), "database")
+    assert [_records(way.state)[b"x"].number for way in again] == [3, 4]
+    assert cast("Image", same.state).unsaved == (), "nobody will lose it any more"
+
+
+def test_what_is_durable_survives_a_crash() -> None:
+    database = Database(_START, crashes=1)
+    written = database.alternatives(database.initial(), _call(Commit(adds={b"x": 1})), "ann")[0].state
+    [durable, _fails] = database.alternatives(written, Call(DATABASE, "make_durable"), "ann")
+    [way] = database.alternatives(durable.state, Call(DATABASE, "crash"), "database")
+    assert _records(way.state)[b"x"].number == 4
+
+
+def test_a_crash_takes_away_what_is_on_its_way() -> None:
+    database = Database(_START, crashes=1)
+    ways = database.alternatives(database.initial(), _call(Commit(adds={b"x": 1})), "ann")
+    late = next(way.state for way in ways if "later" in way.label)
+    written = database.alternatives(late, _call(Commit(puts={b"y": b""}), base=20), "bob")[0].state
+    lost = database.alternatives(written, Call(DATABASE, "crash"), "database")[1].state
+    assert database.alternatives(lost, Call(DATABASE, "carry_out"), "network") == []
+
+
 # --- locks ------------------------------------------------------------------------------------------------------------
 def _lock(key: bytes, *, exclusive: bool) -> Call:
     return Call(DATABASE, "lock", (key, exclusive))

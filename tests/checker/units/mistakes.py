@@ -43,6 +43,7 @@ from holdfast.units.work_task import WorkTask
 __all__ = [
     "add_unread",
     "claim_anything",
+    "collect_without_mark",
     "count_only",
     "drain_unnoticed",
     "emit_at_once",
@@ -241,6 +242,19 @@ def add_unread(shipped: Callable[..., Commit], self: CellTransaction) -> Commit:
 def forget_tables(shipped: Callable[..., dict[bytes, int]], self: CellTransaction) -> dict[bytes, int]:
     """In place of `CellTransaction._guards`: do not look whether the tables still exist."""
     return {}
+
+
+def collect_without_mark(shipped: Callable[..., int], store: TransactionStore, mark: bytes, version: int) -> int:
+    """In place of `dropped._collect`: delete the cells of a table without a look at its mark."""
+
+    class Hasty:
+        def __getattr__(self, name: str) -> object:
+            return getattr(store, name)
+
+        def commit(self, commit: Commit) -> Outcome:
+            return store.commit(replace(commit, reads={}))
+
+    return shipped(Hasty(), mark, version)
 
 
 def trust_absence(shipped: Callable[..., Commit], self: LockedReads) -> Commit:

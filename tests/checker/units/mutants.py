@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from holdfast.records import dropped
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.transactions.transaction import Transaction
 from holdfast.units import claims, jobs
@@ -156,6 +157,13 @@ MUTANTS = (
         swap=swap(CellTransaction._guards, mistakes.forget_tables),
         scenes=("dropped-table",),
         breaks="U6",
+    ),
+    _Mutant(
+        name="no-mark-needed",
+        slip="The cells of a dropped table are deleted, although a crash may have undone the drop.",
+        swap=swap(dropped._collect, mistakes.collect_without_mark),
+        scenes=("database-crash-under-a-dropped-table",),
+        breaks="U2",
     ),
     _Mutant(
         name="absence-is-trusted",

@@ -19,7 +19,15 @@ from tests.checker.units.mutants import MUTANTS
 
 _QUICK = (
     *("groups", "two-groups", "write-skew", "adds", "read-add", "come-and-go", "stale-reads", "stale-group"),
-    *("failing-unit", "second-attempt", "forgotten", "database-crash", "dropped-table", "worker-again"),
+    *(
+        "failing-unit",
+        "second-attempt",
+        "forgotten",
+        "database-crash",
+        "database-crash-under-a-dropped-table",
+        "dropped-table",
+        "worker-again",
+    ),
     *("locks", "locks-on-both-sides", "locks-and-phantoms", "absent-rows", "last-resort", "emitted-by-a-task"),
     *("read-ahead", "read-ahead-groups", "read-ahead-stale"),
 )

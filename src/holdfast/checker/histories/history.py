@@ -23,7 +23,7 @@ from holdfast.checker.kernel.process import Port
 from holdfast.checker.kernel.world import View
 from holdfast.errors import ConflictError, HoldfastError, InvalidRequestError, UnavailableError, UnsupportedError
 
-__all__ = ["HISTORY", "History", "Operation", "Outcome", "Recorder", "history_of", "note", "record"]
+__all__ = ["HISTORY", "History", "Operation", "Outcome", "Recorder", "history_of", "mark", "note", "record"]
 
 T = TypeVar("T")
 
@@ -130,11 +130,15 @@ class Recorder:
             return [Alternative(state=history.invoke(actor, *cast("tuple[str, tuple[object, ...]]", args)))]
         if call.operation == "note":
             return [Alternative(state=history.note(actor, *args))]
+        if call.operation == "mark":
+            return [Alternative(state=history.invoke(actor, str(args[0]), args[1:]).end(actor, Outcome.OK))]
         return [Alternative(state=history.end(actor, *cast("tuple[Outcome, object]", args)))]
 
     def footprint(self, call: Call) -> Footprint:
         """Return accesses that let two invocations commute, and two ends, but not an invocation and an end."""
         who = str(call.args[0])
+        if call.operation == "mark":
+            return frozenset({Access(self.name, kind, writes=True, below=True) for kind in ("invoked/", "ended/")})
         if call.operation == "note":
             return frozenset({Access(self.name, f"notes/{who}", writes=True)})
         own, other = ("invoked", "ended") if call.operation == "invoke" else ("ended", "invoked")
@@ -185,6 +189,11 @@ def record(
 def note(port: Port, *notes: object, recorder: str = HISTORY) -> None:
     """Add notes to the actor's open operation. Do this before a request whose reply may be lost."""
     port.call(Call(recorder, "note", (port.name, *notes)))
+
+
+def mark(port: Port, name: str, *args: object, recorder: str = HISTORY) -> None:
+    """Record something that has just happened: all operations that begin later are known to begin after it."""
+    port.call(Call(recorder, "mark", (port.name, name, *args)))
 
 
 def history_of(view: View, recorder: str = HISTORY) -> tuple[Operation, ...]:

@@ -28,7 +28,15 @@ from holdfast.checker.histories.registers import as_register, reachable
 from holdfast.checker.kernel.canonical import canonical
 from holdfast.checker.kernel.world import Property, View
 
-__all__ = ["PLACES_LIMIT", "Answer", "Model", "Verdict", "judge_linearizable", "linearizable_property"]
+__all__ = [
+    "PLACES_LIMIT",
+    "Answer",
+    "Model",
+    "Verdict",
+    "is_linearizable",
+    "judge_linearizable",
+    "linearizable_property",
+]
 
 PLACES_LIMIT = 200_000
 """Maximum number of pairs (operations taken, state) in one search; so many take seconds, and 50 MB."""
@@ -87,13 +95,26 @@ def judge_linearizable(operations: Sequence[Operation], model: Model, *, limit: 
         limit: maximum number of search states (sets of operations done so far, and the model's state) for each key;
             beyond it the answer is unknown.
     """
+    verdicts = [_judge(part) for part in _parts(operations, model, limit)]
+    worst = (Answer.NO, Answer.UNKNOWN)
+    return next((one for answer in worst for one in verdicts if one.answer is answer), Verdict(Answer.YES))
+
+
+def is_linearizable(operations: Sequence[Operation], model: Model, *, limit: int = PLACES_LIMIT) -> bool:
+    """Check whether a history is known to be linearizable: like `judge_linearizable`, but without an explanation."""
+    try:
+        return all(part.core(part.operations) is None for part in _parts(operations, model, limit))
+    except _GivenUpError:
+        return False
+
+
+def _parts(operations: Sequence[Operation], model: Model, limit: int) -> list[_Part]:
+    """Return the operations on each key, without those that failed."""
     parts: dict[Hashable, list[Operation]] = {}
     for operation in operations:
         if operation.outcome is not Outcome.FAILED:
             parts.setdefault(model.key_of(operation), []).append(operation)
-    verdicts = [_judge(_Part(part, model, limit)) for part in parts.values()]
-    worst = (Answer.NO, Answer.UNKNOWN)
-    return next((one for answer in worst for one in verdicts if one.answer is answer), Verdict(Answer.YES))
+    return [_Part(part, model, limit) for part in parts.values()]
 
 
 # --- one key ----------------------------------------------------------------------------------------------------------
@@ -236,6 +257,8 @@ class _Search:
 
     def _wanted(self, fits: Callable[[int, object], bool], free: int) -> list[tuple[int, AbstractSet[Hashable], int]]:
         """Return each read's bit, the states in which its answer fits, and the operations (bits) that lead there."""
+        if not any(self.reads):
+            return []
         apply, operations = self.model.apply, self.operations
         leads: list[AbstractSet[Hashable]] = [
             set() if self.reads[n] else {apply(state, one)[0] for state in self.states}

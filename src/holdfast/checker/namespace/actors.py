@@ -13,7 +13,6 @@ from holdfast.checker.kernel.process import Port
 from holdfast.checker.namespace.calls import ANSWERS, PUBLISH, Calls, Pending
 from holdfast.checker.namespace.handles import LockingHandle, SimulatedHandle, WorldClock
 from holdfast.checker.simulated_store.handle import SimulatedStore
-from holdfast.checker.transactions.database import DATABASE
 from holdfast.checker.transactions.time_source import CLOCK
 from holdfast.errors import (
     ConflictError,
@@ -37,7 +36,6 @@ __all__ = [
     "Setting",
     "client",
     "collector",
-    "network",
     "passing_time",
     "sweeper",
 ]
@@ -155,8 +153,3 @@ def passing_time(port: Port) -> None:
     port.call(Call(HISTORY, "invoke", (port.name, "later", ())))
     port.call(Call(CLOCK, "pass"))
     port.call(Call(HISTORY, "end", (port.name, Outcome.OK, None)))
-
-
-def network(port: Port) -> None:
-    """As the network, deliver a commit that its caller no longer waits for."""
-    port.call(Call(DATABASE, "carry_out"))

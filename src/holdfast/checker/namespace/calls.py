@@ -6,11 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from holdfast.errors import (
-    NotFoundError,
-    OutcomeUnknownError,
-    UnavailableError,
-)
+from holdfast.errors import InvalidRequestError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.namespace.errors import (
     BeingWrittenError,
     DirectoryInTheWayError,
@@ -149,12 +145,17 @@ class Calls:
             content: theirs, for the model.
 
         Raises:
-            UnavailableError: an earlier call could not upload a part; nothing happened.
+            UnavailableError: an earlier call could not upload a part, or the database has lost it; nothing happened.
         """
         pending = self._pending(name)
         if not pending.parts:
             raise UnavailableError("no part was uploaded: there is nothing to complete", upload=name)
-        self._store.complete_upload(pending.key, pending.upload_id, pending.parts)
+        try:
+            self._store.complete_upload(pending.key, pending.upload_id, pending.parts)
+        except InvalidRequestError as error:
+            if isinstance(error, ANSWERS):
+                raise
+            raise UnavailableError("a part is not there: there is nothing to complete", upload=name) from error
 
     def _abort(self, name: str) -> None:
         pending = self._pending(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from holdfast.checker.histories.history import Operation, Outcome
-from holdfast.checker.transactions.goals import Goal
+from holdfast.checker.transactions.goals import CRASHED, Goal
 
 __all__ = ["GOALS"]
 
@@ -25,6 +25,7 @@ GOALS: Mapping[str, Goal] = {
         "a call is refused, because another one was first",
         lambda operations, view: any(map(_is_refused, operations)),
     ),
+    "crashed": CRASHED,
     "unknown": Goal(
         "the outcome of a call stays unknown to its caller",
         lambda operations, view: any(one.outcome is Outcome.UNKNOWN and one.name != "collect" for one in operations),

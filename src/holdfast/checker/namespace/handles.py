@@ -105,7 +105,7 @@ class SimulatedHandle:
         raise UnsupportedError("simulated databases have no pessimistic transactions: use the optimistic mode")
 
     def make_durable(self) -> None:
-        """Do nothing: a simulated database loses nothing."""
+        self._database.make_durable()
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""

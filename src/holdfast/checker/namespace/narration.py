@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from holdfast.checker.histories.history import HISTORY, Outcome, history_of
+from holdfast.checker.histories.undone import of_clients
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.world import View
 from holdfast.checker.namespace.actors import BLOBS
 from holdfast.checker.namespace.properties.contents import Contents
 from holdfast.checker.narrative.narrator import Act, Event, Narrator, Thing, Weight
 from holdfast.checker.transactions.database import DATABASE, Image
+from holdfast.checker.transactions.server_narration import SERVER_CALLS, server_fault
 from holdfast.checker.transactions.time_source import CLOCK
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, id_of, name_of, parent_of
@@ -207,10 +209,6 @@ def _release(event: Event) -> Act:
     return Act(verb="releases its locks", weight=Weight.SMALL)
 
 
-def _carry_out(event: Event) -> Act:
-    return Act(verb="delivers a commit for which nobody waits any longer", weight=Weight.TURN)
-
-
 def _wait(event: Event) -> Act:
     return Act(verb="waits until what it read has changed", weight=Weight.SMALL)
 
@@ -235,6 +233,7 @@ def _pass(event: Event) -> Act:
 
 
 _CALLS: Mapping[tuple[str, str], Callable[[Event], Act]] = {
+    **SERVER_CALLS,
     (HISTORY, "invoke"): _invoke,
     (HISTORY, "end"): _end,
     (DATABASE, "get_many"): _get_many,
@@ -244,7 +243,6 @@ _CALLS: Mapping[tuple[str, str], Callable[[Event], Act]] = {
     (DATABASE, "lock"): _lock,
     (DATABASE, "until_free"): _until_free,
     (DATABASE, "release"): _release,
-    (DATABASE, "carry_out"): _carry_out,
     (DATABASE, "wait"): _wait,
     **{(BLOBS, operation): _blob for operation in (*_BLOB_VERBS, "list_page")},
     (CLOCK, "now"): _now,
@@ -259,10 +257,7 @@ def _act(event: Event) -> Act:
 def _fault(event: Event) -> str:
     if event.fault is Fault.CLOCK:
         return ""
-    if event.fault is Fault.LOST_REPLY:
-        late = ", and the commit takes effect only later" if "later" in event.label else ""
-        return f", but the reply is lost{late}"
-    return ", but the request is lost" if event.label == "request lost" else ", but the call fails"
+    return server_fault(event)
 
 
 # --- states -----------------------------------------------------------------------------------------------------------
@@ -298,7 +293,7 @@ def _things(view: View) -> Sequence[Thing]:
             found.append(Thing("records", f"{_key(key, {})} {key[-1:].hex()}", str(record.number)))
     for blob in cast("MemoryImage", view.states[BLOBS]).objects:
         found.append(Thing("blobs", blob, "there"))
-    for number, one in enumerate(history_of(view), start=1):
+    for number, one in enumerate(of_clients(history_of(view)), start=1):
         found.append(Thing("calls", f"{number} {one.who}", f"{_asked(one.name, one.args)}: {one.outcome.value}"))
     return sorted(found)
 

@@ -13,7 +13,6 @@ from holdfast.checker.namespace.actors import (
     Setting,
     client,
     collector,
-    network,
     passing_time,
     sweeper,
 )
@@ -27,6 +26,7 @@ from holdfast.checker.transactions.copies import Copy
 from holdfast.checker.transactions.database import DATABASE
 from holdfast.checker.transactions.goals import GoalTracker
 from holdfast.checker.transactions.locking import LockableDatabase, WaitableDatabase
+from holdfast.checker.transactions.server import numbered, server
 from holdfast.checker.transactions.time_source import CLOCK, TimeSource
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import Configuration, create_namespace
@@ -66,14 +66,13 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
     ]
     for number, rounds in enumerate(scene.collectors):
         actors.append(
-            Actor(_numbered("collector", number), collector(setting, rounds, elects=scene.elects), scene.mortal)
+            Actor(numbered("collector", number), collector(setting, rounds, elects=scene.elects), scene.mortal)
         )
     for number in range(scene.sweepers):
-        actors.append(Actor(_numbered("sweeper", number), sweeper(setting), scene.mortal))
+        actors.append(Actor(numbered("sweeper", number), sweeper(setting), scene.mortal))
     if scene.later:
         actors.append(Actor("time", passing_time, mortal=False))
-    for number in range(scene.budgets.get(Fault.LOST_REPLY, 0)):
-        actors.append(Actor(_numbered("network", number), network, mortal=False))
+    actors += server(scene.budgets, scene.crashes, marks=True)
     database = WaitableDatabase if scene.mode == "optimistic" else LockableDatabase
     judged = properties_for(setting, scene.properties)
     return World(
@@ -81,7 +80,7 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
         summary=scene.summary,
         actors=tuple(actors),
         resources={
-            DATABASE: database(setting.start.as_dict()),
+            DATABASE: database(setting.start.as_dict(), crashes=scene.crashes),
             BLOBS: resource,
             CLOCK: TimeSource(_START_S, _JUMP_S),
             HISTORY: Recorder(),
@@ -96,10 +95,6 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
 def _store_time_s(scene: Scene, actor: str) -> float:
     """Return the time of the object store when an actor writes to it: for a sweep, what was there before is old."""
     return _START_S if scene.is_slow and actor in scene.scripts else _START_S + _OLD_S
-
-
-def _numbered(name: str, number: int) -> str:
-    return f"{name} {number}" if number else name
 
 
 def _begin(scene: Scene, resource: StoreResource) -> tuple[Setting, MemoryImage]:
@@ -131,7 +126,7 @@ def _begin(scene: Scene, resource: StoreResource) -> tuple[Setting, MemoryImage]
         uploads=calls.uploads,
         users=scene.users,
         mode=scene.mode,
-        leaves_blobs=bool(scene.budgets),
+        leaves_blobs=bool(scene.budgets) or scene.crashes > 0,
         ticks=scene.later,
         reserves=scene.reserves,
     )

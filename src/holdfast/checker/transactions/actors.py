@@ -14,7 +14,6 @@ from typing import cast
 from holdfast.checker.histories.history import HISTORY, History, Outcome, Recorder
 from holdfast.checker.kernel.calls import Alternative, Call
 from holdfast.checker.kernel.process import Port
-from holdfast.checker.transactions.database import DATABASE
 from holdfast.checker.transactions.scripts import FAILED, MixedStateError, Played, Script, Step, play
 from holdfast.errors import OutcomeUnknownError, TransactionConflictError, UnavailableError
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
@@ -23,7 +22,7 @@ from holdfast.transactions.base import AlreadyDone, Committed, Progress, Transac
 from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
 
-__all__ = ["AttemptRecorder", "Work", "group_of", "network", "one_after_the_other"]
+__all__ = ["AttemptRecorder", "Work", "group_of", "one_after_the_other"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,8 +191,3 @@ def group_of(handle: Callable[[Port], TransactionStore], scripts: Sequence[Scrip
                 attempts.end(Outcome.OK if took_effect else Outcome.FAILED, ("saw", tuple(played.saw)))
 
     return run
-
-
-def network(port: Port) -> None:
-    """As the network, deliver a commit that its caller no longer waits for."""
-    port.call(Call(DATABASE, "carry_out"))

@@ -1,7 +1,8 @@
 """Simulate a transaction database whose calls are single steps: the logic of the memory backend on immutable values.
 
 Judging and applying commits is done by the shipped functions that all backends share. What goes wrong is what goes
-wrong with a server: a request is lost, a reply is lost, or a commit takes effect when its caller has given up waiting.
+wrong with a server: a request is lost, a reply is lost, a commit takes effect when its caller has given up waiting, or
+a crash takes away the newest commits, whose callers were told of their success, and live on.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ __all__ = [
 
 DATABASE = "database"
 
+_DURABLE = "durable"
+
 
 @dataclass(frozen=True, slots=True)
 class Image:
@@ -40,10 +43,14 @@ class Image:
     Attributes:
         late: groups of commits that are on their way, each with its first version, in the order of these; their callers
             have given up waiting.
+        crashes: how often the database may still crash.
+        unsaved: what the records were before each commit that a crash may undo, the oldest first.
     """
 
     records: Records
     late: tuple[tuple[int, tuple[Commit, ...]], ...] = ()
+    crashes: int = 0
+    unsaved: tuple[Records, ...] = ()
 
 
 def records_of(found: Mapping[bytes, Record]) -> Records:
@@ -53,20 +60,26 @@ def records_of(found: Mapping[bytes, Record]) -> Records:
 
 
 class Database:
-    """A resource: `get_many`, `scan`, `commit_group`; `carry_out` is the arrival of a late group of commits.
+    """A resource: `get_many`, `scan`, `commit_group`, `make_durable`; and what happens to a server.
+
+    `carry_out` is the arrival of a late group of commits. `crash` takes away any number of the newest commits after the
+    last `make_durable`; all processes live on.
 
     Args:
         start: the records at the start of every history.
+        crashes: how often the database may crash.
     """
 
-    def __init__(self, start: Mapping[bytes, Record]) -> None:
-        self._start = Image(records_of(start))
+    def __init__(self, start: Mapping[bytes, Record], *, crashes: int = 0) -> None:
+        self._start = Image(records_of(start), crashes=crashes)
 
     def initial(self) -> Image:
         return self._start
 
     def key(self, state: object) -> Hashable:
         image = cast("Image", state)
+        if self._start.crashes:
+            return (image.records, canonical(image.late), image.crashes, image.unsaved)
         return (image.records, canonical(image.late)) if image.late else image.records
 
     def waits_for(self, state: object, call: Call) -> None:
@@ -84,6 +97,10 @@ class Database:
             return [Alternative(state=image, reply=Reply(found)), unavailable(image)]
         if call.operation == "scan":
             return [Alternative(state=image, reply=Reply(scan_of(image.records, *call.args))), unavailable(image)]
+        if call.operation == "make_durable":
+            return [Alternative(state=replace(image, unsaved=())), unavailable(image)]
+        if call.operation == "crash":
+            return _crash(image)
         if call.operation == "carry_out":
             return [
                 Alternative(state=_carry_out(image, number), label=f"the commit with version {base}" if number else "")
@@ -94,11 +111,12 @@ class Database:
             after, outcomes = commit_group(image.records, commits, base)
         except HoldfastError as error:
             return [Alternative(state=image, reply=Reply(error=error.with_traceback(None)))]
-        ways = [Alternative(state=replace(image, records=after), reply=Reply(outcomes)), unavailable(image)]
+        done = _changed(image, after)
+        ways = [Alternative(state=done, reply=Reply(outcomes)), unavailable(image)]
         if after != image.records:
             late = replace(image, late=tuple(sorted((*image.late, (base, commits)), key=lambda one: one[0])))
             ways += [
-                lost(replace(image, records=after), "reply lost", Fault.LOST_REPLY),
+                lost(done, "reply lost", Fault.LOST_REPLY),
                 lost(late, "reply lost, effect comes later", Fault.LOST_REPLY),
                 lost(image, "request lost", Fault.FAILURE),
             ]
@@ -110,10 +128,13 @@ class Database:
         if call.operation == "scan":
             start, end, _limit, guards = call.args
             return range_accesses(start, end) | record_accesses(guards, writes=False)
-        if call.operation == "carry_out":
-            return frozenset({Access(DATABASE, "", writes=True, below=True)})
+        durable = frozenset({Access(_DURABLE, "", writes=True)} if self._start.crashes else ())
+        if call.operation == "make_durable":
+            return durable
+        if call.operation in ("carry_out", "crash"):
+            return durable | {Access(DATABASE, "", writes=True, below=True)}
         commits = cast("tuple[Commit, ...]", call.args[0])
-        found: Footprint = frozenset()
+        found: Footprint = durable
         for commit in commits:
             found |= record_accesses(commit.reads, writes=False)
             written = {*commit.puts, *commit.inserts, *commit.deletes, *commit.adds}
@@ -150,7 +171,31 @@ def _carry_out(image: Image, number: int) -> Image:
     """Apply a late group; nobody learns its outcomes."""
     base, commits = image.late[number]
     after, _outcomes = commit_group(image.records, commits, base)
-    return replace(image, records=after, late=(*image.late[:number], *image.late[number + 1 :]))
+    return replace(_changed(image, after), late=(*image.late[:number], *image.late[number + 1 :]))
+
+
+def _changed(image: Image, after: Records) -> Image:
+    """Return the state after a commit; a crash may undo it, as long as there may be one."""
+    if not image.crashes or after == image.records:
+        return replace(image, records=after)
+    return replace(image, records=after, unsaved=(*image.unsaved, image.records))
+
+
+def _crash(image: Image) -> list[Alternative]:
+    """Take away any number of the newest commits, and all that is on its way; reply with that number."""
+    count, crashes = len(image.unsaved), image.crashes - 1
+    kept = image.unsaved if crashes else ()
+    return [
+        Alternative(state=replace(image, crashes=crashes, unsaved=kept), reply=Reply(0)),
+        *(
+            Alternative(
+                state=replace(image, records=records, crashes=crashes, unsaved=kept[:number], late=()),
+                reply=Reply(count - number),
+                label=f"loses {count - number}",
+            )
+            for number, records in enumerate(image.unsaved)
+        ),
+    ]
 
 
 def scan_of(records: Records, start: object, end: object, limit: object, guards: object = ()) -> ScanPage:

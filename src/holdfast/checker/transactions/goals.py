@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from holdfast.checker.histories.history import HISTORY, Operation, Outcome, history_of
+from holdfast.checker.histories.undone import end_of_crashes, of_clients
 from holdfast.checker.kernel.world import Property, View
 from holdfast.checker.transactions.scripts import FAILED
 
-__all__ = ["GOALS", "Goal", "GoalTracker"]
+__all__ = ["CRASHED", "GOALS", "Goal", "GoalTracker"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,11 @@ def _value(operation: Operation) -> tuple[object, ...]:
 def _steps(operation: Operation) -> tuple[object, ...]:
     return cast("tuple[object, ...]", operation.notes[-1]) if operation.notes else ()
 
+
+CRASHED = Goal(
+    "a crash undoes what had an answer, and somebody goes on",
+    lambda operations, view: any(one.invoked > end_of_crashes(history_of(view)) > 0 for one in operations),
+)
 
 GOALS: Mapping[str, Goal] = {
     "all": Goal(
@@ -57,6 +63,7 @@ GOALS: Mapping[str, Goal] = {
         "the outcome of a transaction stays unknown to its caller",
         lambda operations, view: any(one.outcome is Outcome.UNKNOWN for one in operations),
     ),
+    "crashed": CRASHED,
     "error": Goal(
         "the error of a function reaches its caller",
         lambda operations, view: any(_value(one)[0] == "saw" and FAILED in _steps(one) for one in operations),
@@ -93,7 +100,7 @@ class GoalTracker:
         """Return the property, which has no title because nobody needs to hear of it."""
 
         def end(view: View) -> None:
-            operations = history_of(view) if HISTORY in view.states else ()
+            operations = of_clients(history_of(view)) if HISTORY in view.states else ()
             self.reached |= {name for name in self.missing if self.goals[name].holds(operations, view)}
 
         return Property(name="goals", title="", meaning="", end=end)

@@ -62,6 +62,9 @@ class SimulatedDatabase:
         call = Call(DATABASE, "commit_group", (tuple(commits), _versions(self._port, len(commits))))
         return list(cast("tuple[Outcome, ...]", self._port.call(call)))
 
+    def make_durable(self) -> None:
+        self._port.call(Call(DATABASE, "make_durable"))
+
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
 

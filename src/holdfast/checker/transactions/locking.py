@@ -84,7 +84,8 @@ class LockableDatabase(WaitableDatabase):
     """
 
     def initial(self) -> LockedImage:
-        return LockedImage(super().initial().records)
+        start = super().initial()
+        return LockedImage(start.records, crashes=start.crashes)
 
     def key(self, state: object) -> Hashable:
         return (super().key(state), cast("LockedImage", state).locks)
@@ -105,7 +106,13 @@ class LockableDatabase(WaitableDatabase):
         if call.operation == "commit_group":
             if image.is_locked(keys_of_commits(cast("tuple[Commit, ...]", call.args[0])), actor):
                 return []
-        return super().alternatives(state, call, actor)
+        if call.operation == "crash" and image.locks:
+            return []  # it would end a transaction that holds locks: as if it came before, and a call failed
+        ways = super().alternatives(state, call, actor)
+        if call.operation == "carry_out":
+            late = zip(ways, image.late, strict=True)
+            return [way for way, (_base, commits) in late if not image.is_locked(keys_of_commits(commits), actor)]
+        return ways
 
     def footprint(self, call: Call) -> Footprint:
         if call.operation == "lock":

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from holdfast.checker.histories.history import HISTORY, Outcome, history_of
-from holdfast.checker.kernel.calls import Fault
+from holdfast.checker.histories.undone import of_clients
 from holdfast.checker.kernel.world import View
 from holdfast.checker.narrative.narrator import Act, Event, Narrator, Thing, Weight
 from holdfast.checker.transactions.database import DATABASE, Image
 from holdfast.checker.transactions.properties import contents_of
 from holdfast.checker.transactions.row_locks import Rows
 from holdfast.checker.transactions.scripts import FAILED, Content, Step
+from holdfast.checker.transactions.server_narration import SERVER_CALLS, server_fault
 from holdfast.transactions.base import AlreadyDone, Commit, Conflict, Record, ScanPage
 from holdfast.transactions.base import Outcome as CommitOutcome
 
@@ -121,10 +122,6 @@ def _outcome(outcome: CommitOutcome) -> str:
     return "took effect before" if isinstance(outcome, AlreadyDone) else "takes effect"
 
 
-def _carry_out(event: Event) -> Act:
-    return Act(verb="delivers a commit for which nobody waits any longer", weight=Weight.TURN)
-
-
 def _lock(event: Event) -> Act:
     key, exclusive = cast("tuple[bytes, bool]", event.call.args)
     tail = "" if isinstance(event.reply, Exception) or event.alternative is None else f" ({_reply(event)})"
@@ -164,13 +161,13 @@ def _weight(event: Event) -> Weight:
 
 
 _CALLS: Mapping[tuple[str, str], Callable[[Event], Act]] = {
+    **SERVER_CALLS,
     (HISTORY, "invoke"): _invoke,
     (HISTORY, "note"): _note,
     (HISTORY, "end"): _end,
     (DATABASE, "get_many"): _get_many,
     (DATABASE, "scan"): _scan,
     (DATABASE, "commit_group"): _commit_group,
-    (DATABASE, "carry_out"): _carry_out,
     (DATABASE, "lock"): _lock,
     (DATABASE, "create"): _create,
     (DATABASE, "count"): _count,
@@ -181,13 +178,6 @@ _CALLS: Mapping[tuple[str, str], Callable[[Event], Act]] = {
 
 def _act(event: Event) -> Act:
     return _CALLS[event.call.resource, event.call.operation](event)
-
-
-def _fault(event: Event) -> str:
-    if event.fault is Fault.LOST_REPLY:
-        late = ", and the commit takes effect only later" if "later" in event.label else ""
-        return f", but the reply is lost{late}"
-    return ", but the request is lost" if event.label == "request lost" else ", but the call fails"
 
 
 # --- states -----------------------------------------------------------------------------------------------------------
@@ -213,7 +203,7 @@ def _things(view: View) -> Sequence[Thing]:
     else:
         for base, commits in state.late:
             found.append(Thing("on their way", str(base), ", ".join(map(_writes, commits))))
-    for number, one in enumerate(history_of(view), start=1):
+    for number, one in enumerate(of_clients(history_of(view)), start=1):
         steps = cast("tuple[Step, ...]", one.notes[-1]) if one.notes else ()
         text = f"{', '.join(map(_step, steps)) or 'nothing yet'}: {one.outcome.value}"
         found.append(Thing("attempts", f"{number} {one.who}", text))
@@ -222,4 +212,4 @@ def _things(view: View) -> Sequence[Thing]:
 
 def narrator() -> Narrator:
     """Return the narrator for worlds of transactions."""
-    return Narrator(act=_act, fault=_fault, holds=_holds, things=_things)
+    return Narrator(act=_act, fault=server_fault, holds=_holds, things=_things)

@@ -14,7 +14,8 @@ from typing import cast
 
 from holdfast.checker.histories.exactly_once import Effect, what_is_missing, what_is_repeated, what_strays
 from holdfast.checker.histories.history import Operation, Outcome, history_of
-from holdfast.checker.histories.linearizable import Model, judge_linearizable
+from holdfast.checker.histories.linearizable import Model
+from holdfast.checker.histories.undone import crashes_in, end_of_crashes, judge_with_crashes, of_clients
 from holdfast.checker.kernel.canonical import canonical
 from holdfast.checker.kernel.world import Property, View
 from holdfast.checker.transactions.database import DATABASE, Image
@@ -37,7 +38,7 @@ def _operations(view: View) -> list[Operation]:
     """Return the attempts that may have had an effect, or claim to have read; their steps become their arguments."""
     return [
         replace(one, args=cast("tuple[object, ...]", one.notes[-1]), notes=())
-        for one in history_of(view)
+        for one in of_clients(history_of(view))
         if one.notes and one.outcome is not Outcome.FAILED
     ]
 
@@ -48,7 +49,7 @@ def _serializable(start: Contents) -> Property:
     known: dict[Hashable, str | None] = {}
 
     def end(view: View) -> str | None:
-        operations = _operations(view)
+        operations, crashes = _operations(view), crashes_in(history_of(view))
         last = max((one.ended or one.invoked for one in operations), default=0)
         final = Operation(
             who="afterwards",
@@ -59,16 +60,17 @@ def _serializable(start: Contents) -> Property:
             outcome=Outcome.OK,
             value=("saw", (contents_of(view),)),
         )
-        key = canonical((operations, final.value))
+        key = canonical((operations, crashes, final.value))
         if key not in known:
-            known[key] = judge_linearizable([*operations, final], model).words or None
+            known[key] = judge_with_crashes([*operations, final], crashes, model) or None
         return known[key]
 
     return Property(
         name="T1",
         title="strictly serializable",
-        meaning="The transactions that took effect could have run one after the other, each between its start and its "
-        "end: all that their callers saw, and all records in the end, are explained by that order.",
+        meaning="The transactions that took effect, and were not undone by a crash of the database, could have run one "
+        "after the other, each between its start and its end: all that their callers saw, and all records in the end, "
+        "are explained by that order.",
         end=end,
     )
 
@@ -80,9 +82,10 @@ def _effects(view: View) -> list[Effect]:
 
 
 def _finished(view: View) -> list[str]:
-    """Return the units whose commit was reported as successful, now or before."""
+    """Return the units whose commit was reported as successful, now or before, and cannot be undone by a crash."""
     found: set[str] = set()
-    for one in _operations(view):
+    crashed = end_of_crashes(history_of(view))
+    for one in (one for one in _operations(view) if one.invoked > crashed):
         steps = cast("Script", one.args)
         if one.outcome is Outcome.OK and FAILED not in steps:
             found |= {str(step[1]) for step in steps if step[0] == "add"}
@@ -99,7 +102,8 @@ def _exactly_once(start: Contents) -> Property:
     return Property(
         name="T3",
         title="exactly once",
-        meaning="No unit of work takes effect twice, and each whose caller was told of its success has taken effect.",
+        meaning="No unit of work takes effect twice, and each whose caller was told of its success has taken effect, "
+        "unless the database has crashed since it began.",
         end=end,
     )
 

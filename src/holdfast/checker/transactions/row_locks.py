@@ -96,6 +96,8 @@ class Table:
         if call.operation == "scan":
             start, end, _limit, guards = call.args
             return range_accesses(start, end) | record_accesses(guards, writes=False)
+        if call.operation == "make_durable":
+            return frozenset()
         if call.operation == "count":
             return range_accesses(call.args[0], call.args[1])
         if call.operation in ("lock", "create"):
@@ -175,6 +177,7 @@ _WAYS: Mapping[str, Callable[..., list[Alternative]]] = {
     "count": _count,
     "commit": _commit,
     "rollback": _rollback,
+    "make_durable": lambda rows, actor: [Alternative(state=rows)],  # a table loses nothing
     "get_many": _get_many,
     "scan": _scan,
 }

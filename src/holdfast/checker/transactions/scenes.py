@@ -280,6 +280,33 @@ _FAULTS = (
     ),
 )
 
+_CRASHES = (
+    Scene(
+        name="database-crash",
+        summary="a record is written twice while another one appends to it, and the database crashes and forgets",
+        works={
+            "ann": (Work(script=(("append", "x", "a"),)),),
+            "bob": (Work(script=(("put", "x", "b"),)), Work(script=(("put", "x", "c"),))),
+        },
+        crashes=1,
+        reached=("all", "conflict", "crashed"),
+    ),
+    Scene(
+        name="database-crash-and-ranges",
+        summary="each of two transactions inserts into a range if it is empty, and the database crashes and forgets",
+        works=_looking(ann=(("claim", "w", "z", "w1"),), bob=(("claim", "w", "z", "w2"), ("get", "x"))),
+        crashes=1,
+        reached=("all", "conflict", "crashed"),
+    ),
+    Scene(
+        name="database-crash-and-markers",
+        summary="two attempts at a unit of work that inserts a marker, and the database crashes twice and forgets",
+        works={who: (Work(script=_MARKED, repeats=1),) for who in ("attempt 0", "attempt 1")},
+        crashes=2,
+        reached=("all", "crashed"),
+    ),
+)
+
 _STEPPED = (
     Scene(
         name="lock-order",
@@ -311,6 +338,7 @@ SCENES: Mapping[str, Scene] = {
         pairs(stepped=False),
         pairs(stepped=True),
         *((scene, _in_steps(scene)) for scene in (*_GENERAL, *_FAULTS)),
+        _CRASHES,
         _STEPPED,
     )
     for scene in scenes

@@ -9,13 +9,14 @@ from holdfast.checker.histories.history import HISTORY
 from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.process import Actor
 from holdfast.checker.kernel.world import World
-from holdfast.checker.transactions.actors import AttemptRecorder, Work, group_of, network, one_after_the_other
+from holdfast.checker.transactions.actors import AttemptRecorder, Work, group_of, one_after_the_other
 from holdfast.checker.transactions.database import DATABASE, Database
 from holdfast.checker.transactions.goals import GoalTracker
 from holdfast.checker.transactions.handles import SimulatedDatabase, SteppedDatabase
 from holdfast.checker.transactions.properties import PROPERTIES, properties_for
 from holdfast.checker.transactions.row_locks import Table
 from holdfast.checker.transactions.scripts import Content, Script
+from holdfast.checker.transactions.server import server
 from holdfast.transactions.base import Record
 
 __all__ = ["Scene", "build_world"]
@@ -31,6 +32,7 @@ class Scene:
         works: by actor, its transactions, one after the other.
         groups: by actor, the scripts that it commits as a group.
         start: the records at the start.
+        crashes: how often the database crashes, and loses any number of the newest commits; not with `stepped`.
         stepped: whether each statement inside of a commit is a step; if not, a commit is one step.
         mortal: whether actors may crash, if the budgets allow it.
         reached: names of the goals that some history must reach.
@@ -41,6 +43,7 @@ class Scene:
     works: Mapping[str, tuple[Work, ...]] = field(default_factory=dict)
     groups: Mapping[str, tuple[Script, ...]] = field(default_factory=dict)
     start: Mapping[str, Content] = field(default_factory=dict)
+    crashes: int = 0
     stepped: bool = False
     mortal: bool = True
     budgets: Mapping[Fault, int] = field(default_factory=dict)
@@ -68,15 +71,14 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
         *(Actor(name, group_of(handle, scripts), scene.mortal) for name, scripts in scene.groups.items()),
     ]
     if not scene.stepped:
-        late = range(scene.budgets.get(Fault.LOST_REPLY, 0))
-        actors += [Actor(f"network {number}" if number else "network", network, mortal=False) for number in late]
+        actors += server(scene.budgets, scene.crashes, marks=True)
     judged = properties_for(tuple(sorted(scene.start.items())), scene.properties)
     return World(
         name=f"transactions/{scene.name}",
         summary=scene.summary,
         actors=tuple(actors),
         resources={
-            DATABASE: Table(records) if scene.stepped else Database(records),
+            DATABASE: Table(records) if scene.stepped else Database(records, crashes=scene.crashes),
             HISTORY: AttemptRecorder(),
         },
         properties=judged if tracker is None else (*judged, tracker.watching()),

@@ -15,7 +15,7 @@ from holdfast.checker.units.database import DONE, UNNEEDED
 from holdfast.checker.units.handles import AheadHandle, UnitsHandle, WorkerClock
 from holdfast.checker.units.scene import LIST, Run
 from holdfast.checker.units.scripts import CELLS, Cells, Script, cells_of, run_unit
-from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
+from holdfast.errors import ConflictError, HoldfastError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.records.row_keys import Row
 from holdfast.records.store import Store
 from holdfast.runtime import Environment, NeverPeriodic, NoAlarm, SeededRandom, SerialRunner
@@ -29,7 +29,7 @@ from holdfast.units.unit import Unit
 from holdfast.units.work_list import WorkList
 from holdfast.units.work_task import WorkTask
 
-__all__ = ["Surroundings", "attempt", "crash", "dropper", "forgetter", "network"]
+__all__ = ["Surroundings", "attempt", "dropper", "forgetter"]
 
 _NOTED = ("conflicts", "deferred", "locked", "skipped", "stale", "unknown", "unavailable")
 """Statistics whose occurrence is a goal of the same name."""
@@ -151,7 +151,9 @@ def dropper(around: Surroundings) -> Callable[[Port], None]:
     def program(port: Port) -> None:
         database, environment = around.open(port)
         store = Store(database, "memory://", environment)
-        with suppress(OutcomeUnknownError, UnavailableError):
+        # A crash may undo the drop, or the creation: then the table exists, or it does not.
+        undone = (ConflictError, NotFoundError) if around.setting.loses else ()
+        with suppress(OutcomeUnknownError, UnavailableError, *undone):
             store.drop_table(CELLS)
             store.create_table(CELLS)
 
@@ -167,13 +169,3 @@ def forgetter(around: Surroundings, job: str) -> Callable[[Port], None]:
             forget_job(database, job, environment)
 
     return program
-
-
-def crash(port: Port) -> None:
-    """As the database, crash, and lose any number of the newest commits that are not durable."""
-    port.call(Call(DATABASE, "crash"))
-
-
-def network(port: Port) -> None:
-    """As the network, deliver a commit that its caller no longer waits for."""
-    port.call(Call(DATABASE, "carry_out"))

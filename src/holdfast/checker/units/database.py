@@ -1,8 +1,8 @@
 """Simulate the database under computation units, and what Spark knows of their attempts.
 
 A commit is one step. Added to `LockableDatabase` are: how each attempt has ended, and what was missing when it said
-that it was done; others that wait for its end; workers that wait until a work list changes, or the time of a lease is
-over; and the newest commits, which a crash of the database takes away unless `make_durable` was called after them.
+that it was done; others that wait for its end; and workers that wait until a work list changes, or the time of a lease
+is over.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
-from holdfast.checker.transactions.database import DATABASE, range_accesses, record_accesses, unavailable
-from holdfast.checker.transactions.locking import LockableDatabase, LockedImage, keys_of_commits
+from holdfast.checker.transactions.database import range_accesses, record_accesses
+from holdfast.checker.transactions.locking import LockableDatabase, LockedImage
 from holdfast.transactions.memory.store import Records
 
 __all__ = ["DIED", "DONE", "UNNEEDED", "End", "UnitsDatabase", "UnitsImage"]
 
 DONE, DIED, UNNEEDED = "done", "died", "not needed"
 
-_DURABLE, _ENDS = "durable", "ends"
+_ENDS = "ends"
 
 _TOKEN, _NUMBER = 12, 4
 """Characters of a token, and those of them that are the number of the process, from 1: see `Port.token`."""
@@ -53,11 +53,9 @@ class UnitsImage(LockedImage):
 
     Attributes:
         ends: of attempts.
-        unsaved: what the records were before each commit that is not durable yet, the oldest first.
     """
 
     ends: tuple[End, ...] = ()
-    unsaved: tuple[Records, ...] = ()
 
     def with_end(self, end: End) -> UnitsImage:
         """Return the state after the end of an attempt."""
@@ -69,24 +67,23 @@ class UnitsImage(LockedImage):
 
 
 class UnitsDatabase(LockableDatabase):
-    """A resource with five more calls: `report` and `await` ends of attempts, `idle`, `make_durable`, and `crash`.
+    """A resource with three more calls: `report` and `await` ends of attempts, and `idle`.
 
     Args:
         actors: the names of all actors, in order.
-        loses: whether the newest commits may be lost; if not, all are durable at once.
+        crashes: how often the database may crash.
     """
 
-    def __init__(self, start: Records, actors: Sequence[str], *, loses: bool) -> None:
-        super().__init__(start.as_dict())
+    def __init__(self, start: Records, actors: Sequence[str], *, crashes: int = 0) -> None:
+        super().__init__(start.as_dict(), crashes=crashes)
         self._actors = actors
-        self._loses = loses
 
     def initial(self) -> UnitsImage:
-        return UnitsImage(super().initial().records)
+        start = super().initial()
+        return UnitsImage(start.records, crashes=start.crashes)
 
     def key(self, state: object) -> Hashable:
-        image = cast("UnitsImage", state)
-        return (super().key(state), image.ends, image.unsaved)
+        return (super().key(state), cast("UnitsImage", state).ends)
 
     def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:  # type: ignore[override] # waits for commits have no single culprit, those for attempts do
         return (str(call.args[0]), frozenset()) if call.operation == "await" else None
@@ -107,22 +104,7 @@ class UnitsDatabase(LockableDatabase):
             return [] if end is None else [Alternative(state=image, reply=Reply(end.how))]
         if call.operation == "idle":
             return self._idle(image, *cast("_Idle", call.args))
-        if call.operation == "make_durable":
-            return [Alternative(state=replace(image, unsaved=())), unavailable(image)]
-        if call.operation == "crash":
-            return _crash(image)
-        ways = super().alternatives(state, call, actor)
-        if call.operation == "carry_out":
-            late = zip(ways, image.late, strict=True)
-            ways = [way for way, (_base, commits) in late if not image.is_locked(keys_of_commits(commits), actor)]
-        return [self._noting(image, way) for way in ways]
-
-    def _noting(self, before: UnitsImage, way: Alternative) -> Alternative:
-        """Keep the records as they were before a commit that is not durable yet."""
-        after = cast("UnitsImage", way.state)
-        if not self._loses or after.records == before.records:
-            return way
-        return replace(way, state=replace(after, unsaved=(*before.unsaved, before.records)))
+        return super().alternatives(state, call, actor)
 
     def _idle(self, image: UnitsImage, start: bytes, end: bytes, seen: _Seen) -> list[Alternative]:
         """Wait until a range has changed. If only the dead have claims in it, time passes; else that is a fault."""
@@ -147,30 +129,7 @@ class UnitsDatabase(LockableDatabase):
         if call.operation == "idle":
             start, end, _seen = cast("_Idle", call.args)
             return range_accesses(start, end) | {Access(_ENDS, "", below=True)}
-        durable = Access(_DURABLE, "", writes=True)
-        if call.operation == "make_durable":
-            return frozenset({durable} if self._loses else set())
-        if call.operation == "crash":
-            return frozenset({durable, Access(DATABASE, "", writes=True, below=True)})
-        found = super().footprint(call)
-        if self._loses and call.operation in ("commit_group", "apply", "carry_out"):
-            found |= {durable}
-        return found
-
-
-def _crash(image: UnitsImage) -> list[Alternative]:
-    """Take away any number of the newest commits, and all that is on its way."""
-    count = len(image.unsaved)
-    return [
-        Alternative(state=image, label=""),
-        *(
-            Alternative(
-                state=replace(image, records=records, unsaved=image.unsaved[:number], late=()),
-                label=f"loses {count - number}",
-            )
-            for number, records in enumerate(image.unsaved)
-        ),
-    ]
+        return super().footprint(call)
 
 
 def _range_of(image: UnitsImage, start: bytes, end: bytes) -> _Seen:

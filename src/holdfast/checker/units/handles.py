@@ -86,7 +86,7 @@ class UnitsHandle:
             locks.release()
 
     def make_durable(self) -> None:
-        self._port.call(Call(DATABASE, "make_durable"))
+        self._database.make_durable()
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""

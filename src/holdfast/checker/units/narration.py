@@ -9,6 +9,7 @@ from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.world import View
 from holdfast.checker.narrative.narrator import Act, Event, Narrator, Thing, Weight
 from holdfast.checker.transactions.database import DATABASE
+from holdfast.checker.transactions.server_narration import SERVER_CALLS, server_fault
 from holdfast.checker.units.contents import image_of, state_of
 from holdfast.checker.units.database import DONE, UNNEEDED, End
 from holdfast.checker.units.scripts import SAW, TIMES
@@ -157,10 +158,6 @@ def _release(event: Event) -> Act:
     return Act(verb="releases its locks", weight=Weight.SMALL)
 
 
-def _carry_out(event: Event) -> Act:
-    return Act(verb="delivers a commit for which nobody waits any longer", weight=Weight.TURN)
-
-
 # --- the rest ---------------------------------------------------------------------------------------------------------
 def _report(event: Event) -> Act:
     how = str(event.call.args[1])
@@ -177,16 +174,6 @@ def _idle(event: Event) -> Act:
     return Act(verb="waits for the time of a lease" if passed else "waits until the list changes", weight=Weight.WORK)
 
 
-def _make_durable(event: Event) -> Act:
-    return Act(verb="makes everything durable", weight=Weight.WORK)
-
-
-def _crash(event: Event) -> Act:
-    lost = len(image_of(event.before).unsaved) - len(image_of(event.after).unsaved)
-    words = f", and loses {lost} of the newest commits" if lost else ", and loses nothing"
-    return Act(verb="crashes", tail=words, weight=Weight.TURN)
-
-
 _CALLS: Mapping[str, Callable[[Event], Act]] = {
     "get_many": _get_many,
     "scan": _scan,
@@ -195,12 +182,10 @@ _CALLS: Mapping[str, Callable[[Event], Act]] = {
     "commit_group": _commit,
     "apply": _commit,
     "release": _release,
-    "carry_out": _carry_out,
     "report": _report,
     "await": _await,
     "idle": _idle,
-    "make_durable": _make_durable,
-    "crash": _crash,
+    **{operation: words for (_resource, operation), words in SERVER_CALLS.items()},
 }
 
 
@@ -210,12 +195,9 @@ def _act(event: Event) -> Act:
 
 
 def _fault(event: Event) -> str:
-    if event.fault is Fault.LOST_REPLY:
-        late = ", and the commit takes effect only later" if "later" in event.label else ""
-        return f", but the reply is lost{late}"
     if event.fault is Fault.CLOCK:
         return ", although somebody is only slow"
-    return ", but the request is lost" if event.label == "request lost" else ", but the call fails"
+    return server_fault(event)
 
 
 # --- states -----------------------------------------------------------------------------------------------------------

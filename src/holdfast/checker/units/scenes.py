@@ -264,6 +264,15 @@ _FAULTS = (
         reached=("all", "lost"),
     ),
     Scene(
+        name="database-crash-under-a-dropped-table",
+        summary="the table is dropped and created again while a unit writes to it, and the database forgets some of it",
+        jobs={"job": _units(a=_INCREMENT)},
+        runs={"task": Run(), "second": Run(after="task")},
+        drops=True,
+        crashes=1,
+        reached=("all", "failed"),
+    ),
+    Scene(
         name="lost-replies-of-a-driver",
         summary="a driver begins a job, runs its task and ends it, and replies are lost",
         jobs={"job": _units(a=_INCREMENT)},

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.kernel.process import Actor
 from holdfast.checker.kernel.world import World
 from holdfast.checker.transactions.copies import Copy
 from holdfast.checker.transactions.database import DATABASE
 from holdfast.checker.transactions.goals import GoalTracker
-from holdfast.checker.units.actors import Surroundings, attempt, crash, dropper, forgetter, network
+from holdfast.checker.transactions.server import server
+from holdfast.checker.units.actors import Surroundings, attempt, dropper, forgetter
 from holdfast.checker.units.contents import Setting
 from holdfast.checker.units.database import UnitsDatabase
 from holdfast.checker.units.properties import properties_for
@@ -41,16 +41,13 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
         actors.append(Actor("administrator", dropper(around), mortal=False))
     if scene.forgets:
         actors.append(Actor("operator", forgetter(around, scene.forgets), mortal=False))
-    for number in range(scene.crashes):
-        actors.append(Actor(f"database {number}" if number else "database", crash, mortal=False))
-    for number in range(scene.budgets.get(Fault.LOST_REPLY, 0)):
-        actors.append(Actor(f"network {number}" if number else "network", network, mortal=False))
+    actors += server(scene.budgets, scene.crashes, marks=False)
     judged = properties_for(around.setting, scene.properties)
     return World(
         name=f"units/{scene.name}",
         summary=scene.summary,
         actors=tuple(actors),
-        resources={DATABASE: UnitsDatabase(start, tuple(actor.name for actor in actors), loses=scene.crashes > 0)},
+        resources={DATABASE: UnitsDatabase(start, tuple(actor.name for actor in actors), crashes=scene.crashes)},
         properties=judged if tracker is None else (*judged, tracker.watching()),
         budgets=scene.budgets,
         observed=lambda call: False,  # what a step is judged by, its own call has read or written

@@ -21,7 +21,7 @@ from holdfast.checker.namespace.model.directories import (
     walk,
 )
 from holdfast.checker.namespace.model.files import concat, create, publish_many, read
-from holdfast.checker.namespace.model.leases import append, collect, later, publish, recover, renew
+from holdfast.checker.namespace.model.leases import append, believe, collect, later, publish, recover, renew
 from holdfast.checker.namespace.model.state import RefusedError, State, Tree, split
 from holdfast.checker.namespace.model.uploads import abort, complete, start_upload, upload
 
@@ -46,6 +46,7 @@ _OPERATIONS: dict[str, Callable[..., object]] = {
     "sync_surely": lambda state, writer, mark: publish(state, writer, mark, closes=False),
     "close_surely": lambda state, writer, mark: publish(state, writer, mark, closes=True),
     "write": renew,
+    "believe": believe,
     "recover": lambda state, path: recover(state, split(path)),
     "set_mode": lambda state, path, mode: set_mode(state, split(path), mode),
     "set_owner": lambda state, path, owner: set_owner(state, split(path), owner),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from holdfast.checker.namespace.model.state import Path, State
 
-__all__ = ["append", "collect", "later", "publish", "recover", "renew"]
+__all__ = ["append", "believe", "collect", "later", "publish", "recover", "renew"]
 
 
 def append(state: State, path: Path, writer: str) -> object:
@@ -31,6 +31,12 @@ def renew(state: State, writer: str) -> object:
     if writer in state.silent:
         state.held_by(writer)
         state.silent -= {writer}
+    return None
+
+
+def believe(state: State, writer: str) -> object:
+    """Note that a writer, or an upload, has published something that a crash of the database has undone."""
+    state.mistaken |= {writer}
     return None
 
 

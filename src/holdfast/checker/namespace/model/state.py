@@ -50,12 +50,14 @@ class Tree:
         silent: writers that have not been heard of since much time has passed.
         uploads: the paths of uploads that are not completed, by name, sorted.
         users: the actors that are ordinary users; all others are the superuser.
+        mistaken: writers and uploads that lack something that they have published: a crash has undone it.
     """
 
     nodes: tuple[tuple[Path, Node], ...]
     silent: frozenset[str] = frozenset()
     uploads: tuple[tuple[str, Path], ...] = ()
     users: frozenset[str] = frozenset()
+    mistaken: frozenset[str] = frozenset()
 
 
 class RefusedError(Exception):
@@ -74,11 +76,12 @@ class State:
         self._users = tree.users
         self.nodes = dict(tree.nodes)
         self.silent = tree.silent
+        self.mistaken = tree.mistaken
         self.uploads = dict(tree.uploads)
 
     def tree(self) -> Tree:
         nodes = tuple(sorted(self.nodes.items(), key=lambda one: one[0]))
-        return Tree(nodes, self.silent, tuple(sorted(self.uploads.items())), self._users)
+        return Tree(nodes, self.silent, tuple(sorted(self.uploads.items())), self._users, self.mistaken)
 
     def find(self, path: Path) -> Node | None:
         """Return the node at a path.
@@ -157,10 +160,10 @@ class State:
         """Return the path of the file whose lease a writer has.
 
         Raises:
-            RefusedError: it has none.
+            RefusedError: it has none, or the file lacks something that it has published.
         """
         for path, node in self.nodes.items():
-            if node.writer == writer:
+            if node.writer == writer and writer not in self.mistaken:
                 return path
         raise RefusedError("LeaseLostError")
 

@@ -26,6 +26,8 @@ def upload(state: State, name: str, mark: str) -> object:
 def complete(state: State, name: str, content: str) -> object:
     """Let an upload become a file with the content of the parts that the caller names."""
     path = _pending(state, name)
+    if name in state.mistaken:
+        raise RefusedError("InvalidRequestError")
     found = state.find(path)
     if found is not None and found.is_directory:
         raise RefusedError("PathIsDirectoryError")

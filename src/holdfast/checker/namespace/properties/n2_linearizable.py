@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import cast
 
 from holdfast.checker.histories.history import Operation, Outcome, history_of
-from holdfast.checker.histories.linearizable import Model, judge_linearizable
+from holdfast.checker.histories.linearizable import Model
+from holdfast.checker.histories.undone import crashes_in, judge_with_crashes, of_clients
 from holdfast.checker.kernel.canonical import canonical
 from holdfast.checker.kernel.world import Property, View
 from holdfast.checker.namespace.actors import BLOBS, Setting
+from holdfast.checker.namespace.calls import PUBLISH
 from holdfast.checker.namespace.model.apply import apply
 from holdfast.checker.namespace.model.state import split
 from holdfast.checker.namespace.properties.contents import Contents, bytes_of, contents_of, tree_of
@@ -28,22 +30,30 @@ def linearizable(setting: Setting) -> Property:
     known: dict[Hashable, str | None] = {}
 
     def end(view: View) -> str | None:
-        operations = history_of(view)
+        operations, crashes = of_clients(history_of(view)), crashes_in(history_of(view))
         last = max((one.ended or one.invoked for one in operations), default=0)
         blobs = {key: one.data for key, one in cast("MemoryImage", view.states[BLOBS]).objects.items()}
         final = _everything_at_the_end(last, contents_of(view), blobs)
-        key = canonical((operations, [one.value for one in final]))
+        key = canonical((operations, crashes, [one.value for one in final]))
         if key not in known:
-            known[key] = judge_linearizable([*operations, *final], model).words or None
+            known[key] = judge_with_crashes([*operations, *final], crashes, model, _undone) or None
         return known[key]
 
     return Property(
         name="N2",
         title="linearizable",
         meaning="Every operation takes effect at one instant between its call and its return: in that order, each has "
-        "the answer that it would have alone, and the tree in the end is what they made.",
+        "the answer that it would have alone, and the tree in the end is what they made. If the database crashes, the "
+        "newest operations may be undone; a writer then adds nothing more to a file that lacks what it has published.",
         end=end,
     )
+
+
+def _undone(operation: Operation) -> Operation | None:
+    """Return what is left of an operation that a crash has undone: a writer that believes it was published."""
+    if operation.name not in (*PUBLISH, "upload"):
+        return None
+    return replace(operation, name="believe", args=operation.args[:1], value=None)
 
 
 def _everything_at_the_end(last: int, contents: Contents, blobs: Mapping[str, bytes]) -> list[Operation]:

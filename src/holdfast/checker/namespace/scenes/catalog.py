@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from holdfast.checker.namespace.scenes.crashes import CRASHES
 from holdfast.checker.namespace.scenes.deletions import DELETIONS, ELECTIONS
 from holdfast.checker.namespace.scenes.faults import FAULTS, FAULTY
 from holdfast.checker.namespace.scenes.files import BATCHES, FILES
@@ -35,6 +36,7 @@ SCENES: Mapping[str, Scene] = {
         IDS,
         FAULTS,
         SURE_WRITERS,
+        CRASHES,
     )
     for scene in scenes
 }
@@ -79,7 +81,7 @@ def _with_one_fault(scene: Scene) -> list[Scene]:
     ]
 
 
-_FAULTLESS = [scene for scene in SCENES.values() if not scene.budgets]
+_FAULTLESS = [scene for scene in SCENES.values() if not scene.budgets and not scene.crashes]
 
 SMALL: Mapping[str, Scene] = {
     scene.name: scene

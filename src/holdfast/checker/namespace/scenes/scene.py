@@ -30,6 +30,8 @@ class Scene:
         is_slow: whether what clients write is old at once for a sweep: they are that slow.
         elects: whether only one of them works at a time, if clocks are right.
         later: whether much time may pass, once.
+        crashes: how often the database crashes, and loses any number of the newest commits; only in the optimistic
+            mode.
         inline: whether the bytes of files are in the database.
         safety_age_s: how long garbage is kept.
         reserves: whether the reservation of ids is part of the history.
@@ -49,6 +51,7 @@ class Scene:
     is_slow: bool = False
     elects: bool = True
     later: bool = False
+    crashes: int = 0
     inline: bool = True
     safety_age_s: int = 24 * 3600
     reserves: bool = False
