@@ -27,7 +27,7 @@ class _Inode:
 
     @property
     def parent(self) -> int:
-        return int.from_bytes(self.key[1:9], "big")
+        return int.from_bytes(self.key[1:17], "big")
 
     @property
     def is_directory(self) -> bool:
@@ -74,7 +74,7 @@ def problems_of(
     records = _read(database)
     problems = []
     roots = records.below.get(0, [])
-    if [(one.key[9:], one.is_directory) for one in roots] != [(b"", True)]:
+    if [(one.key[17:], one.is_directory) for one in roots] != [(b"", True)]:
         return ["there is not exactly one root, or it is no directory"]
     live = _tree(records, roots[0].id)
     dead: dict[int, _Inode] = {}
@@ -115,7 +115,7 @@ def _tree(records: _Records, top: int) -> list[_Inode]:
     waiting = [top]
     while waiting:
         for one in records.below.get(waiting.pop(), []):
-            if one.id not in found and one.key[1:9] != bytes(8):
+            if one.id not in found and one.key[1:17] != bytes(16):
                 found[one.id] = one
                 if one.is_directory:
                     waiting.append(one.id)
@@ -157,7 +157,7 @@ def _blobs(records: _Records, files: list[_Inode], stored: dict[str, int], *, st
 
 def _usage(records: _Records, live: list[_Inode], deleted: dict[int, Any]) -> list[str]:
     problems = []
-    counters = {(int.from_bytes(key[:8], "big"), key[8:].decode()): one.number for key, one in _u(records).items()}
+    counters = {(int.from_bytes(key[:16], "big"), key[16:].decode()): one.number for key, one in _u(records).items()}
     for one in live:
         limits = one.fields.get("names_quota"), one.fields.get("space_quota")
         if limits == (None, None):

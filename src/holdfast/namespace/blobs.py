@@ -30,7 +30,7 @@ _PARTS_OF_A_SIZE = 1000
 """After so many parts, the size doubles: 10,000 parts, the most that S3 allows, are 8 TB instead of 80 GB."""
 
 
-_NAME = re.compile(r"[0-9a-f]{2}/([1-9a-f][0-9a-f]{0,15})-[0-9a-f]{22}")
+_NAME = re.compile(r"[0-9a-f]{2}/([1-9a-f][0-9a-f]{0,31})-[0-9a-f]{22}")
 
 
 def writer_of(blob: str) -> int | None:

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, field
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.namespace.data_claim import DataClaim
 from holdfast.namespace.inode import Inode, Kind, check_block_size, check_replication, encode_inode, is_number
-from holdfast.namespace.keys import CONFIGURATION, NEXT_ID, ROOT_ID, ROOT_KEY
+from holdfast.namespace.keys import CONFIGURATION, ROOT_ID, ROOT_KEY, children_range
 from holdfast.namespace.permissions import check_name
-from holdfast.transactions.base import ABSENT, Commit, Committed, TransactionStore
+from holdfast.transactions.base import Commit, Committed, RangeCount, TransactionStore
 
 __all__ = [
     "LAYOUT_VERSION",
@@ -115,13 +115,7 @@ def create_namespace(store: TransactionStore, configuration: Configuration, now_
         mtime_ms=now_ms,
     )
     value = json.dumps(asdict(configuration) | {"created_ms": now_ms}, indent=1).encode()
-    outcome = store.commit(
-        Commit(
-            reads={NEXT_ID: ABSENT},
-            inserts={CONFIGURATION: value, ROOT_KEY: encode_inode(root)},
-            adds={NEXT_ID: ROOT_ID + 1},
-        )
-    )
+    outcome = store.commit(Commit(inserts={CONFIGURATION: value, ROOT_KEY: encode_inode(root)}))
     if isinstance(outcome, Committed):
         return True
     found = load_configuration(store)
@@ -144,8 +138,10 @@ def create_namespace(store: TransactionStore, configuration: Configuration, now_
 
 def undo_creation(store: TransactionStore) -> None:
     """Remove a namespace that nobody has used since its creation; do nothing if somebody has."""
-    found = store.get_many([CONFIGURATION, NEXT_ID, ROOT_KEY])
-    store.commit(Commit(reads={key: record.version for key, record in found.items()}, deletes=list(found)))
+    found = store.get_many([CONFIGURATION, ROOT_KEY])
+    seen = {key: record.version for key, record in found.items()}
+    unused = RangeCount(ROOT_KEY, *children_range(ROOT_ID), 0)
+    store.commit(Commit(reads=seen, deletes=list(found), ranges=[unused]))
 
 
 def contains_namespace(store: TransactionStore) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.errors import CorruptDataError
 from holdfast.namespace.inode import Inode, decode_inode, encode_inode
+from holdfast.namespace.inode_ids import is_id
 from holdfast.namespace.keys import deleted_key
 from holdfast.namespace.terms import MOST_SKEW_S
 
@@ -79,8 +80,10 @@ class DeletedTree:
             is_collected = fields.get("trace", False)
             if deleted_key(root.id) != key or not root.is_directory or type(path) is not str:
                 raise ValueError("another record")
-            if any(type(number) is not int or not 0 <= number < 2**63 for number in (since_ms, *charged)):
-                raise ValueError("not a natural number")
+            if type(since_ms) is not int or not 0 <= since_ms < 2**63:
+                raise ValueError("not a time")
+            if not all(map(is_id, charged)):
+                raise ValueError("not ids")
             if type(is_collected) is not bool:
                 raise ValueError("not a trace")
         except (ValueError, KeyError, TypeError, RecursionError) as error:

@@ -36,6 +36,7 @@ class FileWriter:
             longer.
         renew: called from time to time while bytes come in; for a writer with a lease, it renews the lease.
         size: how long the file is already, bytes.
+        newest: the last blob of the file; empty if it has none.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class FileWriter:
         expiry: Callable[[], Expiry],
         renew: Callable[[], None] = lambda: None,
         size: int = 0,
+        newest: str = "",
     ) -> None:
         self._blobs = blobs
         self._template = template
@@ -56,6 +58,7 @@ class FileWriter:
         self._expiry = expiry
         self._renew = renew
         self._size = size
+        self._newest = newest  # of those that are known to be published
         self._small = bytearray()
         self._blob: BlobWriter | None = None
         self._blob_expiry: Expiry | None = None  # the blob's date in the store is not before its beginning
@@ -135,7 +138,8 @@ class FileWriter:
 
         Raises:
             FeatureUnsupportedError: the file was created without a lease.
-            LeaseLostError: somebody has recovered the lease; nothing happened. Write the file again.
+            LeaseLostError: somebody has recovered the lease, or the database has lost what was synced before; nothing
+                happened. Write the file again.
             OutcomeUnknownError: it is unknown whether the content was published. Repeat, or look at the file.
         """
         self._check_open()
@@ -146,6 +150,7 @@ class FileWriter:
         with self.publishing(closes=False) as operation:
             self._run(operation)
         self._may_be_published = self._is_unknown = False
+        self._newest = self._extents[-1].blob if self._extents else self._newest
         self._extents, self._data, self._synced = (), {}, 0
 
     def close(self) -> Inode | None:
@@ -156,8 +161,9 @@ class FileWriter:
 
         Raises:
             InvalidRequestError: bytes of an earlier call are lost.
-            LeaseLostError: somebody has recovered the lease; or, without a lease, bytes have waited for longer than the
-                safety age. Nothing happened. Write the file again.
+            LeaseLostError: somebody has recovered the lease, or the database has lost what was synced before; or,
+                without a lease, bytes have waited for longer than the safety age. Nothing happened. Write the file
+                again.
             OutcomeUnknownError: it is unknown whether the file was published. Repeat, or look at the file.
         """
         if not self._is_open:
@@ -222,7 +228,14 @@ class FileWriter:
                 is_late=self._is_late,
             )
         proof = self._proof if closes else ""
-        return replace(self._template, extents=self._extents, data=self._data, closes=closes, proof=proof)
+        return replace(
+            self._template,
+            extents=self._extents,
+            data=self._data,
+            closes=closes,
+            newest=self._newest,
+            proof=proof,
+        )
 
     def _is_late(self) -> bool:
         return self._first_expiry is not None and self._first_expiry.is_over()

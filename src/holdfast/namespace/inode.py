@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.namespace.checksum import CRC_BYTES
+from holdfast.namespace.inode_ids import is_id
 from holdfast.namespace.terms import is_running
 
 __all__ = [
@@ -200,7 +201,7 @@ def encode_inode(inode: Inode) -> bytes:
 
 def _check(inode: Inode) -> None:
     """Apply the rules of `decode_inode` to a value."""
-    _positive(inode.id)
+    _id(inode.id)
     for number in (inode.mode, inode.mtime_ms, inode.atime_ms, inode.replication, inode.block_size, inode.cuts):
         _natural(number)
     for text in (inode.owner, inode.group, inode.writer):
@@ -211,7 +212,7 @@ def _check(inode: Inode) -> None:
     if inode.is_directory:
         _optional(inode.names_quota)
         _optional(inode.space_quota)
-        _natural(inode.quota_id)
+        _quota_id(inode.quota_id)
         _text(inode.moving)
         _natural(inode.moving_until_ms)
     for name in inode.xattrs:
@@ -262,7 +263,7 @@ def decode_inode(key: bytes, value: bytes) -> Inode:
         fields = json.loads(value)
         moving, moving_until_ms = fields.get("moving", ("", 0))
         inode = Inode(
-            id=_positive(fields["id"]),
+            id=_id(fields["id"]),
             kind=Kind(fields["kind"]),
             mode=_natural(fields["mode"]),
             owner=_text(fields["owner"]),
@@ -279,7 +280,7 @@ def decode_inode(key: bytes, value: bytes) -> Inode:
             writer=_text(fields.get("writer", "")),
             names_quota=_optional(fields.get("names_quota")),
             space_quota=_optional(fields.get("space_quota")),
-            quota_id=_natural(fields.get("quota_id", 0)),
+            quota_id=_quota_id(fields.get("quota_id", 0)),
             moving=_text(moving),
             moving_until_ms=_natural(moving_until_ms),
             xattrs={
@@ -294,7 +295,7 @@ def decode_inode(key: bytes, value: bytes) -> Inode:
 
 
 _MOST = 2**63 - 1
-"""The largest number of a record: an id must fit in a key, and lengths and times in the columns of databases."""
+"""The largest number of a record: lengths and times must fit in the columns of databases."""
 
 
 def _natural(value: object) -> int:
@@ -303,10 +304,14 @@ def _natural(value: object) -> int:
     return value
 
 
-def _positive(value: object) -> int:
-    if _natural(value) == 0:
-        raise ValueError("not a positive number")
-    return _natural(value)
+def _id(value: object) -> int:
+    if not is_id(value):
+        raise ValueError("not an id")
+    return value
+
+
+def _quota_id(value: object) -> int:
+    return 0 if value == 0 else _id(value)
 
 
 def _optional(value: object) -> int | None:

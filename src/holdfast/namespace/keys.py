@@ -12,10 +12,10 @@
 | ``l`` file id | the lease of a file that is being written |
 | ``r`` inode id | the root of a tree that was deleted and waits for its collection |
 | ``g`` time, blob | a blob that no file refers to anymore, since that time |
-| ``x`` name | one of a kind: the configuration, the next inode id, the leader, who repairs or sweeps, when damaged |
-|            | records were last repaired |
+| ``x`` name | one of a kind: the configuration, the leader, who repairs or sweeps, when damaged records were last |
+|            | repaired |
 
-Ids are 8 bytes, most significant first, so keys sort by id.
+Ids are 16 bytes, most significant first, so keys sort by id.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from __future__ import annotations
 from struct import Struct
 
 from holdfast.errors import CorruptDataError
+from holdfast.namespace.inode_ids import ID_BYTES
 
 __all__ = [
     "CONFIGURATION",
     "DAMAGED",
     "LEADER",
     "MAINTENANCE",
-    "NEXT_ID",
     "NO_PARENT",
     "ROOT_ID",
     "ROOT_KEY",
@@ -52,13 +52,18 @@ __all__ = [
     "usage_key",
 ]
 
-_ID = Struct(">Q")
-_pack = _ID.pack
+_TIME = Struct(">Q")
+_BEHIND_ID = 1 + ID_BYTES
+_BEHIND_TIME = 1 + _TIME.size
+
+
+def _pack(number: int) -> bytes:
+    return number.to_bytes(ID_BYTES, "big")
+
 
 NO_PARENT = 0
 ROOT_ID = 1
 CONFIGURATION = b"xconfiguration"
-NEXT_ID = b"xnext-id"
 LEADER = b"xleader"
 MAINTENANCE = b"xmaintenance"
 DAMAGED = b"xdamaged"
@@ -74,17 +79,17 @@ ROOT_KEY = inode_key(NO_PARENT, b"")
 
 def parent_of(key: bytes) -> int:
     """Return the parent id in the key of an inode."""
-    return int(_ID.unpack_from(key, 1)[0])
+    return int.from_bytes(key[1:_BEHIND_ID], "big")
 
 
 def name_of(key: bytes) -> bytes:
     """Return the name in the key of an inode."""
-    return key[9:]
+    return key[_BEHIND_ID:]
 
 
 def id_of(key: bytes) -> int:
     """Return the id in the key of a lease, a deleted tree, a place, a time or a usage."""
-    return int(_ID.unpack_from(key, 1)[0])
+    return int.from_bytes(key[1:_BEHIND_ID], "big")
 
 
 def children_range(directory_id: int) -> tuple[bytes, bytes]:
@@ -114,7 +119,7 @@ def blob_of(key: bytes) -> str:
         CorruptDataError: it is not a name. Run fsck.
     """
     try:
-        return (key[9:] if key[:1] == b"g" else key[1:]).decode()
+        return (key[_BEHIND_TIME:] if key[:1] == b"g" else key[1:]).decode()
     except UnicodeDecodeError as error:
         raise CorruptDataError("a record names no blob: run holdfast namespace fsck", key=key) from error
 
@@ -157,4 +162,4 @@ def deleted_key(inode_id: int) -> bytes:
 
 def garbage_key(since_ms: int, blob: str) -> bytes:
     """Return the key of the note that a blob is garbage."""
-    return b"g" + _pack(since_ms) + blob.encode()
+    return b"g" + _TIME.pack(since_ms) + blob.encode()

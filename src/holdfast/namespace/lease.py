@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 
 from holdfast.errors import CorruptDataError
+from holdfast.namespace.keys import ROOT_KEY
 from holdfast.namespace.trails import Trail, trail_fields, trail_from
 
 __all__ = ["HARD_LIMIT_MS", "SOFT_LIMIT_MS", "Lease"]
@@ -61,7 +62,8 @@ class Lease:
         try:
             fields = json.loads(value)
             holder, renewed_ms, inode = fields["holder"], fields["renewed"], bytes.fromhex(fields["key"])
-            if type(holder) is not str or type(renewed_ms) is not int or len(inode) < 9 or not inode.startswith(b"i"):
+            is_key = inode.startswith(b"i") and len(inode) >= len(ROOT_KEY)
+            if type(holder) is not str or type(renewed_ms) is not int or not is_key:
                 raise ValueError("not a holder, a time and the key of an inode")
             lease = Lease(holder, renewed_ms, inode, trail_from(fields["trail"]))
         except (ValueError, KeyError, TypeError, RecursionError) as error:

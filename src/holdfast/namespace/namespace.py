@@ -39,8 +39,8 @@ from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.fsck import Progress, RepairReport, Report, Subject, check, repair, silent
 from holdfast.namespace.fsck.listing import CLOSING_S
-from holdfast.namespace.id_source import IdSource
 from holdfast.namespace.inode import DIRECTORY_MODE, FILE_MODE, Inode
+from holdfast.namespace.inode_ids import new_id
 from holdfast.namespace.leased_file import LeasedFile, publish
 from holdfast.namespace.listing import PAGE_SIZE, Lister, ListPage
 from holdfast.namespace.operation import Mode, Operation, Parts
@@ -104,11 +104,8 @@ class Namespace:
         self.caller = Caller(user, frozenset(groups), is_superuser)
         self._hints = Hints()
         self._times = DirectoryTimes(database, environment.clock)
-        self._ids = IdSource(database, environment)
         self._collector = Collector(database, blobs, environment.clock, configuration.safety_age_s)
-        self._operations = Operations(
-            database, environment, self._hints, self._times, self._ids, mode, self._collector.reclaim
-        )
+        self._operations = Operations(database, environment, self._hints, self._times, mode, self._collector.reclaim)
         self._lister = Lister(database, self._hints, self._times)
         self._trees = TreeCounter(self._operations, self._lister)
 
@@ -248,6 +245,7 @@ class Namespace:
         run: Callable[[Publish | WriteUnderLease], Inode],
         renew: Callable[[], None] = lambda: None,
         size: int = 0,
+        newest: str = "",
     ) -> FileWriter:
         return FileWriter(
             self.blobs,
@@ -257,6 +255,7 @@ class Namespace:
             expiry=self.expiry,
             renew=renew,
             size=size,
+            newest=newest,
         )
 
     def _publish(self, operation: Publish | WriteUnderLease) -> Inode:
@@ -267,7 +266,7 @@ class Namespace:
     ) -> Publish:
         return Publish(
             path=NsPath.parse(path),
-            file_id=self._ids.take(),
+            file_id=self.new_id(),
             mode=mode,
             overwrite=overwrite,
             parents=parents,
@@ -351,7 +350,7 @@ class Namespace:
         holder = self._environment.ids.token()
         operation = replace(self._publication(path, overwrite, mode, parents, replication, block_size), writer=holder)
         self._operations.run(operation, self.caller)
-        return self._writer(operation.path, operation.file_id, holder, size=0)
+        return self._writer(operation.path, operation.file_id, holder)
 
     def append(self, path: str) -> FileWriter:
         """Open a file to append to it, under a lease; its content stays visible.
@@ -362,15 +361,17 @@ class Namespace:
         """
         holder, target = self._environment.ids.token(), NsPath.parse(path)
         inode = self._operations.run(Append(path=target, writer=holder), self.caller)
-        return self._writer(target, inode.id, holder, size=inode.size)
+        newest = inode.extents[-1].blob if inode.extents else ""
+        return self._writer(target, inode.id, holder, inode.size, newest)
 
-    def _writer(self, path: NsPath, file_id: int, holder: str, size: int) -> FileWriter:
+    def _writer(self, path: NsPath, file_id: int, holder: str, size: int = 0, newest: str = "") -> FileWriter:
         renewal = LeaseRenewal(self.database, self._hints, self._environment.clock, file_id, holder)
         return self._new_writer(
             WriteUnderLease(path=path, file_id=file_id, writer=holder),
             LeasedFile(self._operations, self.caller, path).publish,
             renewal.renew_if_due,
             size,
+            newest,
         )
 
     def recover_lease(self, path: str) -> bool:
@@ -524,7 +525,7 @@ class Namespace:
 
     def new_id(self) -> int:
         """Return an inode id that was never used."""
-        return self._ids.take()
+        return new_id(self._environment)
 
     def new_token(self) -> str:
         """Return a random token."""

@@ -33,7 +33,7 @@ from holdfast.namespace.errors import (
     SpaceQuotaExceededError,
     TreeMovingError,
 )
-from holdfast.namespace.id_source import IdSource
+from holdfast.namespace.inode_ids import new_id
 from holdfast.namespace.keys import ROOT_ID, id_of
 from holdfast.namespace.locking_reader import LockingReader
 from holdfast.namespace.operation import Context, Mode, Operation, Parts
@@ -87,7 +87,6 @@ class Operations:
     environment: Environment
     hints: Hints
     times: DirectoryTimes
-    ids: IdSource
     mode: Mode = "optimistic"
     reclaim: Callable[[Collection[int]], bool] = lambda quotas: False
 
@@ -117,7 +116,7 @@ class Operations:
 
     def _repeat(self, attempt: _Attempt[R], caller: Caller, paths: Sequence[NsPath]) -> R:
         """Try until an attempt commits: see `run`."""
-        context = Context(caller, self.now_ms(), self.ids.take)
+        context = self._context(caller)
         keys: tuple[bytes, ...] = ()
         reclaims = 0
         for number in range(TOTAL_RETRY):
@@ -146,7 +145,7 @@ class Operations:
 
     def read(self, operation: Operation[R], caller: Caller) -> R:
         """Run an operation that only reads: its view is one snapshot, so there is nothing to validate."""
-        context = Context(caller, self.now_ms(), self.ids.take)
+        context = self._context(caller)
         self.times.flush_if_due()
         view = read_view(self.store, self.hints, operation)
         return operation.execute(view, context).result
@@ -165,6 +164,9 @@ class Operations:
                 return
         operation.execute(read_view(self.store, self.hints, operation), context)
 
+    def _context(self, caller: Caller) -> Context:
+        return Context(caller, self.now_ms(), lambda: new_id(self.environment))
+
     def now_ms(self) -> int:
         """Return the time, milliseconds since the epoch."""
         return max(int(self.environment.clock.now_s() * 1000), 0)
@@ -176,11 +178,9 @@ class Operations:
             view = view or read_view(self.store, self.hints, operation)
             outcome, changes = self._execute(operation, view, context, self.store.commit)
         else:
-            # One id for each component of the paths, and one for a quota.
-            needed = 1 + sum(len(path.names) for path in operation.paths)
-            with self.ids.set_aside(needed) as new_id, self.store.locked() as transaction:
+            with self.store.locked() as transaction:
                 view = read_view(LockingReader(self.mode, self.hints, operation, transaction), self.hints, operation)
-                outcome, changes = self._execute(operation, view, replace(context, new_id=new_id), transaction.apply)
+                outcome, changes = self._execute(operation, view, context, transaction.apply)
         if isinstance(outcome, Committed) and changes is not None:
             changes.remember(self.hints, outcome.version)
             self.times.touch(view, changes.touched, context.now_ms)
@@ -191,14 +191,13 @@ class Operations:
 
     def _try_parts(self, parts: Parts, context: Context, number: int) -> tuple[Outcome | None, Changes[None] | None]:
         """Run the phases once, the first two for each part."""
-        if not self._is_without_locks(number):  # the ids must be there before anything is locked
-            whole = list(parts())
-            needed = 1 + sum(len(path.names) for part in whole for path in part.paths)
-            with self.ids.set_aside(needed) as new_id, self.store.locked() as transaction:
+        if not self._is_without_locks(number):
+            whole = list(parts())  # it may read, which must not wait for the locks of this very transaction
+            with self.store.locked() as transaction:
                 return self._join(
                     whole,
                     lambda part: LockingReader(self.mode, self.hints, part, transaction),
-                    replace(context, new_id=new_id),
+                    context,
                     transaction.apply,
                 )
         rest = iter(parts())

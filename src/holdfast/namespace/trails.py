@@ -13,6 +13,7 @@ import json
 from typing import TypeAlias
 
 from holdfast.errors import CorruptDataError
+from holdfast.namespace.inode_ids import is_id
 from holdfast.namespace.keys import ROOT_ID, id_of, name_of, parent_of, place_key
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Chain
@@ -43,7 +44,7 @@ def trail_from(fields: object) -> Trail:
     if not isinstance(fields, list):
         raise TypeError("not a list")
     trail = tuple((number, name) for number, name in fields)
-    if any(type(number) is not int or not 0 < number < 2**63 or type(name) is not str for number, name in trail):
+    if any(not is_id(number) or type(name) is not str for number, name in trail):
         raise ValueError("not ids and names")
     return tuple((number, name.encode()) for number, name in trail)
 

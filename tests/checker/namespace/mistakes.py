@@ -14,9 +14,8 @@ from holdfast.errors import OutcomeUnknownError
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.collector import Collected, Collector
 from holdfast.namespace.errors import PathNotFoundError, RenameError
-from holdfast.namespace.id_source import IdSource
 from holdfast.namespace.inode import Inode
-from holdfast.namespace.keys import NEXT_ID, children_range, lease_key
+from holdfast.namespace.keys import children_range, lease_key
 from holdfast.namespace.listing import Lister
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.operation import Context, Operation
@@ -56,7 +55,6 @@ __all__ = [
     "read_what_was_looked_at",
     "refuse_nobody",
     "rename_without_count",
-    "reserve_without_validation",
     "stay_at_the_path",
     "take_any_lease",
     "take_any_mark",
@@ -306,7 +304,7 @@ def write_what_has_the_path(
     (chain,) = view.chains
     found = chain.target
     if found is not None and found.id != self.file_id:
-        self = replace(self, file_id=found.id, writer=found.writer)
+        self = replace(self, file_id=found.id, writer=found.writer, newest=None)
     return shipped(self, view, context)
 
 
@@ -358,10 +356,3 @@ def take_any_mark(
     if self.usage is not None and source.target is not None:
         self = replace(self, usage=replace(self.usage, token=source.target.moving))
     return shipped(self, source, target, view, context)
-
-
-def reserve_without_validation(shipped: Callable[..., int], self: IdSource) -> int:
-    """In place of `IdSource._reserve`: read the next id, and add to it."""
-    first = self._store.get_many([NEXT_ID])[NEXT_ID].number
-    self._store.commit(Commit(adds={NEXT_ID: self._batch}))
-    return first

@@ -11,7 +11,6 @@ from holdfast.namespace.collector import Collector
 from holdfast.namespace.fsck import listing
 from holdfast.namespace.fsck.checkers import blobs
 from holdfast.namespace.fsck.survey import Surveyor
-from holdfast.namespace.id_source import IdSource
 from holdfast.namespace.listing import Lister
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store import batch
@@ -296,12 +295,5 @@ MUTANTS = (
         swap=swap(Rename._check, mistakes.take_any_mark),
         scenes=("quota-expired",),
         breaks="N5",
-    ),
-    _Mutant(
-        name="ids-not-validated",
-        slip="Ids are read and reserved in two steps, of which the second does not validate the first.",
-        swap=swap(IdSource._reserve, mistakes.reserve_without_validation),
-        scenes=("ids",),
-        breaks="N1",
     ),
 )

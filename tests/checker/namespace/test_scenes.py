@@ -65,7 +65,7 @@ def test_merged_histories_are_those_of_full_exploration() -> None:
     assert merged.states < whole.states
 
 
-@pytest.mark.parametrize("name", ["delete-directory", "quota-rename", "ids", "pessimistic-renames", "quota-reclaim"])
+@pytest.mark.parametrize("name", ["delete-directory", "quota-rename", "pessimistic-renames", "quota-reclaim"])
 def test_fewer_orders_mean_the_same(name: str) -> None:
     """The reduction leaves out histories that differ only in the order of independent calls."""
     reduced, full = explore(build_world(SCENES[name])), explore(build_world(SCENES[name]), reduce=False)

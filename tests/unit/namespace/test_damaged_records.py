@@ -10,6 +10,7 @@ from holdfast.errors import CorruptDataError
 from holdfast.namespace.blobs import BlobStore, writer_of
 from holdfast.namespace.deleted_tree import DeletedTree
 from holdfast.namespace.inode import Inode, Kind, decode_inode, encode_inode
+from holdfast.namespace.inode_ids import MOST_ID
 from holdfast.namespace.keys import deleted_key, inode_key, lease_key
 from holdfast.namespace.lease import Lease
 from holdfast.runtime import SystemIds
@@ -26,7 +27,7 @@ _FIELDS = json.loads(encode_inode(_DIRECTORY))
         b"[]",
         b"7",
         b"[" * 100_000,
-        json.dumps(_FIELDS | {"id": 2**63}).encode(),
+        json.dumps(_FIELDS | {"id": 2**128}).encode(),
         json.dumps(_FIELDS | {"id": 0}).encode(),
         json.dumps(_FIELDS | {"mtime": float("inf")}).encode(),
         json.dumps(_FIELDS | {"extents": [["a", 2**64, 0]]}).encode(),
@@ -77,7 +78,7 @@ def test_deleted_trees(change: dict[str, object]) -> None:
 def test_names_of_blobs() -> None:
     blobs = BlobStore(MemoryStore(), "", SystemIds())
     assert writer_of(blobs.new_name(1)) == 1
-    assert writer_of(blobs.new_name(2**63 - 1)) == 2**63 - 1
+    assert writer_of(blobs.new_name(MOST_ID)) == MOST_ID
 
 
 @pytest.mark.parametrize("name", ["", "ab/1-x", "ab/+1-" + "0" * 22, "ab/0x1-" + "0" * 22, "ab/1-" + "g" * 22, "photo"])

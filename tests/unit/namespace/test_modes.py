@@ -63,9 +63,9 @@ class _OneAtATime:
 
 @pytest.mark.parametrize("mode", _MODES)
 def test_nothing_else_reaches_the_database_while_locks_are_held(mode: Mode) -> None:
-    """A reservation of inode ids in the middle would wait for the lock of its own operation."""
+    """A read in the middle would wait for the lock of its own operation."""
     namespace = World(database=_OneAtATime()).client(mode=mode)
-    for number in range(1200):  # ids are reserved by the thousand
+    for number in range(3):
         assert namespace.mkdirs(f"/deep{number}/a/b")
     with namespace.create("/deep0/file") as file:
         file.write(b"1")
@@ -74,27 +74,7 @@ def test_nothing_else_reaches_the_database_while_locks_are_held(mode: Mode) -> N
     namespace.set_quota("/", names=10_000)
     assert namespace.delete("/deep1", recursive=True)
     namespace.collect()
-    assert namespace.content_summary("/").directories == 1 + 3 * 1200 - 3
-
-
-@pytest.mark.parametrize("mode", _MODES)
-def test_the_first_id_of_a_client_may_be_that_of_a_quota(mode: Mode) -> None:
-    """The path of the root has no components, but its quota needs an id."""
-    namespace = World(database=_OneAtATime()).client(mode=mode)
-    namespace.set_quota("/", names=3)
-    assert namespace.content_summary("/").names_quota == 3
-
-
-@pytest.mark.parametrize("mode", _MODES)
-def test_ids_that_were_set_aside_are_not_lost_and_not_used_twice(mode: Mode) -> None:
-    world = World()
-    namespace = world.client(mode=mode)
-    for number in range(300):
-        namespace.mkdirs(f"/a/b/c{number}")
-        namespace.mkdirs(f"/a/b/c{number}")  # needs none
-    ids = [one.id for one in namespace.walk("/")]
-    assert len(set(ids)) == len(ids) == 302
-    assert max(ids) < 1000, "one batch is enough"
+    assert namespace.content_summary("/").directories == 1 + 3 * 3 - 3
 
 
 def _client(url: str, folder: Path, mode: Mode) -> Namespace:

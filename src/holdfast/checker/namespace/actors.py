@@ -62,7 +62,6 @@ class Setting:
         leaves_blobs: whether a blob may be left that no file refers to: of a writer that dies.
         start_s: the time at the start, seconds since the epoch.
         ticks: whether the time can change.
-        reserves: whether the reservation of ids is part of the history.
     """
 
     start: Records
@@ -75,12 +74,11 @@ class Setting:
     mode: Mode = "optimistic"
     leaves_blobs: bool = False
     ticks: bool = False
-    reserves: bool = False
 
     def open(self, port: Port, knows: Sequence[str]) -> tuple[Namespace, WorldClock, SimulatedHandle]:
         """Open the namespace as a process does that has looked at some paths before the history began."""
         handle = SimulatedHandle if self.mode == "optimistic" else LockingHandle
-        database = handle(port, self.start, reserves=self.reserves)
+        database = handle(port, self.start)
         clock = WorldClock(port, database, self.start_s, ticks=self.ticks)
         environment = Environment(clock=clock, ids=port, runner=SerialRunner(), chance=SeededRandom(1))
         blobs = BlobStore(SimulatedStore(port, BLOBS, self.capabilities), "", port)

@@ -37,7 +37,6 @@ def draw(seed: int, number: int) -> Scene:
         knows=None if chance.happens(0.7) else {},
         collectors=chance.pick(((), (1,), (2,), (1, 1))),
         inline=chance.happens(0.6),
-        reserves=chance.happens(0.1),
         budgets={fault: chance.pick((1, 2)) for fault in _FAULTS if chance.happens(0.4)},
         reached=(),
     )

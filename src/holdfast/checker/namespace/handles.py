@@ -1,8 +1,7 @@
 """Give the shipped namespace handles on the simulated database and clock: each call is a step of the world.
 
-Two things are left out of histories, because they only make them longer. What a process knows at its start was read
-from the state at the start, without steps (`SimulatedHandle.begin`). And ids come from a range of the process's own,
-unless a scene is about their reservation.
+One thing is left out of histories, because it only makes them longer: what a process knows at its start was read from
+the state at the start, without steps (`SimulatedHandle.begin`).
 """
 
 from __future__ import annotations
@@ -20,10 +19,8 @@ from holdfast.checker.transactions.handles import SimulatedDatabase
 from holdfast.checker.transactions.locking import SimulatedLocks
 from holdfast.checker.transactions.time_source import CLOCK
 from holdfast.errors import UnsupportedError
-from holdfast.namespace.keys import NEXT_ID
 from holdfast.transactions.base import (
     Commit,
-    Committed,
     LockedTransaction,
     Outcome,
     Record,
@@ -36,7 +33,6 @@ __all__ = ["LockingHandle", "SimulatedHandle", "WorldClock"]
 
 _ENDS = (b"\0", b"\xff")
 _EVERYTHING = 1_000_000
-_IDS = 1000
 
 
 class SimulatedHandle:
@@ -44,14 +40,12 @@ class SimulatedHandle:
 
     Args:
         start: the records at the start of every history.
-        reserves: whether the reservation of ids is part of the history.
     """
 
-    def __init__(self, port: Port, start: Records, *, reserves: bool = False) -> None:
+    def __init__(self, port: Port, start: Records) -> None:
         self._port = port
         self._database = SimulatedDatabase(port)
         self._start: Copy | None = Copy(start)
-        self._reserves = reserves
         self._polled: tuple[tuple[bytes, int], ...] = ()
 
     def begin(self) -> None:
@@ -66,8 +60,6 @@ class SimulatedHandle:
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
         if self._start is not None:
             return self._start.get_many(keys)
-        if set(keys) == {NEXT_ID} and not self._reserves:
-            return {NEXT_ID: Record(1, b"", int(self._port.token(), 16) * _IDS)}
         found = self._database.get_many(keys)
         self._note(keys, found)
         return found
@@ -86,8 +78,6 @@ class SimulatedHandle:
         return self.commit_group([commit])[0]
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
-        if not self._reserves and all(commit.adds.keys() == {NEXT_ID} for commit in commits):
-            return [Committed(1) for _ in commits]
         self._polled = ()
         values = [replace(commit, deletes=tuple(sorted(commit.deletes))) for commit in commits]
         return self._database.commit_group(values)

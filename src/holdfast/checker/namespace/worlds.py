@@ -128,6 +128,5 @@ def _begin(scene: Scene, resource: StoreResource) -> tuple[Setting, MemoryImage]
         mode=scene.mode,
         leaves_blobs=bool(scene.budgets) or scene.crashes > 0,
         ticks=scene.later,
-        reserves=scene.reserves,
     )
     return setting, image

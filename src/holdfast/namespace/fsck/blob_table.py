@@ -1,7 +1,7 @@
-"""Keep millions of blobs in 28 bytes each: name, size and what is known about it.
+"""Keep millions of blobs in 36 bytes each: name, size and what is known about it.
 
 A blob's name is two hexadecimal digits, the id of a file and eleven random bytes (`blobs`). The two digits choose one
-of 256 sorted tables, and the rest takes 19 bytes. Names that are not ours are kept as they are.
+of 256 sorted tables, and the rest takes 27 bytes. Names that are not ours are kept as they are.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from holdfast.namespace.blobs import writer_of
+from holdfast.namespace.inode_ids import ID_BYTES
 
 __all__ = ["NOTED", "OWNED", "PROTECTED", "YOUNG", "BlobRow", "BlobTable"]
 
@@ -18,7 +19,7 @@ YOUNG, NOTED, OWNED, PROTECTED = 1, 2, 4, 8
 """What is known about a blob: it is younger than the safety age; there is a garbage note; a file refers to it; it is
 needed by something that is not a file."""
 
-_WIDTH = 19
+_WIDTH = ID_BYTES + 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +132,8 @@ class BlobTable:
 
 def _pack(name: str) -> tuple[int, bytes]:
     number, _, token = name[3:].partition("-")
-    return int(name[:2], 16), int(number, 16).to_bytes(8, "big") + bytes.fromhex(token)
+    return int(name[:2], 16), int(number, 16).to_bytes(ID_BYTES, "big") + bytes.fromhex(token)
 
 
 def _unpack(prefix: int, key: bytes) -> str:
-    return f"{prefix:02x}/{int.from_bytes(key[:8], 'big'):x}-{key[8:].hex()}"
+    return f"{prefix:02x}/{int.from_bytes(key[:ID_BYTES], 'big'):x}-{key[ID_BYTES:].hex()}"

@@ -7,10 +7,9 @@ array find them, and no list of children is needed.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 
-from holdfast.namespace.fsck.ids import IdMap
+from holdfast.namespace.fsck.ids import IdArray, IdMap
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.keys import NO_PARENT, ROOT_ID
 
@@ -32,12 +31,12 @@ class Directories:
     """
 
     def __init__(self) -> None:
-        self._ids = array("Q")
-        self._parents = array("Q")
+        self._ids = IdArray()
+        self._parents = IdArray()
         self._regions = bytearray()
         self._positions = IdMap()
         # What the directories contain: of each parent id, whether it exists or not.
-        self._holders = array("Q")
+        self._holders = IdArray()
         self._names = array("Q")
         self._space = array("Q")
 
@@ -48,7 +47,7 @@ class Directories:
     # --- the pass -----------------------------------------------------------------------------------------------------
     def add(self, parent_id: int, inode: Inode) -> None:
         """Add an inode; they come in the order of their keys."""
-        if not self._holders or self._holders[-1] != parent_id:
+        if not len(self._holders) or self._holders[-1] != parent_id:
             self._holders.append(parent_id)
             self._names.append(0)
             self._space.append(0)
@@ -80,10 +79,8 @@ class Directories:
 
     def entries(self, number: int) -> tuple[int, int]:
         """Return how many entries a directory has, and their space."""
-        at = bisect_left(self._holders, number)
-        if at < len(self._holders) and self._holders[at] == number:
-            return self._names[at], self._space[at]
-        return 0, 0
+        first, end = self._holders.span(number)
+        return (self._names[first], self._space[first]) if first < end else (0, 0)
 
     def holders(self) -> Iterator[tuple[int, int]]:
         """Yield each id that is the parent of an inode, except that of the root, and the number of its children."""
@@ -132,4 +129,4 @@ class Directories:
 
     def _children(self, number: int) -> tuple[int, int]:
         """Return the positions of the directories in a directory: from the first, up to and without the second."""
-        return bisect_left(self._parents, number), bisect_right(self._parents, number)
+        return self._parents.span(number)

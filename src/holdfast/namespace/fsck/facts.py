@@ -6,14 +6,13 @@ is kept in dictionaries, and what should not exist at all is kept up to a number
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from holdfast.namespace.fsck.blob_table import BlobTable
 from holdfast.namespace.fsck.directories import Directories
-from holdfast.namespace.fsck.ids import IdSet
+from holdfast.namespace.fsck.ids import IdArray, IdSet
 from holdfast.namespace.lease import Lease
 
 __all__ = ["MOST_FINDINGS", "Facts", "Few", "OpenFile", "Quota"]
@@ -71,7 +70,6 @@ class Facts:
         objects: the blobs in the object store.
         data: the blobs in the database.
         ids: of all inodes.
-        next_id: the first id that nobody has reserved.
         has_root: whether there is a root directory.
         files, file_bytes: of all files, in the tree or not.
         damaged, misnamed: keys of records, or of names, that cannot be read.
@@ -82,7 +80,6 @@ class Facts:
         quotas: the directories with quotas, by the key of the record of the directory.
         usage: the counters of quotas, by key.
         used: what the quotas in the tree count, by quota id: names and space.
-        largest_upload: the largest id that a pending upload has reserved for its file.
         stray_times, stray_places: ids of directories that have a time, or a place, and do not exist.
         lost_parents: ids that are parents of inodes, and neither directories nor deleted trees.
         cycles: ids of directories that are above themselves, one of each cycle.
@@ -95,7 +92,6 @@ class Facts:
     data: BlobTable = field(default_factory=BlobTable)
     ids: IdSet = field(default_factory=IdSet)
     directories: Directories = field(default_factory=Directories)
-    next_id: int = 0
     has_root: bool = False
     files: int = 0
     file_bytes: int = 0
@@ -114,9 +110,8 @@ class Facts:
     used: dict[int, tuple[int, int]] = field(default_factory=dict)
     open_files: dict[int, OpenFile] = field(default_factory=dict)
     leases: dict[int, Lease] = field(default_factory=dict)
-    largest_upload: int = 0
-    stray_times: array[int] = field(default_factory=lambda: array("Q"))
-    stray_places: array[int] = field(default_factory=lambda: array("Q"))
+    stray_times: IdArray = field(default_factory=IdArray)
+    stray_places: IdArray = field(default_factory=IdArray)
     lost_parents: Few[int] = field(default_factory=Few)
     cycles: Few[int] = field(default_factory=Few)
     in_progress: int = 0

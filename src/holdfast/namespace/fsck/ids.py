@@ -1,4 +1,4 @@
-"""Keep millions of inode ids in 8 bytes each.
+"""Keep millions of inode ids in 16 bytes each.
 
 Ids are spread over 256 sorted arrays by their lowest bits, so that sorting needs little memory besides the arrays.
 """
@@ -7,19 +7,51 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from bisect import bisect_left
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 
-__all__ = ["IdMap", "IdSet"]
+__all__ = ["IdArray", "IdMap", "IdSet"]
 
 _BUCKETS = 256
+_HALF = 2**64
+
+
+class IdArray:
+    """A list of ids."""
+
+    def __init__(self, ids: Iterable[int] = ()) -> None:
+        self._high = array("Q")
+        self._low = array("Q")
+        for number in ids:
+            self.append(number)
+
+    def append(self, number: int) -> None:
+        """Add an id at the end."""
+        high, low = divmod(number, _HALF)
+        self._high.append(high)
+        self._low.append(low)
+
+    def __len__(self) -> int:
+        return len(self._high)
+
+    def __getitem__(self, at: int) -> int:
+        return self._high[at] * _HALF + self._low[at]
+
+    def __iter__(self) -> Iterator[int]:
+        return (high * _HALF + low for high, low in zip(self._high, self._low, strict=True))
+
+    def span(self, number: int) -> tuple[int, int]:
+        """Return where an id is in a sorted list: from the first position, up to and without the second."""
+        high, low = divmod(number, _HALF)
+        first, end = bisect_left(self._high, high), bisect_right(self._high, high)
+        return bisect_left(self._low, low, first, end), bisect_right(self._low, low, first, end)
 
 
 class IdSet:
     """A collection of ids, which may contain an id twice. Add all ids, then `sort`, then ask."""
 
     def __init__(self) -> None:
-        self._buckets = [array("Q") for _ in range(_BUCKETS)]
+        self._buckets = [IdArray() for _ in range(_BUCKETS)]
 
     def add(self, number: int) -> None:
         """Add an id."""
@@ -27,12 +59,11 @@ class IdSet:
 
     def sort(self) -> None:
         """Prepare for questions."""
-        self._buckets = [array("Q", sorted(bucket)) for bucket in self._buckets]
+        self._buckets = [IdArray(sorted(bucket)) for bucket in self._buckets]
 
     def __contains__(self, number: int) -> bool:
-        bucket = self._buckets[number % _BUCKETS]
-        at = bisect_left(bucket, number)
-        return at < len(bucket) and bucket[at] == number
+        first, end = self._buckets[number % _BUCKETS].span(number)
+        return first < end
 
     def __iter__(self) -> Iterator[int]:
         for bucket in self._buckets:
@@ -47,17 +78,12 @@ class IdSet:
                     last = number
                     yield number
 
-    @property
-    def largest(self) -> int:
-        """The largest id; 0 if there is none."""
-        return max((bucket[-1] for bucket in self._buckets if bucket), default=0)
-
 
 class IdMap:
-    """Maps ids to numbers, in 16 bytes each. Add all ids, then `sort`, then ask."""
+    """Maps ids to numbers, in 24 bytes each. Add all ids, then `sort`, then ask."""
 
     def __init__(self) -> None:
-        self._ids = [array("Q") for _ in range(_BUCKETS)]
+        self._ids = [IdArray() for _ in range(_BUCKETS)]
         self._values = [array("Q") for _ in range(_BUCKETS)]
 
     def add(self, number: int, value: int) -> None:
@@ -69,11 +95,10 @@ class IdMap:
         """Prepare for questions."""
         for bucket, (ids, values) in enumerate(zip(self._ids, self._values, strict=True)):
             order = sorted(range(len(ids)), key=ids.__getitem__)
-            self._ids[bucket] = array("Q", (ids[at] for at in order))
+            self._ids[bucket] = IdArray(ids[at] for at in order)
             self._values[bucket] = array("Q", (values[at] for at in order))
 
     def get(self, number: int) -> int | None:
         """Return the number of an id, or of one of its occurrences; None if it was not added."""
-        ids = self._ids[number % _BUCKETS]
-        at = bisect_left(ids, number)
-        return self._values[number % _BUCKETS][at] if at < len(ids) and ids[at] == number else None
+        first, end = self._ids[number % _BUCKETS].span(number)
+        return self._values[number % _BUCKETS][first] if first < end else None

@@ -120,7 +120,7 @@ def _inodes(reader: SnapshotReader, facts: Facts, stage: str, progress: Progress
     for number, (key, record) in enumerate(records_of(reader, b"i"), 1):
         if number % 1000 == 0:
             progress(stage, number, 0)
-        if len(key) < 9:
+        if len(key) < len(ROOT_KEY):
             continue
         try:
             yield key, decode_inode(key, record.value)
@@ -137,7 +137,7 @@ class _Namer:
 
     def read(self, reader: SnapshotReader, keys: Collection[bytes], progress: Progress) -> None:
         """Read the names of all directories above some inodes."""
-        wanted = {number for key in keys if len(key) >= 9 for number in self._above(_first(key))}
+        wanted = {number for key in keys if len(key) >= len(ROOT_KEY) for number in self._above(_first(key))}
         wanted.discard(ROOT_ID)
         if wanted:
             for key, inode in _inodes(reader, self._facts, "names", progress):
@@ -159,7 +159,7 @@ class _Namer:
         """Return the path of an inode; if it cannot be reached from the root, from where it hangs."""
         if key == ROOT_KEY:
             return "/"
-        if len(key) < 9:
+        if len(key) < len(ROOT_KEY):
             return ""
         above = self._above(_first(key))
         names = [self._names.get(number, b"?") for number in reversed(above) if number in self._names]

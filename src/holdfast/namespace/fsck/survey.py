@@ -18,7 +18,8 @@ from holdfast.namespace.fsck.conclude import conclude
 from holdfast.namespace.fsck.facts import Facts, OpenFile, Quota
 from holdfast.namespace.fsck.progress import Progress
 from holdfast.namespace.inode import Extent, Inode, decode_inode
-from holdfast.namespace.keys import NEXT_ID, ROOT_ID, ROOT_KEY, blob_of, id_of, kind_range, name_of, parent_of
+from holdfast.namespace.inode_ids import ID_BYTES
+from holdfast.namespace.keys import ROOT_ID, ROOT_KEY, blob_of, id_of, kind_range, name_of, parent_of
 from holdfast.namespace.lease import Lease
 from holdfast.namespace.object_store.uploads import Upload, decode_parts
 from holdfast.namespace.paths import NsPath
@@ -150,7 +151,6 @@ class Surveyor:
     def take_upload(self, key: bytes, record: Record) -> None:
         """Take a pending upload: its parts belong to no file yet, however old they are."""
         upload = Upload.decode(key, record.value)
-        self.facts.largest_upload = max(self.facts.largest_upload, upload.file_id)
         self._protect(upload.parts.values())
 
     def take_parts(self, key: bytes, record: Record) -> None:
@@ -189,7 +189,7 @@ class Surveyor:
 
     def take_usage(self, key: bytes, record: Record) -> None:
         """Take a counter of a quota."""
-        if key[9:] not in (b"n", b"s"):
+        if name_of(key) not in (b"n", b"s"):
             raise CorruptDataError("a record of the namespace is not a counter: run holdfast namespace fsck", key=key)
         self.facts.usage[key] = record.number
 
@@ -230,14 +230,14 @@ class RecordKind:
 KINDS = (
     RecordKind(b"d", 1, MAX_KEY_BYTES, Surveyor.take_data, Surveyor.end_data),
     RecordKind(b"g", 9, MAX_KEY_BYTES, Surveyor.take_note),
-    RecordKind(b"i", 9, MAX_KEY_BYTES, Surveyor.take_inode, Surveyor.end_inodes),
-    RecordKind(b"l", 9, 9, Surveyor.take_lease),
+    RecordKind(b"i", 1 + ID_BYTES, MAX_KEY_BYTES, Surveyor.take_inode, Surveyor.end_inodes),
+    RecordKind(b"l", 1 + ID_BYTES, 1 + ID_BYTES, Surveyor.take_lease),
     RecordKind(b"p", 2, MAX_KEY_BYTES, Surveyor.take_upload),
     RecordKind(b"q", 4, MAX_KEY_BYTES, Surveyor.take_parts),
-    RecordKind(b"r", 9, 9, Surveyor.take_deleted, Surveyor.end_deleted),
-    RecordKind(b"t", 9, 9, Surveyor.take_time),
-    RecordKind(b"u", 10, 10, Surveyor.take_usage),
-    RecordKind(b"w", 9, 9, Surveyor.take_place),
+    RecordKind(b"r", 1 + ID_BYTES, 1 + ID_BYTES, Surveyor.take_deleted, Surveyor.end_deleted),
+    RecordKind(b"t", 1 + ID_BYTES, 1 + ID_BYTES, Surveyor.take_time),
+    RecordKind(b"u", 2 + ID_BYTES, 2 + ID_BYTES, Surveyor.take_usage),
+    RecordKind(b"w", 1 + ID_BYTES, 1 + ID_BYTES, Surveyor.take_place),
 )
 """The kinds of records, in the order of their keys."""
 
@@ -273,8 +273,6 @@ def take_facts(
                 progress("records", done, 0)
         if kind.end is not None:
             kind.end(surveyor)
-    found = reader.get_many([NEXT_ID]).get(NEXT_ID)
-    facts.next_id = 0 if found is None else found.number
     conclude(facts)
     return facts
 

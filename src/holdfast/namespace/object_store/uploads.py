@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast.errors import CorruptDataError
 from holdfast.namespace.inode import Extent
+from holdfast.namespace.inode_ids import is_id
 
 __all__ = [
     "METADATA",
@@ -70,9 +71,11 @@ class Upload:
         """
         with _no_upload(key):
             fields = json.loads(value)
+            if not is_id(fields["file"]):
+                raise ValueError("not an id")
             return Upload(
                 str(fields["path"]),
-                int(fields["file"]),
+                fields["file"],
                 int(fields["initiated"]),
                 {str(name): str(text) for name, text in fields["metadata"].items()},
                 _parts_of(fields["parts"]),

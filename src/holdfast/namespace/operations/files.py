@@ -244,6 +244,8 @@ class WriteUnderLease(FileGroup):
         extents, data: what to add: see `Publish`. Extents that the file has already are not added again, so a writer
             may repeat them if it does not know whether they were added.
         closes: whether the writer is done: the lease ends.
+        newest: the last blob of the file, as this writer knows it; empty if there was none, None if it does not matter.
+            A database that has lost commits may have less of the file: what follows would be in the wrong place.
         proof: a blob that nothing but an earlier call with `closes` can have added: if the file has it, that call has
             closed the file. Empty if there was no such call, or if it had nothing to add.
     """
@@ -254,6 +256,7 @@ class WriteUnderLease(FileGroup):
     extents: tuple[Extent, ...] = ()
     data: Mapping[str, bytes] = field(default_factory=dict)
     closes: bool = True
+    newest: str | None = None
     proof: str = ""
 
     @property
@@ -266,7 +269,7 @@ class WriteUnderLease(FileGroup):
 
         Raises:
             LeaseLostError: the file does not have this path anymore, or somebody has recovered the lease, even if the
-                writer has nothing to add.
+                writer has nothing to add; or the database has lost what the writer had published.
             InvalidRequestError: the file would have too many extents.
         """
         (chain,) = view.chains
@@ -276,6 +279,7 @@ class WriteUnderLease(FileGroup):
             return Changes(inode)
         if inode is None or inode.id != self.file_id or inode.writer != self.writer:
             raise LeaseLostError("the file is no longer this writer's: write it again", path=str(self.path))
+        self._check_end(inode, known)
         check_moving(chain, context)
         extents = (*inode.extents, *(extent for extent in self.extents if extent.blob not in known))
         if len(extents) > MAX_EXTENTS:
@@ -292,6 +296,18 @@ class WriteUnderLease(FileGroup):
         changes.new_values.update({data_key(blob): data for blob, data in self.data.items() if blob not in known})
         charge(changes, chain.ancestors, space=written.space - inode.space)
         return changes
+
+    def _check_end(self, inode: Inode, known: set[str]) -> None:
+        """Check that the file ends with what this writer has published last."""
+        if self.newest is None:
+            return
+        published = [self.newest, *(extent.blob for extent in self.extents if extent.blob in known)]
+        if published[-1] != (inode.extents[-1].blob if inode.extents else ""):
+            raise LeaseLostError(
+                "the database has lost a part of the file that was synced, in a failover, a crash or a restore: write "
+                "the file again",
+                path=str(self.path),
+            )
 
     def _is_done(self, known: set[str]) -> bool:
         """Check whether an earlier call, whose reply was lost, has closed the file with this content."""

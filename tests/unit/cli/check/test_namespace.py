@@ -26,7 +26,7 @@ _FORGETTING = swap(SimulatedHandle.commit_group, _forget_reads)
 
 
 def test_scenes_without_violations_exit_0_with_the_extent_of_the_search() -> None:
-    result = run("check", "namespace", "--scene", "ids", "--scene", "quota")
+    result = run("check", "namespace", "--scene", "delete-directory", "--scene", "quota")
     assert result.exit_code == 0
     assert re.search(
         r"^nothing found in 2 scenes, \d+ states, \d+ histories: the search is complete", result.stdout, re.M
@@ -45,9 +45,9 @@ def test_a_violation_is_told_as_a_story_saved_and_replayed(tmp_path: Path) -> No
 
 
 def test_as_json() -> None:
-    document = json.loads(run("check", "namespace", "--scene", "ids", "--json").stdout)
+    document = json.loads(run("check", "namespace", "--scene", "delete-directory", "--json").stdout)
     assert document["checked"] == "namespace" and document["broken"] == []
-    assert document["scenes"][0]["family"] == "ids" and document["scenes"][0]["complete"]
+    assert document["scenes"][0]["family"] == "delete-directory" and document["scenes"][0]["complete"]
 
 
 def test_a_walk_says_how_to_continue() -> None:

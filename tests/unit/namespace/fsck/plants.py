@@ -10,7 +10,6 @@ from holdfast.namespace.deleted_tree import DeletedTree
 from holdfast.namespace.frames import framed
 from holdfast.namespace.inode import Inode, decode_inode, encode_inode
 from holdfast.namespace.keys import (
-    NEXT_ID,
     ROOT_ID,
     ROOT_KEY,
     data_key,
@@ -171,14 +170,6 @@ def _cycle(site: Site) -> None:
     site.delete(key)
 
 
-def _low_next_id(site: Site) -> None:
-    site.world.database.commit(Commit(adds={NEXT_ID: 3 - site.world.database.get_many([NEXT_ID])[NEXT_ID].number}))
-
-
-def _no_next_id(site: Site) -> None:
-    site.delete(NEXT_ID)
-
-
 def _note_of_a_file(site: Site) -> None:
     (extent,) = site.inode(site.key("/top")).extents
     site.put(garbage_key(7, extent.blob), b"")
@@ -327,8 +318,6 @@ PLANTS = {
     "orphans": Plant(_orphans, {"orphan": 1}),
     "orphan-of-nothing": Plant(_orphan_without_a_parent_id, {"orphan": 1}),
     "cycle": Plant(_cycle, {"cycle": 1}),
-    "low-next-id": Plant(_low_next_id, {"next-id": 1}),
-    "no-next-id": Plant(_no_next_id, {"next-id": 1}),
     "note-of-a-file": Plant(_note_of_a_file, {"referenced-garbage": 1}, "/top"),
     "missing-object": Plant(_missing_object, {"missing-blob": 1}, "/top", stays=True),
     "missing-small": Plant(_missing_small, {"missing-blob": 1}, "/a/b/small", stays=True),

@@ -78,7 +78,6 @@ def test_all_of_them_at_once() -> None:
         "bad-name",
         "duplicate-directory",
         "cycle",
-        "low-next-id",
         "unowned-small",
         "writer-without-lease",
         "lease-without-file",

@@ -20,7 +20,6 @@ def test_nothing_is_created_replaced_or_removed_in_the_directory_of_another_user
     root = NamespaceStore(world.client())
     upload = root.create_upload("shut/up")
     part = root.upload_part("shut/up", upload, 1, b"x")
-    store.namespace.new_id()  # reserves some
     before = all_records(world.database)
     for forbidden in (
         lambda: store.put("shut/g", b"x"),

@@ -12,7 +12,7 @@ from holdfast.checker.namespace.scenes.files import BATCHES, FILES
 from holdfast.checker.namespace.scenes.leases import LEASES, SURE_WRITERS
 from holdfast.checker.namespace.scenes.modes import MODES
 from holdfast.checker.namespace.scenes.permissions import PERMISSIONS
-from holdfast.checker.namespace.scenes.quotas import IDS, QUOTAS
+from holdfast.checker.namespace.scenes.quotas import QUOTAS
 from holdfast.checker.namespace.scenes.renames import RENAMES
 from holdfast.checker.namespace.scenes.scene import Scene
 from holdfast.checker.namespace.scenes.uploads import SWEEPS, UPLOADS
@@ -33,7 +33,6 @@ SCENES: Mapping[str, Scene] = {
         PERMISSIONS,
         MODES,
         QUOTAS,
-        IDS,
         FAULTS,
         SURE_WRITERS,
         CRASHES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.checker.namespace.scenes.scene import Scene
 
-__all__ = ["IDS", "QUOTAS"]
+__all__ = ["QUOTAS"]
 
 _BOTH = ("all", "refused")
 
@@ -46,14 +46,5 @@ QUOTAS = (
         start=(("create", "/q/d/f", "1"), ("set_quota", "/q", 3)),
         scripts={"ann": (("delete_tree", "/q/d"), ("create", "/q/g", "2"))},
         collectors=(1,),
-    ),
-)
-
-IDS = (
-    Scene(
-        name="ids",
-        summary="two processes reserve ids, and each creates a file",
-        scripts={"ann": (("create", "/a", "ann"),), "bob": (("create", "/b", "bob"),)},
-        reserves=True,
     ),
 )

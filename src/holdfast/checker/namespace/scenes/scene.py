@@ -34,7 +34,6 @@ class Scene:
             mode.
         inline: whether the bytes of files are in the database.
         safety_age_s: how long garbage is kept.
-        reserves: whether the reservation of ids is part of the history.
         mortal: whether actors may crash, if the budgets allow it.
         reached: names of the goals that some history must reach.
     """
@@ -54,7 +53,6 @@ class Scene:
     crashes: int = 0
     inline: bool = True
     safety_age_s: int = 24 * 3600
-    reserves: bool = False
     mortal: bool = True
     budgets: Mapping[Fault, int] = field(default_factory=dict)
     properties: tuple[str, ...] = tuple(PROPERTIES)

@@ -12,7 +12,7 @@ from holdfast.namespace.fsck.checkers.blobs import (
 )
 from holdfast.namespace.fsck.checkers.deleted_trees import DELETED_TREES
 from holdfast.namespace.fsck.checkers.garbage import REFERENCED_GARBAGE
-from holdfast.namespace.fsck.checkers.ids import DUPLICATE_IDS, NEXT_ID_TOO_LOW
+from holdfast.namespace.fsck.checkers.ids import DUPLICATE_IDS
 from holdfast.namespace.fsck.checkers.leases import LEASES_WITHOUT_FILE, STALE_LEASES, WRITERS_WITHOUT_LEASE
 from holdfast.namespace.fsck.checkers.marks import EXPIRED_MARKS
 from holdfast.namespace.fsck.checkers.quotas import STRAY_USAGE, WRONG_USAGE
@@ -23,9 +23,8 @@ from holdfast.namespace.fsck.findings import Checker
 
 __all__ = ["CHECKERS"]
 
-# In this order they are repaired: new inodes need ids that are free, and a root to hang on.
+# In this order they are repaired: new inodes need a root to hang on.
 CHECKERS: tuple[Checker, ...] = (
-    NEXT_ID_TOO_LOW,
     NO_ROOT,
     DAMAGED_RECORDS,
     BAD_NAMES,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from holdfast.namespace.fsck.checkers.blobs import SHARED_BLOBS, UNOWNED
 from holdfast.namespace.fsck.checkers.deleted_trees import DELETED_TREES
 from holdfast.namespace.fsck.checkers.garbage import REFERENCED_GARBAGE
-from holdfast.namespace.fsck.checkers.ids import DUPLICATE_IDS, NEXT_ID_TOO_LOW
+from holdfast.namespace.fsck.checkers.ids import DUPLICATE_IDS
 from holdfast.namespace.fsck.checkers.leases import LEASES_WITHOUT_FILE, STALE_LEASES, WRITERS_WITHOUT_LEASE
 from holdfast.namespace.fsck.checkers.marks import EXPIRED_MARKS
 from holdfast.namespace.fsck.checkers.quotas import STRAY_USAGE, WRONG_USAGE
@@ -24,7 +24,6 @@ RepairStep = Callable[[Workbench, Finding], bool]
 """Repair one finding in a transaction that validates what it saw; return False if there is nothing to do anymore."""
 
 REPAIRS: Mapping[FindingKind, RepairStep] = {
-    NEXT_ID_TOO_LOW.kind: tree.raise_next_id,
     NO_ROOT.kind: tree.make_root,
     DAMAGED_RECORDS.kind: records.keep_damaged_record,
     BAD_NAMES.kind: tree.rename_badly_named,

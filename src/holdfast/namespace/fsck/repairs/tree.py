@@ -9,7 +9,6 @@ from holdfast.namespace.fsck.findings import Finding
 from holdfast.namespace.fsck.repairs.workbench import Workbench
 from holdfast.namespace.fsck.survey import is_readable
 from holdfast.namespace.keys import (
-    NEXT_ID,
     NO_PARENT,
     ROOT_ID,
     ROOT_KEY,
@@ -27,13 +26,11 @@ __all__ = [
     "forget_deleted_tree",
     "give_new_ids",
     "make_root",
-    "raise_next_id",
     "rename_badly_named",
     "split_file_with_children",
 ]
 
 _PAGE = 100
-_RESERVE = 1000
 
 
 def make_root(bench: Workbench, finding: Finding) -> bool:
@@ -118,14 +115,3 @@ def forget_deleted_tree(bench: Workbench, finding: Finding) -> bool:
     changes: Changes[None] = Changes(None)
     changes.deletes.add(key)
     return bench.commit(changes, {seen.key: seen.entry, key: Entry(record.version, None)})
-
-
-def raise_next_id(bench: Workbench, finding: Finding) -> bool:
-    """Raise the next id above all that are in use. Clients that are running may still have ids of before."""
-    record = bench.records([NEXT_ID]).get(NEXT_ID)
-    number = 0 if record is None else record.number
-    if number > finding.number:
-        return False
-    changes: Changes[None] = Changes(None)
-    changes.adds[NEXT_ID] = finding.number + _RESERVE - number
-    return bench.commit(changes, {NEXT_ID: None if record is None else Entry(record.version, None)})

@@ -11,8 +11,8 @@ from holdfast.namespace.changes import Changes
 from holdfast.namespace.configuration import Configuration
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.fsck.check import Subject
-from holdfast.namespace.id_source import IdSource
 from holdfast.namespace.inode import Extent, Inode, Kind, decode_inode
+from holdfast.namespace.inode_ids import new_id
 from holdfast.namespace.keys import lease_key
 from holdfast.namespace.lease import Lease
 from holdfast.namespace.listing import Lister
@@ -86,10 +86,10 @@ class Workbench:
         shelf: NsPath | None,
         store_now_s: float,
     ) -> Workbench:
-        """Return the tools, with hints and ids of their own: those of others may be wrong."""
+        """Return the tools, with hints of their own: those of others may be wrong."""
         database, environment = subject.database, subject.environment
         hints, times = Hints(), DirectoryTimes(database, environment.clock)
-        operations = Operations(database, environment, hints, times, IdSource(database, environment))
+        operations = Operations(database, environment, hints, times)
         trees = TreeCounter(operations, Lister(database, hints, times))
         caller = Caller(configuration.superuser, is_superuser=True)
         return Workbench(subject, configuration, operations, trees, caller, lock, store_now_s, shelf)
@@ -163,7 +163,7 @@ class Workbench:
 
     def new_id(self) -> int:
         """Return an inode id that was never used."""
-        return self.operations.ids.take()
+        return new_id(self.subject.environment)
 
     def new_file(self, extents: tuple[Extent, ...], xattrs: Mapping[str, bytes]) -> Inode:
         """Return the inode of a new file, for the superuser alone."""

@@ -1,0 +1,316 @@
+"""A database forgets what it had acknowledged while its clients live on: nothing is mixed up, and no answer is untrue.
+
+The newest commits are undone, as many as there are, before each call that the scripts make. What is lost is lost; but
+each later operation changes nothing except its own paths, and what it reports to be there is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import pytest
+
+from holdfast.errors import HoldfastError
+from holdfast.namespace import Namespace
+from holdfast.namespace.errors import LeaseLostError
+from holdfast.namespace.file_writer import FileWriter
+from tests.forgetful_database import ForgetfulDatabase
+from tests.namespace_check import problems_of
+from tests.namespace_world import HookedDatabase, World
+
+_CHUNK = "{who}{at:07d}"
+_CHUNK_BYTES = 10
+_A_DAY_S = 24 * 3600.0
+
+
+def test_two_directories_stay_two() -> None:
+    database = ForgetfulDatabase()
+    world = World(database=database)
+    ann, bob = world.client(), world.client()
+    ann.mkdirs("/ann")
+    database.forget(database.newest - 1)  # the namespace stays
+    bob.mkdirs("/other")
+    bob.mkdirs("/bob")
+    bob.write_file("/bob/file", b"1")
+    ann.mkdirs("/ann")
+    assert not ann.exists("/ann/file")
+    assert ann.delete("/ann", recursive=True)
+    ann.collect()
+    assert bob.open("/bob/file").read() == b"1"
+    assert problems_of(database) == []
+
+
+@pytest.mark.parametrize("inline_bytes", [4, 1000])
+def test_a_file_without_what_was_synced_is_not_closed(inline_bytes: int) -> None:
+    database = ForgetfulDatabase()
+    world = World(database=database, inline_bytes=inline_bytes)
+    client = world.client()
+    file = client.create_with_lease("/file")
+    file.write(b"first ")
+    file.sync()
+    file.write(b"second")
+    database.forget(1)
+    with pytest.raises(LeaseLostError, match="the database has lost"):
+        file.close()
+    file.discard()
+    assert client.open("/file").read() == b""
+    assert client.status("/file").is_open is False, "the lease is given back"
+    assert problems_of(database, world.store, "data/", strays=True) == []
+
+
+# --- every call, every number of commits ------------------------------------------------------------------------------
+Tree = Mapping[str, tuple[int, bytes | None]]
+"""By path: the id; the content of a file."""
+
+
+@dataclass
+class Scene:
+    """Two clients of one database, which forgets once."""
+
+    world: World
+    database: ForgetfulDatabase
+    ann: Namespace
+    bob: Namespace
+    writers: dict[str, FileWriter] = field(default_factory=dict)
+
+    def write(self, name: str, who: str) -> None:
+        """Write a chunk that tells its writer and its place."""
+        writer = self.writers[name]
+        writer.write(_CHUNK.format(who=who, at=writer.position).encode())
+
+    def tree(self) -> Tree:
+        reader = self.world.client()
+        return {
+            one.path: (one.id, None if one.is_directory else reader.open(one.path).read()) for one in reader.walk("/")
+        }
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call of a client.
+
+    Attributes:
+        paths: what it may change, with everything below.
+        is_true: tells from the tree afterwards whether the report of success is true.
+    """
+
+    call: Callable[[Scene], object]
+    paths: tuple[str, ...]
+    is_true: Callable[[Scene, Tree], bool] = lambda _scene, _tree: True
+
+
+def mkdirs(who: str, path: str) -> Step:
+    return Step(lambda scene: getattr(scene, who).mkdirs(path), (path,), lambda _, tree: path in tree)
+
+
+def write_file(who: str, path: str) -> Step:
+    data = _CHUNK.format(who=who, at=0).encode()
+    return Step(
+        lambda scene: getattr(scene, who).write_file(path, data, overwrite=True),
+        (path,),
+        lambda _, tree: path in tree and tree[path][1] == data,
+    )
+
+
+def create(who: str, path: str, name: str) -> Step:
+    def call(scene: Scene) -> None:
+        scene.writers[name] = getattr(scene, who).create_with_lease(path, overwrite=True)
+
+    return Step(call, (path,), lambda _, tree: path in tree)
+
+
+def append(who: str, path: str, name: str) -> Step:
+    def call(scene: Scene) -> None:
+        scene.writers[name] = getattr(scene, who).append(path)
+
+    return Step(call, (path,), lambda _, tree: path in tree)
+
+
+def sync(who: str, name: str, *paths: str) -> Step:
+    def call(scene: Scene) -> None:
+        scene.write(name, who)
+        scene.writers[name].sync()
+
+    return Step(call, paths, lambda scene, tree: _is_whole(scene.writers[name], tree))
+
+
+def close(who: str, name: str, *paths: str) -> Step:
+    def call(scene: Scene) -> None:
+        scene.write(name, who)
+        scene.writers[name].close()
+
+    return Step(call, paths, lambda scene, tree: _is_whole(scene.writers[name], tree))
+
+
+def discard(name: str, *paths: str) -> Step:
+    return Step(lambda scene: scene.writers[name].discard(), paths)
+
+
+def rename(who: str, source: str, target: str) -> Step:
+    return Step(
+        lambda scene: getattr(scene, who).rename(source, target),
+        (source, target),
+        lambda _, tree: target in tree and source not in tree,
+    )
+
+
+def delete(who: str, path: str) -> Step:
+    return Step(
+        lambda scene: getattr(scene, who).delete(path, recursive=True), (path,), lambda _, tree: path not in tree
+    )
+
+
+def collect(who: str) -> Step:
+    return Step(lambda scene: getattr(scene, who).collect(), ())
+
+
+def wait() -> Step:
+    """Let the safety age pass. No database forgets what is older: see the reference."""
+
+    def call(scene: Scene) -> None:
+        scene.database.forget_nothing_before()
+        scene.world.clock.at_s += _A_DAY_S
+
+    return Step(call, ())
+
+
+def _is_whole(writer: FileWriter, tree: Tree) -> bool:
+    """Check whether the file of a writer has everything that was written."""
+    number = writer._template.file_id
+    found = [content for id_, content in tree.values() if id_ == number]
+    return len(found) == 1 and found[0] is not None and len(found[0]) == writer.position
+
+
+SCRIPTS = {
+    "directories": (
+        mkdirs("ann", "/a"),
+        mkdirs("bob", "/b"),
+        write_file("ann", "/a/f"),
+        write_file("bob", "/b/f"),
+        rename("bob", "/b", "/a/b"),
+        mkdirs("bob", "/b/c"),
+        write_file("ann", "/b/c/f"),
+        delete("ann", "/a"),
+        mkdirs("bob", "/a"),
+        write_file("bob", "/a/g"),
+        collect("ann"),
+        rename("ann", "/b/c", "/a/c"),
+        delete("bob", "/b"),
+        collect("bob"),
+        wait(),
+        delete("ann", "/a/c"),
+        collect("bob"),
+    ),
+    "writers": (
+        mkdirs("ann", "/a"),
+        create("ann", "/a/f", "one"),
+        sync("ann", "one", "/a/f"),
+        mkdirs("bob", "/b"),
+        sync("ann", "one", "/a/f"),
+        write_file("bob", "/b/f"),
+        append("bob", "/b/f", "two"),
+        sync("bob", "two", "/b/f"),
+        rename("bob", "/a", "/c"),
+        sync("ann", "one", "/a/f", "/c/f"),
+        sync("bob", "two", "/b/f"),
+        close("ann", "one", "/a/f", "/c/f"),
+        discard("one", "/a/f", "/c/f"),
+        append("bob", "/c/f", "three"),
+        write_file("ann", "/b/f"),
+        close("bob", "two", "/b/f"),
+        discard("two", "/b/f"),
+        sync("bob", "three", "/c/f"),
+        close("bob", "three", "/c/f"),
+        discard("three", "/c/f"),
+        wait(),
+        collect("ann"),
+        append("ann", "/c/f", "four"),
+        close("ann", "four", "/c/f"),
+    ),
+}
+
+
+@dataclass
+class Forgetting:
+    """Undo commits before one call of the database, and remember the tree after that."""
+
+    call: int
+    count: int
+    scene: Scene | None = None
+    calls: int = 0
+    commits: int = 0
+    tree: Tree | None = None
+    is_over: bool = False
+
+    def before(self, _name: str, _argument: object) -> None:
+        self.calls += 1
+        if self.calls == self.call and self.scene is not None:
+            self.commits = self.scene.database.commits
+            self.scene.database.forget(min(self.count, self.scene.database.newest))
+            self.tree = self.scene.tree()
+            self.is_over = True
+
+
+def play(script: tuple[Step, ...], call: int, count: int, inline_bytes: int, *, keeps: bool) -> Forgetting:
+    """Run a script on a database that forgets `count` commits before its `call`-th call, and check each step."""
+    database = ForgetfulDatabase(keeps=keeps)
+    forgetting = Forgetting(call, count)
+    world = World(database=database, inline_bytes=inline_bytes, safety_age_s=int(_A_DAY_S) // 2)
+    database.forget_nothing_before()
+    hooked = HookedDatabase(database, forgetting.before)
+    scene = Scene(world, database, world.client(database=hooked), world.client(database=hooked))
+    forgetting.scene = scene
+    after: Tree = {}
+    for step in script:
+        before, commits = after, database.commits
+        forgetting.tree = None
+        is_done = False
+        with suppress(HoldfastError, KeyError):  # it is refused; or its file could not be opened
+            step.call(scene)
+            is_done = True
+        if not forgetting.is_over:
+            continue
+        after = scene.tree()
+        changed = differences(before if forgetting.tree is None else forgetting.tree, after)
+        assert all(any(_is_below(path, own) for own in step.paths) for path in changed), (step, changed)
+        is_undone = forgetting.tree is not None and forgetting.commits > commits
+        assert not is_done or is_undone or step.is_true(scene, after), step
+        check(scene, after)
+    return forgetting
+
+
+def differences(before: Tree, after: Tree) -> set[str]:
+    return {path for path in {*before, *after} if before.get(path) != after.get(path)}
+
+
+def _is_below(path: str, top: str) -> bool:
+    return path == top or path.startswith(f"{top}/") or top.startswith(f"{path}/")
+
+
+def check(scene: Scene, tree: Tree) -> None:
+    """Check that the namespace is whole, and that the bytes of each file are where their writers put them."""
+    assert problems_of(scene.database, scene.world.store, "data/", strays=True) == []
+    for path, (_, content) in tree.items():
+        for start in range(0, len(content or b""), _CHUNK_BYTES):
+            chunk = (content or b"")[start : start + _CHUNK_BYTES].decode()
+            assert int(chunk[3:]) == start, (path, content)
+
+
+@pytest.mark.parametrize(
+    ("inline_bytes", "keeps", "most"),
+    [
+        (4, False, 3),
+        pytest.param(4, False, 9, marks=pytest.mark.slow),
+        pytest.param(4, True, 9, marks=pytest.mark.slow),
+        pytest.param(1000, False, 9, marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_any_newest_commits_are_forgotten_before_any_call(name: str, inline_bytes: int, keeps: bool, most: int) -> None:
+    calls = play(SCRIPTS[name], 1, 0, inline_bytes, keeps=keeps).calls
+    assert calls > 20
+    for call in range(1, calls + 1):
+        for count in range(1, most + 1):
+            play(SCRIPTS[name], call, count, inline_bytes, keeps=keeps)
