@@ -9,13 +9,12 @@ from pathlib import Path
 
 from tests.patience import PATIENCE_S
 
-__all__ = ["ROOT", "page", "python_examples", "run_examples", "run_steps"]
+__all__ = ["ROOT", "assert_shown", "blocks", "page", "python_examples", "run_examples", "run_steps", "shell_blocks"]
 
 ROOT = Path(__file__).parents[2]
 
 
 _BUCKET = re.compile(r"s3a?://bucket/")
-_DATABASE = re.compile(r"sqlite:///data/")
 
 
 def page(name: str) -> str:
@@ -29,18 +28,28 @@ def python_examples(name: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page(name), re.DOTALL)
 
 
+def blocks(name: str) -> list[str]:
+    """Return every shell, Python and text block of a page, in order."""
+    return [step["body"] for step in _STEP.finditer(page(name)) if step["kind"]]
+
+
+def shell_blocks(name: str) -> list[str]:
+    """Return every shell block of a page, in order, but those that the page leaves out."""
+    return [step["body"] for step in _STEP.finditer(page(name)) if step["kind"] == "sh" and not step["skip"]]
+
+
 def run_examples(name: str, names: dict[str, object], bucket: Path | None = None) -> None:
     """Run every Python block of a page; each sees the `names` that the previous ones defined.
 
     Args:
-        bucket: a directory that stands for ``s3://bucket/``, and for ``/data/`` in the URL of an SQLite file.
+        bucket: a directory that stands for ``s3://bucket/``.
     """
     examples = python_examples(name)
     assert examples, f"{name} has no example"
     for example in examples:
         code = example
         if bucket is not None:
-            code = _DATABASE.sub(f"sqlite://{bucket}/", _BUCKET.sub(f"{bucket}/", example))
+            code = _BUCKET.sub(f"{bucket}/", example)
         exec(compile(code, name, "exec"), names)
 
 
@@ -55,7 +64,7 @@ def _pattern(line: str) -> str:
     return ".*".join(r"\s+".join(map(re.escape, part.split(" "))) for part in re.sub(" +", " ", line).split("…"))
 
 
-def _assert_shown(shown: str, printed: str) -> None:
+def assert_shown(shown: str, printed: str) -> None:
     """Check that each line of the page was printed, in this order, perhaps with other lines in between."""
     lines = iter(printed.splitlines())
     for line in shown.splitlines():
@@ -80,7 +89,7 @@ def run_steps(name: str, directory: Path, environment: Mapping[str, str]) -> int
             if file_name:
                 (directory / file_name).write_text(step["body"])
         elif step["kind"] == "text":
-            _assert_shown(step["body"], printed)
+            assert_shown(step["body"], printed)
         elif not step["skip"]:
             run = subprocess.run(
                 ["bash", "-e", "-c", step["body"]],

@@ -42,6 +42,7 @@ def test_the_table_has_every_scene() -> None:
     row = r"^ ([a-z+-]+) +[\d.,e+]+ +[\d,]+ +(?:[\d,]+ +)?[\d.]+ (?:m?s|min) +\d+ of \d+$"
     shown = re.findall(row, table, re.MULTILINE)
     assert shown == [*SCENES, *COMBINED]
+    assert f"nothing found in {len(shown)} scenes" in GUIDE
 
 
 def test_the_table_of_transactions_has_every_scene() -> None:
@@ -49,3 +50,4 @@ def test_the_table_of_transactions_has_every_scene() -> None:
     row = r"^ ([a-z-]+) +[\d,]+ +[\d,]+ +[\d,]+ +\d+ of \d+$"
     shown = re.findall(row, table[: table.index("nothing found in")], re.MULTILINE)
     assert shown == list(dict.fromkeys(scene.family for scene in TRANSACTION_SCENES.values()))
+    assert f"nothing found in {len(TRANSACTION_SCENES)} scenes" in GUIDE

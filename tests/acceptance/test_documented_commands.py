@@ -11,7 +11,7 @@ import pytest
 from holdfast.cli import cli
 from tests.tidy.source_tree import text_files
 
-_SPAN = re.compile(r"(?<![\w./-])holdfast ((?:[a-z]+|--version)(?: [^`\n|#]*)?)")
+_SPAN = re.compile(r"(?<![\w./-])holdfast ((?:[a-z][a-z0-9]*(?:-[a-z]+)*|--version)(?: [^`\n|#]*)?)")
 _CODE = re.compile(r"^ *```(\S*)\n(.*?)^ *```|`([^`\n]+)`", re.DOTALL | re.MULTILINE)
 _SHELL = ("", "bash", "console", "sh", "text")
 

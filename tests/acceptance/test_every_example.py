@@ -35,6 +35,9 @@ RUN_BY = {
 """Pages with Python examples, and the test that runs each."""
 
 SHELL_RUN_BY = {
+    "README.md": "tests/acceptance/test_install.py",
+    "docs/how-to/connect-to-s3.md": "tests/acceptance/test_s3_server_guide.py",
+    "docs/how-to/install.md": "tests/acceptance/test_install.py",
     "docs/how-to/operate-a-namespace.md": "tests/acceptance/test_namespace_commands_guide.py",
     "docs/how-to/use-a-namespace.md": "tests/acceptance/test_namespace_commands_guide.py",
     "docs/how-to/use-the-store.md": "tests/acceptance/test_store_guide.py",
@@ -45,7 +48,6 @@ SHELL_RUN_BY = {
 
 SHELL_NOT_RUN = {
     "docs/how-to/choose-a-committer.md": "its paths are made up; test_documented_commands.py checks the options",
-    "docs/how-to/connect-to-s3.md": "it starts a server that only make servers installs; test_tls.py makes its own",
     "docs/how-to/read-with-s3a.md": "it downloads jars with Maven; make integration runs the tests with them",
     "docs/how-to/use-a-namespace-with-spark.md": "it needs a cluster",
     "docs/reference/cli.md": "its files are made up; test_documented_commands.py checks the options",

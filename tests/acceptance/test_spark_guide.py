@@ -21,7 +21,7 @@ pytestmark = [
 
 PAGES = ("how-to/write-tables.md", "how-to/read-tables.md", "how-to/use-sql.md", "how-to/read-with-other-tools.md")
 
-PAGES_WITH_BUCKET = ("README.md", "index.md", "how-to/migrate-from-s3a.md")
+PAGES_WITH_BUCKET = ("index.md", "how-to/migrate-from-s3a.md")
 
 
 def test_the_guide_runs_as_it_stands(tmp_path: Path) -> None:
@@ -32,17 +32,24 @@ def test_the_guide_runs_as_it_stands(tmp_path: Path) -> None:
     for name in PAGES:
         run_examples(name, names)
     df = spark.range(24).selectExpr("id", "id % 12 + 1 as month")
-    images = spark.range(3).selectExpr("id", "encode(string(id), 'utf-8') as picture")
-    orders = spark.range(4).selectExpr("id as order_id", "'apples' as item", "2 as quantity")
     for name in PAGES_WITH_BUCKET:
         bucket = tmp_path / name.replace("/", "-")
         bucket.mkdir()
-        run_examples(name, {"spark": spark, "df": df, "images": images, "orders": orders}, bucket)
+        run_examples(name, {"spark": spark, "df": df}, bucket)
         assert spark.read.parquet(str(bucket / "flights")).count() == 24
         assert_clean(bucket / "flights")
     assert spark.read.option("header", True).csv(url + "-csv").count() == 1000
     assert_clean(url)
     assert_clean(url + "-csv")
+
+
+def test_the_readme_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As printed, but for the bucket; test_install.py runs it on S3, with its commands."""
+    monkeypatch.chdir(tmp_path)
+    new_session()
+    run_examples("README.md", {}, tmp_path)
+    assert_clean(tmp_path / "flights")
+    assert sorted(path.read_text() for path in (tmp_path / "images").glob("*.jpg")) == ["first", "second"]
 
 
 def test_the_guide_to_namespaces(tmp_path: Path) -> None:

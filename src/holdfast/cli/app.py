@@ -25,6 +25,7 @@ __all__ = ["cli", "main"]
 
 _COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("demo", "Watch data survive killed tasks and a killed driver."),
+    "s3-server": ("s3_server", "Run an S3 server on this machine, to try Holdfast on."),
     "write": ("write.command", "Write INPUT to URL with Spark: all of it or nothing."),
     "read": ("read.command", "Show the first rows of the destination at URL."),
     "verify": ("verify", "Compare the files at URL with what was committed."),

@@ -7,8 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from holdfast.demo.bucket import PlainBucket
@@ -18,6 +17,7 @@ from holdfast.demo.scenarios import SCENARIOS, World
 from holdfast.errors import UnsupportedError
 from holdfast.runtime import SystemClock
 from holdfast.stores.s3.options import S3Options
+from holdfast.testing.isolation import isolated_environment
 from holdfast.testing.weed import SeaweedServer
 
 __all__ = ["run_demo"]
@@ -48,7 +48,7 @@ def run_demo(scenarios: Sequence[str], *, keep: bool = False, tell: Callable[[st
         flights = read_flights(source)
         report = DemoReport(source_rows=flights.num_rows, kept_in=folder if keep else None)
         tell("starting the S3 server")
-        with _isolated_environment(), SeaweedServer(folder / "server") as server:
+        with isolated_environment(), SeaweedServer(folder / "server") as server:
             server.create_bucket(_BUCKET)
             plain = PlainBucket(server.options, _BUCKET)
             world = World(
@@ -78,27 +78,6 @@ def _require_parts() -> None:
     home = os.environ.get("JAVA_HOME")
     if not (shutil.which("java") or (home and shutil.which("java", path=f"{home}/bin"))):
         raise UnsupportedError("Spark needs Java 17 or newer: install it, or set JAVA_HOME")
-
-
-@contextmanager
-def _isolated_environment() -> Iterator[None]:
-    """Hide the user's AWS settings and proxies from the demo, because its server runs on this machine."""
-    kept = dict(os.environ)
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        del os.environ[name]
-    local = ",".join(filter(None, (kept.get("NO_PROXY") or kept.get("no_proxy"), "127.0.0.1", "localhost")))
-    os.environ.update(
-        AWS_CONFIG_FILE=os.devnull,
-        AWS_SHARED_CREDENTIALS_FILE=os.devnull,
-        AWS_EC2_METADATA_DISABLED="true",
-        NO_PROXY=local,
-        no_proxy=local,
-    )
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(kept)
 
 
 def _child_environment(options: S3Options) -> dict[str, str]:

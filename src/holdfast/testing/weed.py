@@ -19,13 +19,13 @@ import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from holdfast.errors import UnavailableError, UnsupportedError
+from holdfast.errors import InvalidRequestError, UnavailableError, UnsupportedError
 from holdfast.stores.s3.options import S3Options
 from holdfast.testing.processes import end_group, free_ports, start_server
 
@@ -95,17 +95,37 @@ class SeaweedServer:
         )
 
     @property
+    def environment(self) -> dict[str, str]:
+        """Return the variables that make any AWS tool use this server."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint_url,
+            "AWS_ACCESS_KEY_ID": self._access_key,
+            "AWS_SECRET_ACCESS_KEY": self._secret_key,
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
+
+    @property
     def pid(self) -> int | None:
         """Return the server's process id; None if the server is not running."""
         return None if self._process is None else self._process.pid
 
     def create_bucket(self, name: str) -> None:
-        """Create a bucket; do nothing if it exists."""
+        """Create a bucket; do nothing if it exists.
+
+        Raises:
+            InvalidRequestError: no bucket can have this name.
+        """
         client = self._client()
         try:
             client.create_bucket(Bucket=name)
         except ClientError as error:
-            if error.response["Error"]["Code"] not in ("BucketAlreadyExists", "BucketAlreadyOwnedByYou"):
+            code = error.response["Error"]["Code"]
+            if code == "InvalidBucketName":
+                raise InvalidRequestError(
+                    "this cannot be the name of a bucket: use 3 to 63 lower-case letters, digits and hyphens",
+                    bucket=name,
+                ) from error
+            if code not in ("BucketAlreadyExists", "BucketAlreadyOwnedByYou"):
                 raise
         finally:
             client.close()
@@ -136,16 +156,22 @@ class SeaweedServer:
         Raises:
             UnavailableError: the server ended or did not answer in time; the message contains the end of its log.
             UnsupportedError: the server is not installed.
+            InvalidRequestError: the directory cannot be written.
         """
         binary = self._binary or _find_binary()
         if self._home is None:
             self._home = self._given_directory or Path(tempfile.mkdtemp(prefix="holdfast-weed-"))
-            self._home.mkdir(parents=True, exist_ok=True)
-        self._write_identity(self._home / "s3.json")
-        data = self._home / "data"
-        data.mkdir(exist_ok=True)
-        log = self._home / "server.log"
-        log.write_bytes(b"")
+        data, log = self._home / "data", self._home / "server.log"
+        try:
+            data.mkdir(parents=True, exist_ok=True)
+            self._write_identity(self._home / "s3.json")
+            log.write_bytes(b"")
+        except OSError as error:
+            raise InvalidRequestError(
+                "the server's data cannot be kept in this directory: choose another",
+                directory=str(self._home),
+                reason=error.strerror,
+            ) from error
         self._process = start_server([binary, *self._arguments(data)], log, self._home)
         try:
             self._wait_until_writable()
@@ -153,6 +179,19 @@ class SeaweedServer:
             self.stop()
             raise
         return self
+
+    def wait(self) -> NoReturn:
+        """Wait until the server exits, which it does by itself only after an error.
+
+        Raises:
+            UnavailableError: the server has exited; the message contains the end of its log.
+        """
+        assert self._process is not None, "start comes first"
+        self._process.wait()
+        raise self._exited()
+
+    def _exited(self) -> UnavailableError:
+        return UnavailableError("the embedded S3 server exited: see its log", log=self._log_tail())
 
     def _write_identity(self, path: Path) -> None:
         keys = {"accessKey": self._access_key, "secretKey": self._secret_key}
@@ -190,7 +229,7 @@ class SeaweedServer:
         assert process is not None
         while True:
             if process.poll() is not None:
-                raise UnavailableError("the embedded S3 server exited: see its log", log=self._log_tail())
+                raise self._exited()
             if self._is_writable():
                 return
             if time.monotonic() > deadline_s:

@@ -187,7 +187,7 @@ class WorkTask:
             self._database.commit(Commit(reads=reads, adds={self._work.beat_key(self._key): 1}))
 
     def _forget_beats(self) -> None:
-        """Delete all heartbeats: the list is at its end, so nobody has a claim. Those of the dead would stay for ever.
+        """Delete all heartbeats: the list is at its end, so nobody has a claim. Those of the dead would stay forever.
 
         Whoever lives beats again, and comes here, too.
         """

@@ -23,7 +23,7 @@ from holdfast.wording import counted
 from tests.patience import PATIENCE_S
 from tests.unit.cli.destinations import commit_table, run
 
-_COMMANDS = ["demo", "write", "read", "verify", "history", "recover", "show", "committers", "check-store"]
+_COMMANDS = ["demo", "s3-server", "write", "read", "verify", "history", "recover", "show", "committers", "check-store"]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_version() -> None:
     ("arguments", "sentence"),
     [
         (["hisory", "x"], "did you mean history"),
-        (["xyzzy"], "use one of the 14 known names"),
+        (["xyzzy"], "use one of the 15 known names"),
         (["verify"], "Missing argument 'URL'"),
         (["verify", "x", "--jsno"], "--json"),
         (["recover", "x", "--older-then", "1h"], "--older-than"),

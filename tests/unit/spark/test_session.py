@@ -31,6 +31,6 @@ def test_a_session_of_spark_connect_is_registered_with_once() -> None:
     first, second = FakeSession(), FakeSession()
     for session in (first, first, second):
         register(session)  # type: ignore[arg-type]  # a fake
-        with registered(session):  # type: ignore[arg-type]
+        with registered(session):  # type: ignore[arg-type]  # a fake
             pass
     assert first.names == second.names == ["holdfast", "holdfast-store"]
