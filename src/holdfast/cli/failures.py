@@ -72,17 +72,20 @@ def as_holdfast_error(error: Exception) -> HoldfastError | None:
 def _of_spark(error: Exception) -> HoldfastError:
     condition = getattr(error, "getCondition", lambda: None)()
     if condition in ("JAVA_GATEWAY_EXITED", "JAVA_HOME_NOT_SET"):
-        return UnsupportedError("Spark needs Java 17 or newer: install it, or set JAVA_HOME")
+        return UnsupportedError(
+            "Spark did not start, which needs Java 17 or newer: install it, or set JAVA_HOME; --debug shows Spark's log"
+        )
     if condition == "PATH_NOT_FOUND":
         parameters: dict[str, str] = error.getMessageParameters() or {}  # type: ignore[attr-defined]  # has a condition
         return NotFoundError("the input does not exist: check its path", input=parameters.get("path"))
-    scheme = _NO_FILE_SYSTEM.search(str(error))
-    if scheme is not None:
-        package = "org.apache.hadoop:hadoop-aws:VERSION" if scheme[1].startswith("s3") else "GROUP:PACKAGE:VERSION"
+    lacks = _NO_FILE_SYSTEM.search(str(error))
+    if lacks is not None:
+        scheme = lacks[1] or lacks[2]
+        package = "org.apache.hadoop:hadoop-aws:VERSION" if scheme.startswith("s3") else "GROUP:PACKAGE:VERSION"
         return UnsupportedError(
-            f"this Spark cannot read {scheme[1]}:// urls: copy the input to this machine, or let Spark load the "
+            f"this Spark cannot read {scheme}:// urls: copy the input to this machine, or let Spark load the "
             f"package for them with PYSPARK_SUBMIT_ARGS='--packages {package} pyspark-shell'"
-            f"{' and write s3a://' if scheme[1] in ('s3', 's3n') else ''}"
+            f"{' and write s3a://' if scheme in ('s3', 's3n') else ''}"
         )
     from holdfast.spark.failures import find_worker_problem
 
@@ -92,7 +95,7 @@ def _of_spark(error: Exception) -> HoldfastError:
 _RAISED = re.compile(r"^[\w.]+(?:Error|Exception|Exit)\b.*", re.MULTILINE)
 _CALLED = re.compile(r"^An error occurred while calling .*\n: ")
 _CAUSE = re.compile(r"^Caused by: (.+)", re.MULTILINE)
-_NO_FILE_SYSTEM = re.compile(r'No FileSystem for scheme "?(\w+)')
+_NO_FILE_SYSTEM = re.compile(r'No FileSystem for scheme "?(\w+)|Class org\.apache\.hadoop\.fs\.(s3a)\.\w+ not found')
 _MOST = 400
 """Maximum number of characters that are shown of another library's error."""
 

@@ -306,6 +306,10 @@ def test_characters_that_the_locale_lacks_are_escaped(tmp_path: Path) -> None:
             'x.UnsupportedFileSystemException: No FileSystem for scheme "s3"\n\tat a.b',
             "hadoop-aws:VERSION pyspark-shell' and write s3a://",
         ),
+        (
+            "java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found",
+            "this Spark cannot read s3a:// urls: copy the input to this machine, or let Spark load the package",
+        ),
         ("x.Y: No FileSystem for scheme gs", "this Spark cannot read gs:// urls: copy the input to this machine"),
     ],
 )
