@@ -163,13 +163,14 @@ class UnitWorld:
         database: Database | None = None,
         shard: int = 0,
         reads: UnitReads | None = None,
+        run: str = "",
     ) -> ShardTask:
         """Return an attempt at a task."""
         database = database or self.inner
         execution = UnitExecution(
             function, database, settings or UnitSettings(), self.environment, reads=reads, alarm=NoAlarm()
         )
-        return ShardTask(execution, database, self.job, shard)
+        return ShardTask(execution, database, self.job, shard, run=run)
 
     def run(self, function: UnitFunction, keys: Iterable[Row], settings: UnitSettings | None = None) -> Statistics:
         """Run an attempt over units without values."""

@@ -5,7 +5,7 @@ Usage: python orders.py STORE_URL DIRECTORY_OF_ORDERS CHECKPOINT
 
 import sys
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row, SparkSession
 
 import holdfast
 
@@ -26,11 +26,7 @@ def serve(txn, order_id: str, order: Row) -> None:
 
 def main(store: str, orders: str, checkpoint: str) -> None:
     spark = SparkSession.builder.appName("orders").getOrCreate()
-    units = holdfast.TransactionalMap(serve, store=store)
-
-    def serve_batch(batch: DataFrame, number: int) -> None:
-        units.run(batch, key="order_id", job=f"orders-{number}")  # a repeated batch goes on where it was
-
+    serve_batch = holdfast.TransactionalMap(serve, store=store).for_each_batch(key="order_id", job="orders")
     rows = spark.readStream.schema("order_id string, customer string, item string, quantity int").json(orders)
     stream = rows.writeStream.foreachBatch(serve_batch).option("checkpointLocation", checkpoint)
     stream.trigger(availableNow=True).start().awaitTermination()

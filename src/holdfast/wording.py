@@ -6,9 +6,10 @@ And tell what no record could hold: `is_unicode`.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
 
-__all__ = ["OR_OVERWRITE", "counted", "is_unicode", "nearest"]
+__all__ = ["OR_OVERWRITE", "counted", "is_unicode", "nearest", "percent"]
 
 OR_OVERWRITE = "or use mode overwrite, which deletes all that is there"
 """The end of a sentence that refuses a write because of what the destination holds."""
@@ -31,6 +32,11 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def percent(share: float) -> str:
+    """Return e.g. ``99%``: 100 % is only what is complete."""
+    return f"{math.floor(100 * share)}%"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark.sql")
 
 from pyspark.sql import DataFrame, SparkSession
 
-from holdfast.errors import FencedError, HoldfastError, InvalidRequestError
+from holdfast.errors import FencedError, InvalidRequestError
 from holdfast.records.opening import open_store
 from holdfast.records.store import Store
 from holdfast.spark.units import TransactionalMap, TransactionalReduce, runner
@@ -176,65 +176,6 @@ def test_units_of_a_work_list_add_to_no_other(spark: SparkSession, store: Store)
         TransactionalReduce(note_size, store=store).run_work_list(spark, "this")
     assert TransactionalMap(note, store=store, emit_to="this").run_work_list(spark, "this", tasks=1).total.units == 1
     assert open_work_list(store, "other").counts() == (1, 0)
-
-
-# --- an input that changes --------------------------------------------------------------------------------------------
-def stops_at_50(txn: Any, key: int, value: Any) -> None:
-    if key == 50:
-        raise ValueError("injected")
-    txn.add("seen", key)
-
-
-def begun(spark: SparkSession, store: Store) -> TransactionalMap:
-    """Begin a job with the numbers to 100, which fails in one of its tasks; return what runs the rest of it."""
-    with pytest.raises(InvalidRequestError, match="the function of a unit failed"):
-        TransactionalMap(stops_at_50, store=store, group=4).run(spark.range(100), key="id", job="j", tasks=2)
-    assert 0 < len(seen(store)) < 100
-    return TransactionalMap(note, store=store, group=4)
-
-
-def test_a_job_goes_on_with_its_input(spark: SparkSession, store: Store) -> None:
-    rest = begun(spark, store)
-    report = rest.run(spark.range(100).selectExpr("cast(id AS int) id", "1 AS more"), key="id", job="j")
-    assert report.total.units == 100
-    assert seen(store) == dict.fromkeys(range(100), 1)
-    again = rest.run(spark.range(1000), key="id", job="j")
-    assert (again.total.units, seen(store)) == (100, dict.fromkeys(range(100), 1)), "a finished job does not run again"
-
-
-CHANGED: dict[str, tuple[Callable[[SparkSession], Any], str]] = {
-    "grown": (lambda spark: spark.range(-1000, 100), "the input of the job is not what it was"),
-    "shrunk": (lambda spark: spark.range(2, 100), "the input of the job is not what it was"),
-    "emptied": (lambda spark: spark.range(100).filter("1 = 0"), "the input of the job is not what it was"),
-    "pairs": (lambda spark: spark.range(100).rdd.map(lambda row: (row["id"], row)), "other keys"),
-    "texts": (lambda spark: spark.range(100).selectExpr("cast(id AS string) id"), "other keys"),
-    "two columns": (lambda spark: spark.range(100).selectExpr("id", "id AS other"), "other keys"),
-}
-
-
-@pytest.mark.parametrize("name", some(CHANGED, "shrunk"))
-def test_another_input_is_refused(name: str, spark: SparkSession, store: Store) -> None:
-    make, sentence = CHANGED[name]
-    rest = begun(spark, store)
-    data = make(spark)
-    key = None if not isinstance(data, DataFrame) else ["id", "other"] if "other" in data.columns else "id"
-    with pytest.raises(InvalidRequestError, match=sentence):
-        rest.run(data, key=key, job="j")
-    assert set(seen(store).values()) == {1}, "no unit has run twice"
-
-
-@pytest.mark.slow
-def test_another_number_of_tasks_is_refused(spark: SparkSession, store: Store) -> None:
-    rest = begun(spark, store)
-    with pytest.raises(InvalidRequestError, match="another number of tasks"):
-        rest.run(spark.range(100), key="id", job="j", tasks=3)
-
-
-@pytest.mark.slow
-def test_another_kind_of_job_is_refused(spark: SparkSession, store: Store) -> None:
-    begun(spark, store)
-    with pytest.raises(HoldfastError, match="of another kind"):
-        TransactionalReduce(note, store=store).run(spark.range(100), key="id", job="j")
 
 
 # --- two drivers ------------------------------------------------------------------------------------------------------

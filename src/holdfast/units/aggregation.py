@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 from holdfast.errors import FencedError, InvalidRequestError, NotFoundError
@@ -31,11 +31,10 @@ from holdfast.units.estimates import (
     Dispersion,
     Estimate,
     Looks,
-    UnitTotal,
     chance_of_change,
     final_value,
 )
-from holdfast.units.job_state import JobState, read_state
+from holdfast.units.job_state import JobState, read_state, share_of
 from holdfast.units.jobs import find_job
 from holdfast.units.patience import patiently
 from holdfast.units.statistics import Statistics
@@ -73,7 +72,7 @@ class View:
         sum: of their values.
         top: the rows with the largest values, the largest first.
         state: how far the job is; None if no job was named.
-        units: how many units the job has.
+        units: how many units the job has; None if nobody knows.
         units_per_s: over the last views; None in the first one.
         idle_s: seconds since the view in which a unit was last seen to be done.
         is_steady: False if the units that are done do not look like a sample of all, so that the estimates are not to
@@ -87,7 +86,7 @@ class View:
     sum: Number
     top: Sequence[TopRow]
     state: JobState | None = None
-    units: UnitTotal = field(default_factory=lambda: UnitTotal(None))
+    units: int | None = None
     units_per_s: float | None = None
     idle_s: float = 0.0
     is_steady: bool | None = None
@@ -103,18 +102,16 @@ class View:
     @property
     def share(self) -> float | None:
         """Which share of the units is done, from 0 to 1; None if it is not known how many there are."""
-        if self.state is None or self.units.expected is None:
-            return None
-        return min(1.0, self.done / self.units.expected) if self.units.expected else 1.0
+        return share_of(self.done, self.units)
 
     @property
     def ends_in_s(self) -> float | None:
         """In how many seconds the job is expected to end; None if nothing can be said."""
         if self.is_final:
             return 0.0
-        if self.units.expected is None or not self.units_per_s:
+        if self.units is None or not self.units_per_s:
             return None
-        return max(0.0, self.units.expected - self.done) / self.units_per_s
+        return max(0, self.units - self.done) / self.units_per_s
 
 
 def watch(
@@ -138,7 +135,7 @@ def watch(
         top: how many of the rows with the largest values to show.
         column: which one has the values; all are numbers. What a view sums up is in this column alone.
         every_s: seconds from one view to the next.
-        units: how many units the job has, if you know it. Otherwise that is estimated from tasks that are finished.
+        units: how many units the job has, if you know it, and Holdfast does not: that of a work list.
         begin_within_s: how long to wait until there is such a job, and such a table, seconds.
 
     Raises:
@@ -286,7 +283,7 @@ class _Outlook:
 
     totals: ColumnTotals
     done: int
-    units: UnitTotal
+    units: int | None
     dispersion: Dispersion
 
     def final(self, cell: LargeCell) -> Estimate | None:

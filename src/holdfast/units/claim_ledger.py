@@ -56,9 +56,6 @@ class ClaimLedger:
         """Note that the commit with the last change took effect."""
         self._claim = Claim(self._key, version, self._proposed.items)
 
-    def take_up(self, unit: Unit) -> None:
-        """Do nothing: a unit that is put off stays in the claim."""
-
     def load(self) -> None:
         """Read the claim again: perhaps others have dissolved it.
 

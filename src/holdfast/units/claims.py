@@ -14,10 +14,22 @@ from holdfast.runtime import Environment
 from holdfast.transactions.base import ABSENT, Commit, Committed, Record, TransactionStore
 from holdfast.units.work_list import Item, WorkList
 
-__all__ = ["Claim", "ClaimWatch", "decode_claim", "dissolve", "dissolve_slot", "encode_claim", "take_items"]
+__all__ = [
+    "Claim",
+    "ClaimWatch",
+    "decode_claim",
+    "dissolve",
+    "dissolve_all",
+    "dissolve_slot",
+    "encode_claim",
+    "take_items",
+]
 
 _MOST_BYTES = 2 * 1024 * 1024
 """Values of a claim: they are written again with every commit of its worker."""
+
+_MOST_ITEMS = 1024
+"""Of a claim: no group is larger."""
 
 _TRIES = 20
 
@@ -115,8 +127,17 @@ def dissolve(store: TransactionStore, work: WorkList, claim: Claim) -> bool:
 def dissolve_slot(store: TransactionStore, work: WorkList, slot: int) -> None:
     """Dissolve the claims of earlier attempts at a worker: Spark has started another one."""
     prefix = work.claim_key(slot)
-    for _ in range(_TRIES):
-        found = list(read_records(store, prefix, prefix + b"\xff"))
+    _dissolve_range(store, work, (prefix, prefix + b"\xff"), _TRIES)
+
+
+def dissolve_all(store: TransactionStore, work: WorkList) -> None:
+    """Dissolve all claims, of workers that cannot get new ones: each commit that is faster makes its claim smaller."""
+    _dissolve_range(store, work, work.claims, _MOST_ITEMS + _TRIES)
+
+
+def _dissolve_range(store: TransactionStore, work: WorkList, claims: tuple[bytes, bytes], tries: int) -> None:
+    for _ in range(tries):
+        found = list(read_records(store, *claims))
         if all(dissolve(store, work, decode_claim(key, record)) for key, record in found):
             return
 

@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import NormalDist
 
-__all__ = ["CONFIDENCE", "Dispersion", "Estimate", "Looks", "UnitTotal", "chance_of_change", "final_value"]
+__all__ = ["CONFIDENCE", "Dispersion", "Estimate", "Looks", "chance_of_change", "final_value"]
 
 CONFIDENCE = 0.95
 """With which probability all intervals of one view hold, and a set of rows that is called certain is the final one."""
@@ -59,45 +59,6 @@ class Estimate:
     value: float
     low: float
     high: float
-
-
-@dataclass(frozen=True, slots=True)
-class UnitTotal:
-    """How many units a job has.
-
-    Attributes:
-        expected: the number; None if nothing is known but those that are done.
-        deviation: its standard deviation; 0 if the number is exact.
-    """
-
-    expected: float | None
-    deviation: float = 0.0
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the number is no estimate."""
-        return self.expected is not None and not self.deviation
-
-    @staticmethod
-    def of_tasks(seen: Sequence[int], finished: Sequence[bool]) -> UnitTotal:
-        """Estimate the number from tasks that are finished: units are dealt to tasks by the hash of their keys.
-
-        Args:
-            seen: how many units each task has taken up.
-            finished: whether these are all of its units.
-        """
-        whole = [count for count, is_all in zip(seen, finished, strict=True) if is_all]
-        parts = [count for count, is_all in zip(seen, finished, strict=True) if not is_all]
-        if not parts:
-            return UnitTotal(float(sum(whole)))
-        if not whole:
-            return UnitTotal(None)
-        mean = sum(whole) / len(whole)
-        variance = mean
-        if len(whole) > 2:
-            variance = max(mean, sum((count - mean) ** 2 for count in whole) / (len(whole) - 1))
-        expected = sum(whole) + sum(max(float(count), mean) for count in parts)
-        return UnitTotal(expected, math.sqrt(variance * len(parts) * (1 + len(parts) / len(whole))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,26 +139,24 @@ class Looks:
 
 
 def final_value(
-    value: float, done: int, total: UnitTotal, dispersion: float, *, degrees: int, rows: int
+    value: float, done: int, total: int | None, dispersion: float, *, degrees: int, rows: int
 ) -> Estimate | None:
     """Estimate what a row will hold; None if nothing can be said.
 
     Args:
         value: what it holds now.
+        total: how many units the job has; None if nobody knows.
         degrees: degrees of freedom of the dispersion.
         rows: number of rows, for all of which the intervals hold at once.
     """
-    if total.expected is None or not done or not 0 < value < _LARGEST:
+    if total is None or not done or not 0 < value < _LARGEST:
         return None
-    to_come = max(0.0, total.expected - done) / done
+    to_come = max(0, total - done) / done
     quantile = _student_quantile((1 - CONFIDENCE) / (2 * max(1, rows)), degrees)
     width = quantile**2 * dispersion * to_come
     root = math.sqrt(width * value * (1 + to_come) + width**2 / 4)
-    more = quantile * value / done * total.deviation
     middle = to_come * value
-    down = math.hypot(root - width / 2, more)
-    up = math.hypot(root + width / 2, more)
-    return Estimate(value + middle, value + max(0.0, middle - down), value + middle + up)
+    return Estimate(value + middle, value + max(0.0, middle - root + width / 2), value + middle + root + width / 2)
 
 
 def chance_of_change(
@@ -207,7 +166,7 @@ def chance_of_change(
     rows: int,
     total_value: float,
     done: int,
-    total: UnitTotal,
+    total: int | None,
     degrees: int,
 ) -> float:
     """Return an upper bound of the probability that the first rows are not the first ones at the end, in any order.
@@ -237,7 +196,7 @@ def chance_of_change(
 
 
 def _chance_of_overtaking(
-    ahead: tuple[float, float], behind: tuple[float, float], done: int, total: UnitTotal, degrees: int
+    ahead: tuple[float, float], behind: tuple[float, float], done: int, total: int | None, degrees: int
 ) -> float:
     """Return with which probability a row that is behind another one will be ahead of it at the end.
 
@@ -245,10 +204,9 @@ def _chance_of_overtaking(
     depend on each other.
     """
     lead = ahead[0] - behind[0]
-    if total.expected is None or not done or lead <= 0:
+    if total is None or not done or lead <= 0:
         return 1.0
-    most = total.expected + 2 * total.deviation
-    variance = (ahead[0] * ahead[1] + behind[0] * behind[1]) * max(0.0, most - done) / most
+    variance = (ahead[0] * ahead[1] + behind[0] * behind[1]) * max(0, total - done) / total
     return _student_tail(lead / math.sqrt(variance), degrees) if variance else 0.0
 
 

@@ -17,13 +17,11 @@ _MOST_CHARACTERS = 300
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
-def unit_failed(error: BaseException, unit: Unit, job: str) -> InvalidRequestError:
+def unit_failed(error: BaseException, unit: Unit) -> InvalidRequestError:
     """Return the error that a unit's function has failed with another error."""
     found = InvalidRequestError(
-        "the function of a unit failed, nothing of the unit was written: mend it, then run the job again"
-        " with this name",
+        "the function of a unit failed, nothing of the unit was written: mend it",
         unit=unit.key,
-        job=job,
         error=_told(error)[:_MOST_CHARACTERS],
         **_place_of(error),
     )

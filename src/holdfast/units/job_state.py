@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from holdfast.errors import InvalidRequestError
 from holdfast.transactions.base import SnapshotReader, SnapshotStore
-from holdfast.units.estimates import UnitTotal
-from holdfast.units.jobs import WORK_LIST, Job, find_job, read_progress
+from holdfast.units.jobs import Job, find_job, read_progress
 from holdfast.units.progress import TaskProgress
 from holdfast.units.report import JobReport
 from holdfast.units.statistics import Statistics
 
-__all__ = ["JobState", "poll", "read_state", "state_of"]
+__all__ = ["JobState", "poll", "read_state", "share_of", "state_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +56,8 @@ class JobState:
         """
         return self.report or JobReport.of_progress(self.job, self.tasks, max(0.0, now_s - self.job.began_s))
 
-    def units(self, given: int | None = None) -> UnitTotal:
-        """Return how many units the job has.
+    def units(self, given: int | None = None) -> int | None:
+        """Return how many units the job has; None if nobody knows, since units of a work list add units.
 
         Args:
             given: the number, if the caller knows it.
@@ -66,25 +65,20 @@ class JobState:
         Raises:
             InvalidRequestError: more are done than were given.
         """
-        done = self.done
-        if given is not None and given < done:
+        if given is not None and given < self.done:
             raise InvalidRequestError(
-                "the job has more units than that: leave the number out, or correct it", units=given, done=done
+                "the job has more units than that: leave the number out, or correct it", units=given, done=self.done
             )
-        if self.job.is_finished:
-            return UnitTotal(float(done))
-        if given is not None:
-            return UnitTotal(float(given))
-        if self.job.kind == WORK_LIST:  # units add units
-            return UnitTotal(None)
-        return UnitTotal.of_tasks([task.place.count for task in self.tasks], [task.is_finished for task in self.tasks])
+        return self.done if self.job.is_finished else given if given is not None else self.job.units
 
     def share(self, given: int | None = None) -> float | None:
         """Return which share of all units is done, from 0 to 1; None if it is not known how many there are."""
-        if self.job.is_finished:
-            return 1.0
-        expected = self.units(given).expected
-        return None if expected is None else min(1.0, self.done / expected) if expected else 1.0
+        return share_of(self.done, self.units(given))
+
+
+def share_of(done: int, units: int | None) -> float | None:
+    """Return which share of units is done, from 0 to 1; None if it is not known how many there are."""
+    return None if units is None else min(1.0, done / units) if units else 1.0
 
 
 def read_state(reader: SnapshotReader, name: str) -> JobState:

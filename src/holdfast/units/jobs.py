@@ -1,10 +1,10 @@
-"""Keep the jobs of a store: a name, how many tasks, and whether the job is finished."""
+"""Keep the jobs of a store: a name, what is to be done, and whether that is finished."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.errors import (
@@ -22,14 +22,8 @@ from holdfast.runtime import Environment
 from holdfast.transactions.base import DurableStore, Record, SnapshotReader, TransactionStore
 from holdfast.transactions.retry import run_until_known
 from holdfast.transactions.transaction import Transaction
-from holdfast.units.progress import (
-    Place,
-    TaskProgress,
-    counter_key,
-    counter_range,
-    progress_key,
-    progress_range,
-)
+from holdfast.units.job_input import JobInput
+from holdfast.units.progress import TaskProgress, counter_key, counter_range, progress_key, progress_range
 from holdfast.units.statistics import Statistics
 from holdfast.wording import nearest
 
@@ -40,11 +34,14 @@ __all__ = [
     "Job",
     "begin_job",
     "end_job",
+    "end_run",
     "find_job",
     "forget_job",
     "job_key",
     "list_jobs",
+    "planned_tasks",
     "read_progress",
+    "require_run",
     "require_running",
 ]
 
@@ -54,6 +51,8 @@ MAP, REDUCE, WORK_LIST = "map", "reduce", "work list"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}")
 _MOST_SHARDS = 100_000
 _TRIES = 10
+_MOST_RUNS = 100
+"""Failed runs that are remembered: the attempts of older ones are dead."""
 
 
 def job_key(name: object) -> bytes:
@@ -78,11 +77,14 @@ class Job:
         id: distinguishes it from a forgotten job with the same name.
         shards: number of tasks.
         kind: ``map``, ``reduce`` or ``work list``.
-        keys: what says to which task a unit goes, such as the types of the keys, or from which work list units come;
-            empty if it is all the same.
+        keys: where the keys of the units come from: names and types of columns, or a work list; empty if it is all the
+            same.
+        units: how many units it has; None if nobody knows.
+        digest: of its input; empty if it has none that is fixed.
         began_s: when it began, seconds since the epoch.
         ended_s: when it was finished; None if it is not.
         report: what was known about it at its end.
+        ended_runs: those that have failed: nothing that still runs for them takes effect.
     """
 
     name: str
@@ -91,8 +93,11 @@ class Job:
     kind: str
     began_s: float
     keys: str = ""
+    units: int | None = None
+    digest: str = ""
     ended_s: float | None = None
     report: Mapping[str, object] = field(default_factory=dict)
+    ended_runs: Sequence[str] = ()
 
     @property
     def is_finished(self) -> bool:
@@ -106,9 +111,12 @@ class Job:
             "shards": self.shards,
             "kind": self.kind,
             "keys": self.keys,
+            "units": self.units,
+            "digest": self.digest,
             "began": self.began_s,
             "ended": self.ended_s,
             "report": dict(self.report),
+            "ended_runs": list(self.ended_runs),
         }
         return json.dumps(found).encode()
 
@@ -122,19 +130,37 @@ class Job:
         name = key[len(JOB) :].decode(errors="replace")
         try:
             found = json.loads(record.value)
-            ended = found["ended"]
+            ended, units = found["ended"], found["units"]
             return Job(
                 name=name,
                 id=int(found["id"]),
                 shards=int(found["shards"]),
                 kind=str(found["kind"]),
                 keys=str(found["keys"]),
+                units=None if units is None else int(units),
+                digest=str(found["digest"]),
                 began_s=float(found["began"]),
                 ended_s=None if ended is None else float(ended),
                 report=dict(found["report"]),
+                ended_runs=tuple(map(str, found["ended_runs"])),
             )
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise CorruptDataError("the record of a job cannot be read: report it", job=name) from error
+
+
+def planned_tasks(
+    reader: SnapshotReader, name: str, *, kind: str, shards: int | None, default: int, keys: str = ""
+) -> int:
+    """Return how many tasks a job has, or will have: to know it before the input is read.
+
+    Raises: like `begin_job`.
+    """
+    shards = _checked_shards(shards)
+    job = _find(reader, name)
+    if job is None:
+        return shards or default
+    _require_same(job, kind=kind, shards=shards, keys=keys)
+    return job.shards
 
 
 def begin_job(
@@ -146,58 +172,85 @@ def begin_job(
     environment: Environment,
     default: int | None = None,
     keys: str = "",
+    job_input: JobInput | None = None,
 ) -> Job:
     """Create a job, or return the one that has this name, to go on with it.
 
-    Guarantee: all tasks of a job have a record of their progress, from its begin until it is forgotten. That is
-    durable, also if the database makes other commits durable later.
+    Guarantee: all tasks of a job have a record of their progress, from its begin until it is forgotten. A job has the
+    input with which it was created, and is returned for no other. That is durable, also if the database makes other
+    commits durable later.
 
     Args:
         shards: number of tasks; None for that of the existing job, or the default.
         default: number of tasks of a new job.
-        keys: see `Job`. With others, units that are done would come to tasks that do not know it.
+        keys: see `Job`.
+        job_input: all units; None if they are not known.
 
     Raises:
-        InvalidRequestError: the name is not valid, or the job exists with another number of tasks or other keys.
+        InvalidRequestError: the name is not valid, or the job exists with another number of tasks, other keys or
+            another input.
         ConflictError: the job exists, and is of another kind.
         UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
     key = job_key(name)
     shards = _checked_shards(shards)
-    job_id = int(environment.ids.token(), 16)
-    began_s = environment.clock.now_s()
+    new = Job(
+        name=name,
+        id=int(environment.ids.token(), 16),
+        shards=shards or default or 0,
+        kind=kind,
+        keys=keys,
+        units=None if job_input is None else job_input.units,
+        digest="" if job_input is None else job_input.digest,
+        began_s=environment.clock.now_s(),
+    )
 
     def begin(transaction: Transaction) -> Job:
         found = _find(transaction, name)
         if found is not None:
             return found
-        count = shards or default
-        if count is None:
+        if not new.shards:
             raise NotFoundError("the store has no such job: check the name", job=name)
-        job = Job(name=name, id=job_id, shards=count, kind=kind, began_s=began_s, keys=keys)
-        transaction.insert(key, job.to_bytes())
+        transaction.insert(key, new.to_bytes())
         start = TaskProgress(statistics=Statistics()).to_bytes()
-        for shard in range(count):
-            transaction.put(progress_key(job_id, shard), start)
-        return job
+        for shard in range(new.shards):
+            transaction.put(progress_key(new.id, shard), start)
+        return new
 
     job = _durably(store, begin, environment)
+    _require_same(job, kind=kind, shards=shards, keys=keys)
+    if job.digest != new.digest:
+        sentence = (
+            "the job is finished, and had other rows: choose another name for the new ones"
+            if job.is_finished
+            else "the job began with other rows, so nothing of these has run: finish it with the old ones, and run the"
+            " new ones under another name"
+        )
+        raise InvalidRequestError(sentence, job=name, given=new.units)
+    return job
+
+
+def _require_same(job: Job, *, kind: str, shards: int | None, keys: str) -> None:
+    """Check that a job is the one to be run.
+
+    Raises:
+        ConflictError, InvalidRequestError: see `begin_job`.
+    """
     if job.kind != kind:
-        raise ConflictError("the job exists, and is of another kind: choose another name", job=name, kind=job.kind)
+        raise ConflictError("the job exists, and is of another kind: choose another name", job=job.name, kind=job.kind)
     if shards is not None and job.shards != shards:
         raise InvalidRequestError(
             "the job has another number of tasks: leave the number out to go on with it, or choose another name",
-            job=name,
+            job=job.name,
             tasks=job.shards,
         )
     if job.keys != keys:
         raise InvalidRequestError(
-            "the job has other keys: give the columns, pairs or work list with which it began, or choose another name",
-            job=name,
-            keys=job.keys,
+            "the job has another key: give the columns, pairs or work list with which it began, or choose another name",
+            job=job.name,
+            key=job.keys,
             given=keys,
         )
-    return job
 
 
 def _checked_shards(shards: object) -> int | None:
@@ -232,6 +285,39 @@ def end_job(store: DurableStore, job: Job, report: Mapping[str, object], environ
     return _durably(store, end, environment)
 
 
+def end_run(store: DurableStore, job: Job, run: str, environment: Environment) -> None:
+    """Record that a run of a job has failed, so that its attempts at tasks stop.
+
+    Guarantee: when this returns, no unit of a task's attempt in this run takes effect anymore, wherever it runs: the
+    record of each task's progress has another version, and who reads it again finds that the run has ended. Workers of
+    a work list get no new claims; those that they have are dissolved by `dissolve_claims`.
+
+    Raises:
+        UnavailableError: the database went away. Repeat later.
+    """
+
+    def end(transaction: Transaction) -> None:
+        found = _find(transaction, job.name)
+        if found is None or found.id != job.id or found.is_finished or run in found.ended_runs:
+            return  # without the records of the progress, nothing takes effect either
+        runs = (*found.ended_runs, run)[-_MOST_RUNS:]
+        transaction.put(job_key(job.name), replace(found, ended_runs=runs).to_bytes())
+        for shard in range(job.shards):
+            transaction.add(progress_key(job.id, shard), 1)
+
+    run_until_known(store, end, environment, lost_replies=_TRIES)
+
+
+def require_run(job: Job, run: str) -> None:
+    """Check that a run goes on.
+
+    Raises:
+        FencedError: it has ended.
+    """
+    if run in job.ended_runs:
+        raise FencedError("the run of the job has failed, and its other tasks stop")
+
+
 def find_job(store: SnapshotReader, name: str) -> Job:
     """Return a job.
 
@@ -256,8 +342,8 @@ def _missing(store: SnapshotReader, name: str) -> NotFoundError:
     return NotFoundError(f"the store has no such job: {hint}", job=name)
 
 
-def require_running(store: SnapshotReader, job: Job) -> int:
-    """Return the version of the record of a job that is neither finished nor forgotten.
+def require_running(store: SnapshotReader, job: Job, run: str) -> int:
+    """Return the version of the record of a job that is neither finished nor forgotten, and whose run goes on.
 
     Raises:
         FencedError: it is.
@@ -266,7 +352,8 @@ def require_running(store: SnapshotReader, job: Job) -> int:
     record = store.get_many([key]).get(key)
     found = None if record is None else Job.of(key, record)
     if record is None or found is None or found.id != job.id or found.is_finished:
-        raise FencedError("the job is finished, or was forgotten: nothing is left to do", job=job.name)
+        raise FencedError("the job is finished, or was forgotten: nothing is left to do")
+    require_run(found, run)
     return record.version
 
 
@@ -282,7 +369,7 @@ def read_progress(store: SnapshotReader, job: Job) -> list[TaskProgress]:
         return found
     done = {key: record.number for key, record in read_records(store, *counter_range(job.id))}
     counts = [done.get(counter_key(job.id, slot), 0) for slot in range(len(found))]
-    return [replace(one, place=Place(count=count)) for one, count in zip(found, counts, strict=True)]
+    return [replace(one, done=count) for one, count in zip(found, counts, strict=True)]
 
 
 def forget_job(store: TransactionStore, name: str, environment: Environment) -> None:

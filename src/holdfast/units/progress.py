@@ -5,8 +5,7 @@ off and unit 8 has committed, "8" says nothing about unit 7. So the record names
 written by the same commit as the units that it says are done.
 
 Units come in the order of their ids, never by position: after a shuffle, positions are not repeatable (SPARK-23207).
-The record also has the number of the units so far and a digest of their ids, so that an input that has changed between
-two attempts is noticed, not skipped over.
+That every attempt gets the same units is what `job_input` sees to.
 """
 
 from __future__ import annotations
@@ -15,14 +14,13 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 
 from holdfast.errors import CorruptDataError
 from holdfast.records.keys import id_bytes
 from holdfast.records.kinds import COUNTER, PROGRESS
 from holdfast.units.statistics import Statistics
 
-__all__ = ["START", "Place", "TaskProgress", "counter_key", "counter_range", "progress_key", "progress_range"]
+__all__ = ["TaskProgress", "counter_key", "counter_range", "progress_key", "progress_range"]
 
 _JSON = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -49,50 +47,25 @@ def counter_range(job_id: int) -> tuple[bytes, bytes]:
     return prefix, prefix + b"\xff" * 9
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A place in the order of a task's units.
-
-    Attributes:
-        last: id of the unit at this place; empty before the first.
-        count: number of units up to it.
-        digest: of their ids.
-    """
-
-    last: bytes = b""
-    count: int = 0
-    digest: bytes = b""
-
-    def after(self, unit_id: bytes) -> Place:
-        """Return the place of the next unit."""
-        digest = blake2b(self.digest + unit_id, digest_size=16).digest()
-        return Place(unit_id, self.count + 1, digest)
-
-
-START = Place()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskProgress:
     """How far a task is.
 
     Attributes:
-        place: of the last unit that is done or put off. All before it are done, except for `deferred`.
+        last: id of the last unit that is done or put off; empty before the first. All up to it are done, except for
+            `deferred`.
+        done: how many units are done.
         deferred: ids of units that were put off, in order.
         is_finished: whether all units of the task are done.
         statistics: of all attempts at the task, as far as they could be recorded: an attempt that dies takes with it
             what it has counted since its last commit.
     """
 
-    place: Place = START
+    last: bytes = b""
+    done: int = 0
     deferred: Sequence[bytes] = ()
     is_finished: bool = False
     statistics: Statistics
-
-    @property
-    def done(self) -> int:
-        """How many units are done."""
-        return self.place.count - len(self.deferred)
 
     @property
     def figures(self) -> Statistics:
@@ -102,9 +75,8 @@ class TaskProgress:
     def to_bytes(self) -> bytes:
         """Return the value of the record."""
         found = {
-            "last": _text(self.place.last),
-            "count": self.place.count,
-            "digest": _text(self.place.digest),
+            "last": _text(self.last),
+            "done": self.done,
             "deferred": [_text(one) for one in self.deferred],
             "finished": self.is_finished,
             "statistics": self.statistics.to_json(),
@@ -121,7 +93,8 @@ class TaskProgress:
         try:
             found = json.loads(value)
             return TaskProgress(
-                place=Place(_bytes(found["last"]), int(found["count"]), _bytes(found["digest"])),
+                last=_bytes(found["last"]),
+                done=int(found["done"]),
                 deferred=tuple(_bytes(one) for one in found["deferred"]),
                 is_finished=found["finished"] is True,
                 statistics=Statistics.of(found["statistics"]),

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from holdfast.transactions.base import Database
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import Job
-from holdfast.units.ordered_units import ordered_units
 from holdfast.units.statistics import Statistics
 from holdfast.units.task_ledger import TaskLedger
 from holdfast.units.unit import Unit
-from holdfast.units.unit_loop import Standing, UnitLoop
+from holdfast.units.unit_loop import UnitLoop
 
 __all__ = ["ShardTask"]
 
@@ -20,23 +19,29 @@ class ShardTask:
     """An attempt at one task of a job.
 
     Guarantee: when `run` returns, every unit of the task has taken effect exactly once, durably, whatever other
-    attempts have done. If it raises, some have, and another attempt goes on from there.
+    attempts have done. If it raises, some have, and another attempt goes on from there. After the end of the run to
+    which it belongs, nothing takes effect.
+
+    Args:
+        run: which run of the job the attempt belongs to, if that can end before the attempt does.
     """
 
-    def __init__(self, execution: UnitExecution, database: Database, job: Job, shard: int) -> None:
+    def __init__(self, execution: UnitExecution, database: Database, job: Job, shard: int, *, run: str = "") -> None:
         self._execution = execution
         self._database = database
-        self._ledger = TaskLedger(execution.store, job, shard, execution.statistics)
-        self._loop = UnitLoop(execution, self._ledger, job.name)
+        self._ledger = TaskLedger(execution.store, job, shard, execution.statistics, run=run)
+        self._loop = UnitLoop(execution, self._ledger)
 
     def run(self, units: Iterable[Unit]) -> Statistics:
-        """Run all units, given in the order of their ids, and return what happened.
+        """Run all units, and return what happened.
+
+        Args:
+            units: in the order of their ids, each once, and the same in every attempt.
 
         Raises:
-            InvalidRequestError: a unit's function failed, a key occurs twice, or the input is not that of an earlier
-                attempt. The message names the unit.
+            InvalidRequestError: a unit's function failed. The message names the unit.
             TransactionConflictError: a unit conflicts however often it is tried.
-            FencedError: the job was forgotten meanwhile.
+            FencedError: the job was forgotten meanwhile, or its run has ended.
             ConflictError: the database has lost commits; run the task again.
             UnavailableError: the database did not come back in time.
 
@@ -49,16 +54,12 @@ class ShardTask:
         return self._execution.statistics
 
     def _run_units(self, units: Iterable[Unit]) -> None:
-        loop, ledger = self._loop, self._ledger
-        loop.patiently(ledger.load)
+        loop = self._loop
+        loop.patiently(self._ledger.load)
         waiting: list[Unit] = []  # a full group, in whose commit the next one is read ahead
         group: list[Unit] = []
-        for placed in ordered_units(units):
-            standing = ledger.see(placed)
-            if standing is Standing.TO_DO:
-                group.append(placed.unit)
-            elif standing is Standing.PUT_OFF:
-                loop.put_off(placed.unit)
+        for unit in units:
+            group += loop.sort_out([unit])
             if len(group) >= loop.group_size:
                 if self._execution.reads_ahead:
                     loop.run(waiting, group)
@@ -68,7 +69,6 @@ class ShardTask:
                 group = []
         loop.run(waiting, group)
         loop.run(loop.sort_out(group))
-        ledger.check_end()
         loop.drain()
 
     def _finish(self) -> None:

@@ -45,7 +45,7 @@ class SlotProgress:
 
     def _see(self, record: Record | None) -> None:
         if record is None:
-            raise FencedError("the job was forgotten meanwhile: begin it again", job=self._job.name)
+            raise FencedError("the job was forgotten meanwhile: begin it again")
         self._version = record.version
         self._progress = TaskProgress.of(record.value)
         if self._unknown is not None and self._unknown[0] == record.value:

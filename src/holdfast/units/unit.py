@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row, encode_row
 
-__all__ = ["MAX_ID_BYTES", "Cell", "Unit", "UnitFunction", "UnitReads"]
+__all__ = ["MAX_ID_BYTES", "Cell", "Unit", "UnitFunction", "UnitReads", "id_of"]
 
 UnitFunction: TypeAlias = "Callable[..., object]"
 """Takes a `UnitTransaction`, a key and a value."""
@@ -55,11 +55,7 @@ class Unit:
                 cannot be copied.
         """
         if unit_id is None:
-            unit_id = encode_row(key)
-        if len(unit_id) > MAX_ID_BYTES:
-            raise InvalidRequestError(
-                f"the key of a unit is limited to {MAX_ID_BYTES} bytes: use a digest of it", bytes=len(unit_id)
-            )
+            unit_id = id_of(key)
         if _is_immutable(value):
             return Unit(key, unit_id, value)
         try:
@@ -75,6 +71,20 @@ class Unit:
     def value(self) -> object:
         """The value: a copy each time, if a function could change it. Every run of the unit gets the same."""
         return self._value if self._pickled is None else pickle.loads(self._pickled)
+
+
+def id_of(key: Row) -> bytes:
+    """Return the key of a unit as bytes, which sort as keys do.
+
+    Raises:
+        InvalidRequestError: the key is no text, integer, bytes or tuple of these, or it is too long.
+    """
+    unit_id = encode_row(key)
+    if len(unit_id) > MAX_ID_BYTES:
+        raise InvalidRequestError(
+            f"the key of a unit is limited to {MAX_ID_BYTES} bytes: use a digest of it", bytes=len(unit_id)
+        )
+    return unit_id
 
 
 def _is_immutable(value: object) -> bool:

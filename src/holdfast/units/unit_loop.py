@@ -54,10 +54,6 @@ class Ledger(Protocol):
         """Note that the commit with the last `change` took effect."""
         ...
 
-    def take_up(self, unit: Unit) -> None:
-        """Note that a unit is put off."""
-        ...
-
     def load(self) -> None:
         """Read the record again, because others have written it, or nobody knows."""
         ...
@@ -73,18 +69,14 @@ class UnitLoop:
     Guarantee: a unit takes effect in the same step in which the ledger records it. When `drain` returns, all units that
     were passed to `run` or `put_off` are done, or somebody else's.
 
-    Args:
-        job: its name, for messages.
-
     Attributes:
         deferred: units that were put off, by id.
     """
 
-    def __init__(self, execution: UnitExecution, ledger: Ledger, job: str) -> None:
+    def __init__(self, execution: UnitExecution, ledger: Ledger) -> None:
         self.deferred: dict[bytes, Unit] = {}
         self._execution = execution
         self._ledger = ledger
-        self._job = job
         self._settings = execution.settings
         self._environment = execution.environment
         self._statistics = execution.statistics
@@ -128,7 +120,6 @@ class UnitLoop:
             else:
                 self._statistics.deferred += 1
                 self.put_off(part[0])
-                self._ledger.take_up(part[0])
                 left = left[1:]
                 alone = max(0, alone - 1)
                 if len(self.deferred) >= self._settings.most_deferred:
@@ -188,7 +179,6 @@ class UnitLoop:
                 "a unit conflicts however often it is tried: let it read less that other units change, and write "
                 "nothing by other ways than its transaction",
                 unit=unit.key,
-                job=self._job,
                 cells=[shown_cell(key) for key in attempt.conflict[:_NAMED_KEYS]],
             )
 
@@ -212,7 +202,7 @@ class UnitLoop:
         elif attempt.conflict or attempt.unknown:
             self._statistics.reruns += len(units)
         if attempt.failure is not None:
-            raise unit_failed(attempt.failure, units[attempt.done], self._job)
+            raise unit_failed(attempt.failure, units[attempt.done])
         return attempt
 
     def _is_behind(self, attempt: Attempt) -> bool:

@@ -40,6 +40,7 @@ class WorkTask:
 
     Args:
         slot: number of the worker, from 0; only attempts at the same worker share one.
+        run: see `ShardTask`.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class WorkTask:
         slot: int,
         work: WorkList,
         *,
+        run: str = "",
         periodic: Periodic | None = None,
     ) -> None:
         self._execution = execution
@@ -58,12 +60,13 @@ class WorkTask:
         self._environment = execution.environment
         self._work = work
         self._job = job
+        self._run = run
         self._workers = job.shards
         self._required: dict[bytes, int] = {}
         self._slot = slot
         self._key = work.claim_key(slot, execution.environment.ids.token())
         self._ledger = ClaimLedger(self._store, work, self._key, counter_key(job.id, slot))
-        self._loop = UnitLoop(execution, self._ledger, job.name)
+        self._loop = UnitLoop(execution, self._ledger)
         self._watch = ClaimWatch(self._store, work, execution.environment, execution.settings.lease_s)
         self._progress = SlotProgress(self._store, job, slot, execution.statistics)
         self._periodic = periodic or ThreadPeriodic()
@@ -76,7 +79,7 @@ class WorkTask:
             InvalidRequestError: a unit's function failed.
             TransactionConflictError: a unit conflicts however often it is tried.
             UnavailableError: the database did not come back in time.
-            FencedError: the job was forgotten, or the list dropped.
+            FencedError: the job was forgotten, or the list dropped, or the run has ended.
         """
         self._loop.patiently(lambda: dissolve_slot(self._store, self._work, self._slot))
         self._loop.patiently(self._check_job)
@@ -176,9 +179,9 @@ class WorkTask:
         """Read the version of the job's record. Claims validate it: a zombie must not work for the list's next job.
 
         Raises:
-            FencedError: the job is finished, or was forgotten.
+            FencedError: the job is finished, or was forgotten, or its run has ended.
         """
-        self._required = {job_key(self._job.name): require_running(self._store, self._job)}
+        self._required = {job_key(self._job.name): require_running(self._store, self._job, self._run)}
 
     def _beat(self) -> None:
         """Give a sign of life. If it fails, others take over; their commits are validated anyway."""

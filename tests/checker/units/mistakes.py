@@ -218,8 +218,6 @@ def run_the_last_again(
     """In place of `UnitLoop.run`: after the conflict of a group, run only its last unit again."""
     attempt = self._attempt(units) if units else Attempt()
     if len(units) > 1 and attempt.conflict:
-        for unit in units[:-1]:
-            self._ledger.take_up(unit)
         shipped(self, units[-1:], following)
     else:
         shipped(self, units[attempt.done :], following)

@@ -60,12 +60,11 @@ def test_views_follow_the_job_and_the_last_one_is_exact() -> None:
     assert clock.waits == pytest.approx([1.0] * 5, abs=0.1)
 
 
-def test_the_number_of_units_is_estimated_from_tasks_that_are_finished() -> None:
+def test_the_number_of_units_is_known_from_the_begin() -> None:
     job, _clock = _world()
     views = list(watch(job.store, TABLE, job="count"))
-    assert views[0].share is None and views[0].ends_in_s is None
+    assert views[0].share == 0.0 and views[0].ends_in_s is None
     assert [view.share for view in views[1:]] == [0.25, 0.5, 0.75, 1.0, 1.0]
-    assert not views[1].units.is_exact and views[4].units.is_exact
     assert views[1].state is not None and (views[1].state.finished, views[1].state.job.shards) == (1, 4)
     rate = views[2].units_per_s
     assert rate is not None and views[2].ends_in_s == pytest.approx(60 / rate)
@@ -74,7 +73,7 @@ def test_the_number_of_units_is_estimated_from_tasks_that_are_finished() -> None
 def test_a_given_number_of_units_is_used() -> None:
     job, _clock = _world()
     views = list(watch(job.store, TABLE, job="count", units=120))
-    assert views[0].share == 0.0 and views[0].units.is_exact
+    assert views[0].share == 0.0 and views[0].units == 120
 
 
 def test_fewer_units_than_there_are_is_an_error() -> None:
@@ -302,7 +301,7 @@ def test_of_a_work_list_only_what_is_done_is_known() -> None:
     environment = store.environment
     begin_job(store.database, "walk", kind=WORK_LIST, shards=3, environment=environment)
     state = poll(store.database, "walk")
-    assert (state.units().expected, state.share()) == (None, None)
+    assert (state.units(), state.share()) == (None, None)
 
 
 def test_a_database_that_goes_away_for_a_moment_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from holdfast.records.row_keys import Row
 from holdfast.runtime import SystemAlarm
 from holdfast.transactions.base import MAX_NUMBER, MAX_VALUE_BYTES
 from holdfast.units.execution import UnitExecution
-from holdfast.units.progress import Place, TaskProgress
+from holdfast.units.progress import TaskProgress
 from holdfast.units.settings import MOST_DEFERRED, SERVER, UnitSettings
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.statistics import Statistics
@@ -138,7 +138,7 @@ def test_a_bad_unit(name: str, settings: UnitSettings) -> None:
     world.store.create_table("h", history=True)
     world.store.add("t", "full", MAX_NUMBER)
     limited = UnitSettings(group=settings.group, buffering=settings.buffering, max_reads=50)
-    with pytest.raises(InvalidRequestError, match=rf"^the function of a unit failed.*unit='d' job='job'.*{words}"):
+    with pytest.raises(InvalidRequestError, match=rf"^the function of a unit failed.*unit='d'.*{words}"):
         world.run(with_bad(bad), _KEYS, limited)
     done = {("full", "value"): MAX_NUMBER}
     assert world.cells == replayed(good, _KEYS[:3]) | done
@@ -415,7 +415,7 @@ def test_a_unit_that_always_conflicts(group: int) -> None:
     settings = UnitSettings(group=group, rounds=3)
     with pytest.raises(
         TransactionConflictError,
-        match=r"conflicts however often.*unit='d' job='job' cells=.*row \('hot', \d+\), column 'value'",
+        match=r"conflicts however often.*unit='d' cells=.*row \('hot', \d+\), column 'value'",
     ):
         world.run(with_bad(quarrels), _KEYS, settings)
     assert len(runs) < 30
@@ -458,7 +458,7 @@ def test_a_function_that_names_cells_and_fails(name: str, group: int) -> None:
     world = UnitWorld()
     settings = UnitSettings(group=group, max_reads=20, timeout_s=0.05)
     execution = UnitExecution(good, world.inner, settings, world.environment, reads=reads)
-    with pytest.raises(InvalidRequestError, match=rf"unit='d' job='job'.*{words}"):
+    with pytest.raises(InvalidRequestError, match=rf"unit='d'.*{words}"):
         ShardTask(execution, world.inner, world.job, 0).run(units(_KEYS))
     assert world.cells == replayed(good, _KEYS[:3])
 
@@ -473,16 +473,6 @@ def test_named_cells_are_read_in_one_call() -> None:
 
 
 # --- the input --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("group", [1, 2, 32])
-def test_duplicate_keys(group: int) -> None:
-    world = UnitWorld()
-    with pytest.raises(InvalidRequestError, match=r"two units have the same key.*unit='c'"):
-        world.run(good, [*_KEYS, "c"], UnitSettings(group=group))
-    assert ("c", "value") not in world.cells
-    world.run(good, _KEYS)
-    assert world.cells == replayed(good, _KEYS)
-
-
 def test_a_function_that_changes_its_value() -> None:
     """Each run of a unit gets a fresh value; the one that the caller has is never changed."""
     world = UnitWorld()
@@ -518,7 +508,7 @@ def test_a_key_that_is_too_long() -> None:
 def test_the_longest_keys_of_units_that_are_put_off_fit_into_the_record() -> None:
     longest = [Unit.of(f"{number:0{MAX_ID_BYTES - 3}}", None).id for number in range(MOST_DEFERRED + 1)]
     assert {len(one) for one in longest} == {MAX_ID_BYTES}
-    progress = TaskProgress(place=Place(longest[-1], 200), deferred=longest, statistics=Statistics())
+    progress = TaskProgress(last=longest[-1], done=99, deferred=longest, statistics=Statistics())
     assert len(progress.to_bytes()) <= MAX_VALUE_BYTES
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import CorruptDataError
 from holdfast.units.jobs import Job
-from holdfast.units.progress import Place, TaskProgress
+from holdfast.units.progress import TaskProgress
 from holdfast.units.report import JobReport, TimeShares, most_at_once
 from holdfast.units.statistics import Statistics
 
@@ -36,7 +36,7 @@ def test_the_figures_of_the_job_are_those_of_its_tasks() -> None:
 
 def test_units_are_counted_by_the_progress() -> None:
     """The figures of a worker that has died may lack some units; those of the progress are in each unit's commit."""
-    progress = TaskProgress(place=Place(b"x", 12, b""), deferred=[b"a"], statistics=_task(7))
+    progress = TaskProgress(last=b"x", done=11, deferred=[b"a"], statistics=_task(7))
     assert JobReport.of_progress(JOB, [progress], 1.0).total.units == 11
 
 

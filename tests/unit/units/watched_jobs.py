@@ -12,6 +12,7 @@ from holdfast.runtime import Environment, NoAlarm, SeededRandom
 from holdfast.runtime.simulated import CountingIds, SimulatedClock
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.units.execution import UnitExecution
+from holdfast.units.job_input import JobInput, surveyed
 from holdfast.units.jobs import MAP, Job, begin_job, end_job, read_progress
 from holdfast.units.report import JobReport
 from holdfast.units.settings import UnitSettings
@@ -94,7 +95,15 @@ class WatchedJob:
     def begin(self) -> Job:
         """Begin the job, or go on with it."""
         environment = self.store.environment
-        self.job = begin_job(self.store.database, self.name, kind=MAP, shards=self.shards, environment=environment)
+        shards = [(unit.id for unit in self.units(shard)) for shard in range(self.shards)]
+        self.job = begin_job(
+            self.store.database,
+            self.name,
+            kind=MAP,
+            shards=self.shards,
+            job_input=JobInput([surveyed(ids, repeats=False) for ids in shards]),
+            environment=environment,
+        )
         return self.job
 
     def units(self, shard: int) -> list[Unit]:

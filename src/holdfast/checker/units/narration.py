@@ -69,7 +69,7 @@ def _value(key: bytes, value: bytes, number: int = 0) -> str:
 
 
 def _progress(progress: TaskProgress) -> str:
-    words = [f"up to {_row(progress.place.last)}" if progress.place.count else "at the start"]
+    words = [f"up to {_row(progress.last)}" if progress.last else "at the start"]
     if progress.deferred:
         words.append(f"without {' and '.join(map(_row, progress.deferred))}")
     return ", ".join([*words, *(["finished"] if progress.is_finished else [])])
@@ -210,7 +210,7 @@ def _holds(view: View) -> Mapping[str, str]:
         cells = "cannot be read"
     done = ", ".join(f"{unit} ({times} times)" if times > 1 else unit for unit, (times, _saw) in state.effects.items())
     progress = "; ".join(
-        f"{job}: {_progress(one)}" for job, tasks in state.progress.items() for one in tasks if one.place.last
+        f"{job}: {_progress(one)}" for job, tasks in state.progress.items() for one in tasks if one.last
     )
     found = {"cells": cells or "none", "units that took effect": done or "none", "progress": progress or "none"}
     if state.waiting or state.claimed:

@@ -10,6 +10,7 @@ import click
 from holdfast.cli.arguments import filled
 from holdfast.cli.output import Output, when
 from holdfast.cli.store.session import on_store_of_tables
+from holdfast.wording import percent
 
 if TYPE_CHECKING:
     from holdfast.records import Store
@@ -52,7 +53,7 @@ def job(store: Store, name: str, plot: Path | None, out: Output) -> None:
         ("state", "finished" if state.job.is_finished else "not finished"),
         ("began", when(state.job.began_s)),
         *([] if state.job.ended_s is None else [("ended", when(state.job.ended_s))]),
-        *([] if share is None or state.job.is_finished else [("done", f"{share:.0%}")]),
+        *([] if share is None or state.job.is_finished else [("done", percent(share))]),
         *report.summary(),
     ]
     out.table(["figure", "value"], rows)

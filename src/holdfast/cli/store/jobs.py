@@ -8,6 +8,7 @@ import click
 
 from holdfast.cli.output import Output, when
 from holdfast.cli.store.session import lists_from_store
+from holdfast.wording import percent
 
 if TYPE_CHECKING:
     from holdfast.records import Store
@@ -21,7 +22,7 @@ Examples:
   holdfast store jobs shop --json
 
 A job that is not finished either runs, or waits to be run again with its name. All jobs are shown as they were at one
-instant. The share is known when at least one task is finished."""
+instant. The share of a work list is not known, because units add units."""
 
 
 @click.command(epilog=_EPILOG)
@@ -66,7 +67,7 @@ def _row(state: JobState) -> list[str]:
         job.name,
         job.kind,
         "finished" if job.is_finished else "not finished",
-        "-" if share is None else f"{share:.0%}",
+        "-" if share is None else percent(share),
         f"{state.done:,}",
         f"{state.statistics.conflict_share:.1%}",
         f"{state.finished:,}/{job.shards:,}",

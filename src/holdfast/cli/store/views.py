@@ -6,7 +6,7 @@ from holdfast.cli.output import Captioned, duration
 from holdfast.cli.store.forms import json_row, json_value, row_text, value_text
 from holdfast.units.aggregation import TopRow, View
 from holdfast.units.estimates import CONFIDENCE, Estimate
-from holdfast.wording import counted
+from holdfast.wording import counted, percent
 
 __all__ = ["view_form", "view_line", "view_table"]
 
@@ -34,8 +34,7 @@ def view_form(view: View) -> dict[str, object]:
         "job": state.job.name,
         "done": view.done,
         "deferred": state.deferred,
-        "units": view.units.expected,
-        "units_are_exact": view.units.is_exact,
+        "units": view.units,
         "share": view.share,
         "tasks": state.job.shards,
         "tasks_finished": state.finished,
@@ -80,7 +79,7 @@ def _progress(view: View) -> str:
         return ""
     done = f"{view.done:,} of {_total(view)}"
     if view.share is not None:
-        done += f" ({view.share:.0%})"
+        done += f" ({percent(view.share)})"
     parts = [done, f"{state.finished:,} of {counted(state.job.shards, 'task')} finished"]
     if view.units_per_s is not None:
         parts.append(f"{view.units_per_s:,.0f}/s")
@@ -92,10 +91,7 @@ def _progress(view: View) -> str:
 
 
 def _total(view: View) -> str:
-    if view.units.expected is None:
-        return "an unknown number of units"
-    number = counted(round(view.units.expected), "unit")
-    return number if view.units.is_exact else f"about {number}"
+    return "an unknown number of units" if view.units is None else counted(view.units, "unit")
 
 
 def _expected(row: TopRow) -> list[str]:
@@ -117,8 +113,8 @@ def _remarks(view: View) -> list[str]:
         found.append("the units that are done do not look like a sample of all: the values at the end may be wrong")
     elif view.is_certain:
         found.append(f"with {CONFIDENCE:.0%} probability, these rows are also the first ones at the end")
-    if view.units.expected is None:
-        found.append("no task is finished, so the number of units is unknown: all values are lower bounds")
+    if view.units is None:
+        found.append("units add units, so nobody knows how many there are: all values are lower bounds")
     if view.idle_s >= _IDLE_S:
         found.append(f"no unit was done for {duration(view.idle_s)}: see whether the job still runs")
     return found

@@ -9,22 +9,26 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.records.row_keys import Row
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.session import is_classic, require_dataframe
 from holdfast.spark.units.tasks import UnitsTask, key_of_row
-from holdfast.units.unit import Unit
+from holdfast.units.job_input import JobInput, TaskInput, surveyed
+from holdfast.units.unit import Unit, id_of
 from holdfast.wording import nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark import RDD
+    from pyspark import RDD, SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Input", "as_input", "run_workers"]
+__all__ = ["Arranged", "Input", "as_input", "run_workers"]
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _KEY_TYPES = (*_INTEGERS, "string", "binary")
@@ -38,7 +42,7 @@ class Input(Protocol):
 
     @property
     def keys(self) -> str:
-        """What says to which task a row goes: the types of its key."""
+        """Where the keys of the units come from."""
         ...
 
     @property
@@ -46,8 +50,20 @@ class Input(Protocol):
         """How many tasks a job has if nobody says."""
         ...
 
+    def arranged(self, tasks: int) -> Arranged:
+        """Bring each row to the task of its key."""
+        ...
+
+
+class Arranged(Protocol):
+    """The rows of a job in its tasks, sorted by key."""
+
+    def survey(self, *, repeats: bool) -> JobInput:
+        """Return which units each task has: the first pass over the rows; see `holdfast.units.job_input`."""
+        ...
+
     def run(self, task: UnitsTask) -> list[str]:
-        """Run the units in the tasks of the job; return what each task has returned."""
+        """Run the units in the tasks of the job: the second pass; return what each task has returned."""
         ...
 
 
@@ -63,17 +79,24 @@ def as_input(data: Any, key: str | Sequence[str] | None) -> Input:
             raise InvalidRequestError("the key of an RDD's pair is its first part: leave out the argument key")
         return _PairInput(data)
     require_dataframe(data)
-    columns = _key_columns(data, key)
-    return _ClassicInput(data, columns) if is_classic(data.sparkSession) else _ConnectInput(data, columns)
+    return _FrameInput(data, _key_columns(data, key))
 
 
-def _key_columns(df: DataFrame, key: str | Sequence[str] | None) -> tuple[str, ...]:
+class _KeyColumn(NamedTuple):
+    """A column of the key. Integers are one type: a key that fits into fewer bits is the same key."""
+
+    name: str
+    type: str
+
+
+def _key_columns(df: DataFrame, key: str | Sequence[str] | None) -> tuple[_KeyColumn, ...]:
     names = [key] if isinstance(key, str) else list(key or ())
     if not names:
         raise InvalidRequestError(
             "a job needs to know which rows are which: pass key='column', or several columns", columns=df.columns
         )
     has_cases = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
+    columns = []
     for name in names:
         found = [one for one in df.schema.fields if one.name == name]
         same = found if has_cases else [one for one in df.schema.fields if one.name.lower() == name.lower()]
@@ -85,88 +108,42 @@ def _key_columns(df: DataFrame, key: str | Sequence[str] | None) -> tuple[str, .
             raise InvalidRequestError(
                 "the key of a unit is a text, an integer or bytes: cast the column to string", column=name, type=kind
             )
-    return tuple(names)
+        columns.append(_KeyColumn(name, "bigint" if kind in _INTEGERS else kind))
+    return tuple(columns)
 
 
-def _types(df: DataFrame, columns: tuple[str, ...]) -> str:
-    """Return the types of the key. Integers are one type: a key that fits into fewer bits is the same key."""
-    kinds = [df.schema[name].dataType.simpleString() for name in columns]
-    return "columns: " + ", ".join("bigint" if kind in _INTEGERS else kind for kind in kinds)
+@dataclass(frozen=True)
+class _FrameInput:
+    """The rows of a DataFrame."""
 
-
-def _arranged(df: DataFrame, columns: tuple[str, ...], tasks: int) -> DataFrame:
-    """Bring each row to the task of its key. Spark's hash of an integer depends on its width, so all get the same."""
-    names = [f"`{name.replace('`', '``')}`" for name in columns]
-    places = [
-        df[name].cast("bigint") if df.schema[column].dataType.simpleString() in _INTEGERS else df[name]
-        for name, column in zip(names, columns, strict=True)
-    ]
-    return df.repartition(tasks, *places).sortWithinPartitions(*names)
-
-
-class _ClassicInput:
-    """The rows of a DataFrame of classic Spark."""
-
-    def __init__(self, df: DataFrame, columns: tuple[str, ...]) -> None:
-        self._df = df
-        self._columns = columns
+    df: DataFrame
+    columns: tuple[_KeyColumn, ...]
 
     @property
     def keys(self) -> str:
-        return _types(self._df, self._columns)
+        return "columns: " + ", ".join(f"{column.name} {column.type}" for column in self.columns)
 
     @property
     def parallelism(self) -> int:
-        return int(self._df.sparkSession.sparkContext.defaultParallelism)
+        spark = self.df.sparkSession
+        return int(spark.sparkContext.defaultParallelism) if is_classic(spark) else _TASKS_WITHOUT_CONTEXT
 
-    def run(self, task: UnitsTask) -> list[str]:
-        columns = self._columns
-
-        def run(shard: int, rows: Iterable[Any]) -> Iterator[str]:
-            return task.run_shard(shard, ((key_of_row(row, columns), row) for row in rows))
-
-        arranged = _arranged(self._df, columns, task.job.shards)
-        found = list(arranged.rdd.mapPartitionsWithIndex(run).collect())
-        if len(found) < task.job.shards:  # Spark knows that there are no rows, and has left the shuffle out
-            found = _run_without_rows(self._df.sparkSession, task)
-        return found
-
-
-class _ConnectInput:
-    """The rows of a DataFrame of Spark Connect, which has no RDDs."""
-
-    def __init__(self, df: DataFrame, columns: tuple[str, ...]) -> None:
-        self._df = df
-        self._columns = columns
-
-    @property
-    def keys(self) -> str:
-        return _types(self._df, self._columns)
-
-    @property
-    def parallelism(self) -> int:
-        return _TASKS_WITHOUT_CONTEXT
-
-    def run(self, task: UnitsTask) -> list[str]:
-        columns, schema = self._columns, self._df.schema
-
-        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            rows = (row for batch in batches for row in _rows_of(batch, schema))
-            pairs = ((key_of_row(row, columns), row) for row in rows)
-            yield from _as_batches(task.run_shard(_partition(), pairs))
-
-        arranged = _arranged(self._df, columns, task.job.shards)
-        found = [row[0] for row in arranged.mapInArrow(run, _FIGURES).collect()]
-        if len(found) < task.job.shards:  # Spark knows that there are no rows, and has left the shuffle out
-            found = _run_without_rows(self._df.sparkSession, task)
-        return found
+    def arranged(self, tasks: int) -> Arranged:
+        """Bring each row to the task of its key. Spark's hash of an integer depends on its width: all get the same."""
+        quoted = [f"`{column.name.replace('`', '``')}`" for column in self.columns]
+        places = [self.df[name].cast(column.type) for name, column in zip(quoted, self.columns, strict=True)]
+        df = self.df.repartition(tasks, *places).sortWithinPartitions(*quoted)
+        names = tuple(column.name for column in self.columns)
+        if not is_classic(df.sparkSession):
+            return _ConnectRows(df, quoted, names, tasks)
+        return _RddRows(df.rdd, partial(_ids_of_rows, names), partial(_pairs_of_rows, names), tasks)
 
 
+@dataclass(frozen=True)
 class _PairInput:
     """The pairs of an RDD: key and value."""
 
-    def __init__(self, rdd: RDD[Any]) -> None:
-        self._rdd = rdd
+    rdd: RDD[Any]
 
     @property
     def keys(self) -> str:
@@ -174,32 +151,107 @@ class _PairInput:
 
     @property
     def parallelism(self) -> int:
-        return int(self._rdd.context.defaultParallelism)
+        return int(self.rdd.context.defaultParallelism)
+
+    def arranged(self, tasks: int) -> Arranged:
+        rdd = self.rdd.mapPartitions(_with_ids).repartitionAndSortWithinPartitions(tasks, zlib.crc32)
+        return _RddRows(rdd, partial(map, itemgetter(0)), partial(map, itemgetter(1)), tasks)
+
+
+@dataclass(frozen=True)
+class _RddRows:
+    """An RDD after a shuffle. Spark keeps the files of the shuffle, so the second pass does not evaluate the source."""
+
+    rdd: RDD[Any]
+    ids_of: Callable[[Iterable[Any]], Iterable[bytes]]
+    pairs_of: Callable[[Iterable[Any]], Iterable[tuple[Row, object]]]
+    tasks: int
+
+    def survey(self, *, repeats: bool) -> JobInput:
+        ids_of = self.ids_of
+
+        def survey(shard: int, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
+            with one_sentence():
+                yield shard, surveyed(ids_of(rows), repeats=repeats).to_bytes()
+
+        return _job_input(self.tasks, self.rdd.mapPartitionsWithIndex(survey).collect())
 
     def run(self, task: UnitsTask) -> list[str]:
-        def run(shard: int, pairs: Iterable[tuple[bytes, tuple[Row, object]]]) -> Iterator[str]:
-            return task.run_shard(shard, (pair for _unit_id, pair in pairs))
+        pairs_of = self.pairs_of
 
-        sorted_pairs = self._rdd.mapPartitions(_with_ids).repartitionAndSortWithinPartitions(
-            task.job.shards, zlib.crc32
-        )
-        return list(sorted_pairs.mapPartitionsWithIndex(run).collect())
+        def run(shard: int, rows: Iterable[Any]) -> Iterator[str]:
+            return task.run_shard(shard, pairs_of(rows))
+
+        found = list(self.rdd.mapPartitionsWithIndex(run).collect())
+        if len(found) < self.tasks:  # Spark knows that there are no rows, and has left the shuffle out
+            found = _run_in_slots(self.rdd.context, self.tasks, partial(_run_without_rows, task))
+        return found
+
+
+@dataclass(frozen=True)
+class _ConnectRows:
+    """A DataFrame of Spark Connect, which has no RDDs. Each pass evaluates the source, the first one only its key."""
+
+    df: DataFrame
+    quoted: Sequence[str]
+    names: tuple[str, ...]
+    tasks: int
+
+    def survey(self, *, repeats: bool) -> JobInput:
+        keys = self.df.select(*self.quoted)
+        names, schema = self.names, keys.schema
+
+        def survey(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            import pyarrow as pa
+
+            with one_sentence():
+                found = surveyed(_ids_of_rows(names, _rows_of(batches, schema)), repeats=repeats)
+            yield pa.RecordBatch.from_pydict({"shard": [_partition()], "input": [found.to_bytes()]})
+
+        return _job_input(self.tasks, keys.mapInArrow(survey, "shard long, input binary").collect())
+
+    def run(self, task: UnitsTask) -> list[str]:
+        names, schema = self.names, self.df.schema
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from _as_batches(task.run_shard(_partition(), _pairs_of_rows(names, _rows_of(batches, schema))))
+
+        found = [row[0] for row in self.df.mapInArrow(run, _FIGURES).collect()]
+        if len(found) < self.tasks:  # as above
+            found = _run_in_connect_slots(self.df.sparkSession, self.tasks, partial(_run_without_rows, task))
+        return found
+
+
+def _job_input(tasks: int, found: Iterable[Any]) -> JobInput:
+    by_shard = {int(shard): TaskInput.of(encoded) for shard, encoded in found}
+    return JobInput([by_shard.get(shard, TaskInput()) for shard in range(tasks)])
+
+
+def _ids_of_rows(names: tuple[str, ...], rows: Iterable[Any]) -> Iterator[bytes]:
+    return (id_of(key_of_row(row, names)) for row in rows)
+
+
+def _pairs_of_rows(names: tuple[str, ...], rows: Iterable[Any]) -> Iterator[tuple[Row, object]]:
+    return ((key_of_row(row, names), row) for row in rows)
+
+
+def _run_without_rows(task: UnitsTask, shard: int) -> Iterator[str]:
+    return task.run_shard(shard, ())
 
 
 def run_workers(spark: SparkSession, task: UnitsTask) -> list[str]:
     """Run a worker in each task of a job; return what each has returned."""
-    return _run_in_slots(spark, task, task.run_worker)
-
-
-def _run_without_rows(spark: SparkSession, task: UnitsTask) -> list[str]:
-    return _run_in_slots(spark, task, lambda shard: task.run_shard(shard, ()))
-
-
-def _run_in_slots(spark: SparkSession, task: UnitsTask, work: Callable[[int], Iterator[str]]) -> list[str]:
-    """Call a function in each task of a job; return what each has returned."""
-    slots = task.job.shards
     if is_classic(spark):
-        return list(spark.sparkContext.parallelize(range(slots), slots).mapPartitionsWithIndex(_called(work)).collect())
+        return _run_in_slots(spark.sparkContext, task.job.shards, task.run_worker)
+    return _run_in_connect_slots(spark, task.job.shards, task.run_worker)
+
+
+def _run_in_slots(context: SparkContext, slots: int, work: Callable[[int], Iterator[str]]) -> list[str]:
+    """Call a function in each task of a job; return what each has returned."""
+    return list(context.parallelize(range(slots), slots).mapPartitionsWithIndex(_called(work)).collect())
+
+
+def _run_in_connect_slots(spark: SparkSession, slots: int, work: Callable[[int], Iterator[str]]) -> list[str]:
     return [row[0] for row in spark.range(0, slots, 1, slots).mapInArrow(_called_in_arrow(work), _FIGURES).collect()]
 
 
@@ -236,13 +288,15 @@ def _partition() -> int:
     return int(context.partitionId())
 
 
-def _rows_of(batch: pa.RecordBatch, schema: Any) -> Iterator[Any]:
-    """Yield the rows of a batch as Spark's client would."""
+def _rows_of(batches: Iterable[pa.RecordBatch], schema: Any) -> Iterator[Any]:
+    """Yield rows as Spark's client would."""
     import pyarrow as pa
     from pyspark.sql.conversion import ArrowTableToRowsConversion
 
-    for start in range(0, batch.num_rows, _TABLE_ROWS):
-        yield from ArrowTableToRowsConversion.convert(pa.Table.from_batches([batch.slice(start, _TABLE_ROWS)]), schema)
+    for batch in batches:
+        for start in range(0, batch.num_rows, _TABLE_ROWS):
+            table = pa.Table.from_batches([batch.slice(start, _TABLE_ROWS)])
+            yield from ArrowTableToRowsConversion.convert(table, schema)
 
 
 def _as_batches(figures: Iterator[str]) -> Iterator[pa.RecordBatch]:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["job_progress"]
 
-_SAME_SHARE = 0.02
-
 
 @contextmanager
 def job_progress(database: SnapshotStore, job: str, *, periodic: Periodic | None = None) -> Iterator[None]:
@@ -55,19 +53,7 @@ def _draw(bar: Progress, drawn: TaskID, state: JobState) -> None:
     ]
     if done:
         parts.append(f"{state.statistics.conflict_share:.1%} conflicts")
-    bar.update(
-        drawn, completed=done, total=_total(state, bar.tasks[0].total), description=", ".join(parts), refresh=True
-    )
-
-
-def _total(state: JobState, shown: float | None) -> float | None:
-    """Return the number of units. If it has hardly changed, return the one shown: a new one makes the bar forget its
-    speed.
-    """
-    total = state.units()
-    if total.expected is None or total.is_exact or not shown:
-        return total.expected
-    return shown if abs(total.expected - shown) < _SAME_SHARE * shown else total.expected
+    bar.update(drawn, completed=done, total=state.units(), description=", ".join(parts), refresh=True)
 
 
 def _is_terminal() -> bool:

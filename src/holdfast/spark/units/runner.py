@@ -5,32 +5,37 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from holdfast.errors import (
-    FencedError,
-    HoldfastError,
-    InvalidRequestError,
-    OutcomeUnknownError,
-    UnavailableError,
-    UnsupportedError,
-)
+from holdfast.errors import FencedError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.records.opening import open_store, require_url
 from holdfast.records.store import Store
 from holdfast.runtime import Environment
-from holdfast.spark.failures import find_holdfast_error
 from holdfast.spark.session import require_session
 from holdfast.spark.units.inputs import as_input, run_workers
 from holdfast.spark.units.progress_bar import job_progress
+from holdfast.spark.units.run_errors import errors_of_tasks, named_errors
+from holdfast.spark.units.streams import check_prefix, job_of_batch
 from holdfast.spark.units.tasks import UnitsTask, tasks_at_once
 from holdfast.transactions.base import Database
-from holdfast.units.jobs import MAP, REDUCE, WORK_LIST, Job, begin_job, end_job, list_jobs, read_progress
+from holdfast.units.claims import dissolve_all
+from holdfast.units.job_input import JobInput
+from holdfast.units.jobs import (
+    MAP,
+    REDUCE,
+    WORK_LIST,
+    Job,
+    begin_job,
+    end_job,
+    end_run,
+    list_jobs,
+    planned_tasks,
+    read_progress,
+)
 from holdfast.units.patience import patiently
 from holdfast.units.report import JobReport
 from holdfast.units.settings import UnitSettings
@@ -42,7 +47,24 @@ __all__ = ["TransactionalMap", "TransactionalReduce"]
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 _DEFAULT_WORKERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What a job will do.
+
+    Attributes:
+        tasks: how many it has.
+        run: runs them all; returns what each has returned.
+        job_input: see `UnitsTask`.
+    """
+
+    tasks: int
+    run: Callable[[UnitsTask], list[str]]
+    job_input: JobInput | None = None
 
 
 class TransactionalMap:
@@ -58,8 +80,8 @@ class TransactionalMap:
 
     Guarantee: when `run` returns, each unit has taken effect exactly once, whatever failed, was repeated or ran twice,
     and all units together had the effect of some serial order. The effects of a unit are visible to everybody from the
-    moment it commits. When `run` raises, some units have taken effect; run the job again with its name, and it goes on
-    from there.
+    moment it commits. When `run` raises, some units have taken effect, and no other one does afterwards; run the job
+    again with its name and the same rows, and it goes on from there. With other rows it is refused as a whole.
 
     Args:
         function: takes a `holdfast.units.unit_transaction.UnitTransaction`, a key and a value. It runs in Spark's
@@ -104,7 +126,8 @@ class TransactionalMap:
         Args:
             data: a DataFrame, whose rows are the values; or an RDD of pairs of key and value.
             key: the columns that identify a row; for an RDD, the first part of the pairs does.
-            job: a name, to go on with the job if it fails. A job that is finished is not run again.
+            job: a name, to go on with the job if it fails. A job that is finished is not run again, and refuses other
+                rows than it had.
             tasks: how many tasks; by default as many as Spark runs at the same time.
 
         Raises:
@@ -114,7 +137,38 @@ class TransactionalMap:
             HoldfastError: see `holdfast.errors` for what to do next.
         """
         found = as_input(data, key)
-        return self._run(job, tasks, found.parallelism, self._kind, found.run, self._emit_to, found.keys)
+
+        def prepare(database: Database, name: str) -> _Prepared:
+            shards = planned_tasks(
+                database, name, kind=self._kind, shards=tasks, default=found.parallelism, keys=found.keys
+            )
+            rows = found.arranged(shards)
+            with errors_of_tasks():
+                return _Prepared(shards, rows.run, rows.survey(repeats=self._kind == REDUCE))
+
+        return self._run(job, self._kind, found.keys, self._emit_to, prepare)
+
+    def for_each_batch(
+        self, *, key: str | Sequence[str], job: str, tasks: int | None = None
+    ) -> Callable[[DataFrame, int], None]:
+        """Return what ``foreachBatch`` of a stream is given: it runs the units of each batch.
+
+        Guarantee: each batch counts once, also if Spark repeats it, as after a failure. The batches of a stream with a
+        new checkpoint are new ones.
+
+        Args:
+            key, tasks: see `run`.
+            job: how the names of the jobs begin, of which each batch is one. The ids of the query and the batch follow.
+
+        Raises:
+            InvalidRequestError: no job can have such a name.
+        """
+        check_prefix(job)
+
+        def run_batch(batch: DataFrame, number: int) -> None:
+            self.run(batch, key=key, job=job_of_batch(job, batch, number), tasks=tasks)
+
+        return run_batch
 
     def run_work_list(
         self, spark: SparkSession, work_list: str, *, job: str | None = None, tasks: int | None = None
@@ -138,73 +192,89 @@ class TransactionalMap:
         context = getattr(spark, "sparkContext", None) if hasattr(spark, "_jsparkSession") else None
         parallelism = _DEFAULT_WORKERS if context is None else int(context.defaultParallelism)
         keys = f"work list: {work_list}"
-        return self._run(job, tasks, parallelism, WORK_LIST, lambda task: run_workers(spark, task), work_list, keys)
+
+        def prepare(database: Database, name: str) -> _Prepared:
+            shards = planned_tasks(database, name, kind=WORK_LIST, shards=tasks, default=parallelism, keys=keys)
+            return _Prepared(shards, partial(run_workers, spark))
+
+        return self._run(job, WORK_LIST, keys, work_list, prepare)
 
     def _run(
         self,
         name: str | None,
-        tasks: int | None,
-        parallelism: int,
         kind: str,
-        run: Callable[[UnitsTask], list[str]],
-        emit_to: str | None,
         keys: str,
+        emit_to: str | None,
+        prepare: Callable[[Database, str], _Prepared],
     ) -> JobReport:
         environment, clock = self._environment, self._environment.clock
-        with closing(open_store(self._url, environment=environment)) as store:
+        name = name if name is not None else f"{kind.replace(' ', '-')}-{environment.ids.token()}"
+        with closing(open_store(self._url, environment=environment)) as store, named_errors(store.database, name):
             database = store.database
             work = None if emit_to is None else find_work_list(database, emit_to)
+            prepared = prepare(database, name)
             job = begin_job(
                 database,
-                name if name is not None else f"{kind.replace(' ', '-')}-{environment.ids.token()}",
+                name,
                 kind=kind,
-                shards=tasks,
-                default=parallelism,
+                shards=prepared.tasks,
                 keys=keys,
+                job_input=prepared.job_input,
                 environment=environment,
             )
             if job.is_finished:
-                _log.warning(
-                    "the job was finished before, nothing runs: choose another name for new work: %s", job.name
-                )
+                _log.warning("the job was finished before, nothing runs: choose another name for new work: %s", name)
                 return replace(JobReport.of(job.report), ran=False)
             earlier = sum(one.done for one in read_progress(database, job))
             before_s = clock.elapsed_s()
             try:
-                with job_progress(database, job.name):
-                    at_once = self._run_job(job, run, work)
+                with job_progress(database, name):
+                    at_once = self._run_tasks(database, job, prepared, work)
             except FencedError:
                 report = _report_of_others(database, job)
                 if report is None:
                     raise
                 return report
             seconds = clock.elapsed_s() - before_s
-            end = partial(self._end, database, job, seconds, earlier=earlier, at_once=at_once)
-            try:
-                return patiently(end, self._settings.patience_s, environment, Statistics())
-            except (UnavailableError, OutcomeUnknownError) as error:
-                raise _with_name(error, job) from error
+            return self._patiently(partial(self._end, database, job, seconds, earlier=earlier, at_once=at_once))
 
-    def _run_job(self, job: Job, run: Callable[[UnitsTask], list[str]], work: WorkList | None) -> int:
-        """Run all tasks; return how many ran at the same time, at most."""
+    def _run_tasks(self, database: Database, job: Job, prepared: _Prepared, work: WorkList | None) -> int:
+        """Run all tasks of a job. If one of them fails, the others have no effect once this has raised.
+
+        Returns how many of them ran at the same time, at most.
+        """
+        run = self._environment.ids.token()
         task = UnitsTask(
             function=self._function,
             url=self._url,
             job=job,
+            run=run,
+            job_input=prepared.job_input,
             settings=self._settings,
             reads=self._reads,
             is_reduce=job.kind == REDUCE,
             emit_to=work,
         )
         try:
-            return tasks_at_once(run(task))
-        except (PySparkException, Py4JError) as error:
-            cause = find_holdfast_error(error)
-            if cause is None:
-                raise
-            if isinstance(cause, UnavailableError):
-                raise _with_name(cause, job) from None
-            raise cause from None
+            with errors_of_tasks():
+                return tasks_at_once(prepared.run(task))
+        except BaseException:
+            self._stop(database, job, run, work)
+            raise
+
+    def _stop(self, database: Database, job: Job, run: str, work: WorkList | None) -> None:
+        """See to it that nothing that still runs for a run takes effect."""
+        try:
+            self._patiently(lambda: end_run(database, job, run, self._environment))
+            if job.kind == WORK_LIST and work is not None:
+                self._patiently(lambda: dissolve_all(database, work))
+        except HoldfastError as error:
+            _log.warning(
+                "tasks of the job may go on for a while, since the store cannot be told: %s: %s", job.name, error
+            )
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        return patiently(call, self._settings.patience_s, self._environment, Statistics())
 
     def _end(self, database: Database, job: Job, seconds: float, *, earlier: int, at_once: int) -> JobReport:
         progress = read_progress(database, job)
@@ -225,12 +295,6 @@ class TransactionalReduce(TransactionalMap):
     """
 
     _kind = REDUCE
-
-
-def _with_name(error: HoldfastError, job: Job) -> HoldfastError:
-    """Return an error that says how the job goes on: under a name that the caller perhaps has not chosen."""
-    sentence = f"{error.message}; then run the job again with its name, and it goes on"
-    return type(error)(sentence, **{**error.variables, "job": job.name})
 
 
 def _report_of_others(database: Database, job: Job) -> JobReport | None:

@@ -16,6 +16,7 @@ from holdfast.spark.failures import one_sentence
 from holdfast.transactions.base import Database
 from holdfast.units.connections import store_of_process
 from holdfast.units.execution import UnitExecution
+from holdfast.units.job_input import JobInput, units_of
 from holdfast.units.jobs import Job
 from holdfast.units.patience import patiently
 from holdfast.units.report import most_at_once
@@ -37,6 +38,8 @@ class UnitsTask:
 
     Attributes:
         url: of the store, with its password.
+        run: which run of the job the tasks belong to.
+        job_input: the units of each task; None for a work list.
         is_reduce: whether rows with the same key are one unit.
         emit_to: the work list to which units add, as it was when the job was started; None if there is none. If
             another one has its name by now, its items are not for this job.
@@ -45,6 +48,8 @@ class UnitsTask:
     function: UnitFunction
     url: str
     job: Job
+    run: str
+    job_input: JobInput | None
     settings: UnitSettings
     reads: UnitReads | None
     is_reduce: bool
@@ -55,8 +60,10 @@ class UnitsTask:
         began_s = _now_s()
         with one_sentence():
             execution, database = self._patiently(self._opened)
-            units = _reduced(pairs) if self.is_reduce else (Unit.of(key, value) for key, value in pairs)
-            yield _figures(began_s, ShardTask(execution, database, self.job, shard).run(units))
+            assert self.job_input is not None, "a job of rows has an input"
+            units = _reduced(pairs) if self.is_reduce else ((Unit.of(key, value), 1) for key, value in pairs)
+            task = ShardTask(execution, database, self.job, shard, run=self.run)
+            yield _figures(began_s, task.run(units_of(units, self.job_input.tasks[shard])))
 
     def run_worker(self, slot: int) -> Iterator[str]:
         """Run units from the work list. Yield the figures as JSON."""
@@ -64,7 +71,7 @@ class UnitsTask:
         with one_sentence():
             assert self.emit_to is not None, "a worker has a work list"
             execution, database = self._patiently(self._opened)
-            yield _figures(began_s, WorkTask(execution, database, self.job, slot, self.emit_to).run())
+            yield _figures(began_s, WorkTask(execution, database, self.job, slot, self.emit_to, run=self.run).run())
 
     def _opened(self) -> tuple[UnitExecution, Database]:
         """Open the store; return what runs units, and the database."""
@@ -95,12 +102,13 @@ def _now_s() -> float:
     return Environment().clock.now_s()
 
 
-def _reduced(pairs: Iterable[tuple[Row, object]]) -> Iterator[Unit]:
-    """Yield a unit for each key, with the list of its values."""
+def _reduced(pairs: Iterable[tuple[Row, object]]) -> Iterator[tuple[Unit, int]]:
+    """Yield a unit for each key, with the list of its values; and their number."""
     units = (Unit.of(key, value) for key, value in pairs)
     for _unit_id, same in groupby(units, key=attrgetter("id")):
         first, *others = same
-        yield Unit.of(first.key, [first.value, *(one.value for one in others)], first.id)
+        values = [first.value, *(one.value for one in others)]
+        yield Unit.of(first.key, values, first.id), len(values)
 
 
 def key_of_row(row: Any, columns: tuple[str, ...]) -> Row:

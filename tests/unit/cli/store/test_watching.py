@@ -83,10 +83,10 @@ def test_watch_prints_a_document_for_each_view(url: str, clock: RunningClock) ->
         *((number, 10 * number, False) for number in (0, 10, 20, 30, 40)),
         (40, 400, True),
     ]
-    assert [view["share"] for view in views] == [None, 0.25, 0.5, 0.75, 1.0, 1.0]
+    assert [view["share"] for view in views] == [0.0, 0.25, 0.5, 0.75, 1.0, 1.0]
     last = views[-1]
     assert len(last["top"]) == 2 and last["top"][0]["value"] == last["top"][0]["final"]["low"]
-    assert (last["tasks"], last["tasks_finished"], last["is_certain"], last["units"]) == (4, 4, True, 40.0)
+    assert (last["tasks"], last["tasks_finished"], last["is_certain"], last["units"]) == (4, 4, True, 40)
 
 
 def test_without_a_terminal_each_view_is_a_line_and_the_last_one_a_table(url: str, clock: RunningClock) -> None:
@@ -94,8 +94,8 @@ def test_without_a_terminal_each_view_is_a_line_and_the_last_one_a_table(url: st
         clock.meanwhile = _steps(url)
     result = run("store", "watch", url, TABLE, "--job", "count", "--top", "2", "--every", "5s")
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("count: 0 of an unknown number of units, 0 of 4 tasks finished; 0 rows, sum 0")
-    assert "count: 10 of about 40 units (25%), 1 of 4 tasks finished, 2/s, ends in about 15s" in lines[1]
+    assert lines[0].startswith("count: 0 of 40 units (0%), 0 of 4 tasks finished; 0 rows, sum 0")
+    assert "count: 10 of 40 units (25%), 1 of 4 tasks finished, 2/s, ends in about 15s" in lines[1]
     assert lines[5].startswith("count: 40 of 40 units (100%), 4 of 4 tasks finished")
     assert lines[6].split() == ["row", "now"]
     assert len(lines) == 9
@@ -106,8 +106,7 @@ def test_on_a_terminal_the_table_is_drawn_again(url: str, clock: RunningClock) -
     with _job(url):
         clock.meanwhile = _steps(url)
     shown = on_screen("store", "watch", url, TABLE, "--job", "count", columns=100)
-    assert "no task is finished, so the number of units is unknown: all values are lower bounds" in shown
-    assert "count: 20 of about 40 units (50%), 2 of 4 tasks finished" in shown
+    assert "count: 20 of 40 units (50%), 2 of 4 tasks finished" in shown
     assert "at the end" in shown
     assert shown.rindex("the job is finished: all values are exact") > shown.rindex("sum of value 400")
 

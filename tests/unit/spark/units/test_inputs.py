@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
@@ -15,13 +15,8 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import encode_row
-from holdfast.runtime import Environment
 from holdfast.spark.units import inputs
 from holdfast.spark.units.inputs import _with_ids, as_input
-from holdfast.spark.units.tasks import UnitsTask
-from holdfast.transactions.memory.store import MemoryTransactionStore
-from holdfast.units.jobs import REDUCE, begin_job
-from holdfast.units.settings import UnitSettings
 
 _TASK_OF_KEY = {"apple": 2, "": 1, 7: 1, -1: 1, b"apple": 1, ("apple", 7): 4}
 """Of five: the checksum of the key's bytes says it (CRC-32), in this and every later version: or a job that goes on
@@ -38,21 +33,10 @@ class _Pairs:
         self.tasks, self.task_of = tasks, task_of
         return self
 
-    def mapPartitionsWithIndex(self, _function: object) -> _Pairs:
-        return self
-
-    def collect(self) -> Iterable[str]:
-        return []
-
-
-def _task() -> UnitsTask:
-    job = begin_job(MemoryTransactionStore(), "job", kind=REDUCE, shards=5, environment=Environment())
-    return UnitsTask(function=print, url="", job=job, settings=UnitSettings(), reads=None, is_reduce=True, emit_to=None)
-
 
 def test_the_task_of_a_key_never_changes() -> None:
     pairs: Any = _Pairs()
-    as_input(pairs, None).run(_task())
+    as_input(pairs, None).arranged(5)
     assert pairs.tasks == 5
     assert {key: pairs.task_of(encode_row(key)) % pairs.tasks for key in _TASK_OF_KEY} == _TASK_OF_KEY
 
@@ -74,4 +58,4 @@ def test_each_row_of_a_batch_comes_once(monkeypatch: pytest.MonkeyPatch) -> None
     schema = StructType([StructField("n", LongType())])
     for rows in (0, 1, 2, 3, 5):
         batch = pa.record_batch([pa.array(range(rows), pa.int64())], names=["n"])
-        assert [row.n for row in inputs._rows_of(batch, schema)] == list(range(rows))
+        assert [row.n for row in inputs._rows_of([batch], schema)] == list(range(rows))

@@ -27,9 +27,11 @@ from holdfast.records.store import Store
 from holdfast.spark.units import runner
 from holdfast.spark.units.tasks import UnitsTask
 from holdfast.units.connections import store_of_process
+from holdfast.units.job_input import JobInput, surveyed
 from holdfast.units.jobs import MAP, WORK_LIST, find_job, forget_job
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.report import JobReport
+from holdfast.units.unit import id_of
 
 
 def put(txn: Any, key: int, value: object) -> None:
@@ -68,7 +70,9 @@ class _Driver:
         kind: str = MAP,
         emit_to: str | None = None,
     ) -> JobReport:
-        return self._map._run(name, 1, 4, kind, tasks, emit_to, "")
+        job_input = JobInput([surveyed(map(id_of, (1, 2)), repeats=False)]) if kind == MAP else None
+        prepared = runner._Prepared(1, tasks, job_input)
+        return self._map._run(name, kind, "", emit_to, lambda _database, _name: prepared)
 
 
 @pytest.fixture
@@ -178,7 +182,9 @@ def test_the_error_of_a_unit_is_told_without_the_pages_of_spark(driver: _Driver)
             "failed unit=7\n\tat org.apache.spark"
         )
 
-    with pytest.raises(InvalidRequestError, match=r"^the function failed unit=7$"):
+    with pytest.raises(
+        InvalidRequestError, match=r"^the function failed; then run .*, and it goes on unit=7 job='job'"
+    ):
         driver.run(fail)
 
 
@@ -240,7 +246,7 @@ def test_a_job_goes_on_with_the_work_list_with_which_it_began(tmp_path: Path, sp
         units = runner.TransactionalMap(fail_or_count, store=store)
         with pytest.raises(InvalidRequestError, match="unit='a'"):
             units.run_work_list(spark, "first", job="j", tasks=1)
-        with pytest.raises(InvalidRequestError, match="keys='work list: first' given='work list: other'"):
+        with pytest.raises(InvalidRequestError, match="key='work list: first' given='work list: other'"):
             units.run_work_list(spark, "other", job="j")
         assert other.counts() == (1, 0)
         first.drop()

@@ -10,9 +10,11 @@ pytest.importorskip("pyspark.sql")
 
 from holdfast.errors import FencedError
 from holdfast.spark.units import tasks
+from holdfast.units.job_input import JobInput, surveyed
 from holdfast.units.jobs import REDUCE, WORK_LIST, begin_job
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.settings import UnitSettings
+from holdfast.units.unit import id_of
 from holdfast.units.work_list import find_work_list
 from tests.units_world import UnitWorld
 
@@ -25,10 +27,19 @@ def test_a_key_with_many_values_is_one_unit(monkeypatch: pytest.MonkeyPatch) -> 
     world = UnitWorld()
     monkeypatch.setattr(tasks, "store_of_process", lambda _url: world.store)
     job = begin_job(world.inner, "sizes", kind=REDUCE, shards=1, environment=world.environment)
-    task = tasks.UnitsTask(
-        function=put_values, url="", job=job, settings=UnitSettings(), reads=None, is_reduce=True, emit_to=None
-    )
     sizes = {"a": 1, "b": 5000, "c": 2}
+    rows = (id_of(key) for key, size in sizes.items() for _ in range(size))
+    task = tasks.UnitsTask(
+        function=put_values,
+        url="",
+        job=job,
+        run="run",
+        job_input=JobInput([surveyed(rows, repeats=True)]),
+        settings=UnitSettings(),
+        reads=None,
+        is_reduce=True,
+        emit_to=None,
+    )
     list(task.run_shard(0, ((key, number) for key, size in sizes.items() for number in range(size))))
     assert world.cells == {(key, "value"): list(range(size)) for key, size in sizes.items()}
 
@@ -45,6 +56,8 @@ def test_a_worker_that_starts_again_takes_nothing_from_another_list_of_this_name
         function=put_values,
         url="",
         job=job,
+        run="run",
+        job_input=None,
         settings=UnitSettings(),
         reads=None,
         is_reduce=False,

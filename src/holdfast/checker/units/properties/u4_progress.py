@@ -42,5 +42,5 @@ def _wrong_in(setting: Setting, state: State) -> Iterator[str]:
         for units, progress in zip(setting.jobs[job.name], state.progress[job.name], strict=True):
             deferred = frozenset(progress.deferred)
             ids = {encode_row(unit): unit for unit in units}
-            claimed = {unit for one, unit in ids.items() if one <= progress.place.last and one not in deferred}
+            claimed = {unit for one, unit in ids.items() if one <= progress.last and one not in deferred}
             yield from what_strays(claimed, state.done(units))

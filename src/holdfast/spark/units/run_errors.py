@@ -1,0 +1,65 @@
+"""Let every error of a run tell which job it was, how many units have taken effect, and how to go on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from holdfast.errors import FencedError, HoldfastError, NotFoundError
+from holdfast.spark.failures import find_holdfast_error
+from holdfast.transactions.base import Database
+from holdfast.units.job_state import poll
+
+__all__ = ["errors_of_tasks", "named_errors"]
+
+_GO_ON = "then run the job again with its name, and it goes on"
+
+_VARIABLES = re.compile(r" (?=\w+=['\"\d\[(b])")
+"""Where the variables begin in the message of a task, which Spark has carried here as one text."""
+
+
+@contextmanager
+def errors_of_tasks() -> Iterator[None]:
+    """Raise the error of a task instead of Spark's about it."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        found = find_holdfast_error(error)
+        if found is None:
+            raise
+        raise found from None
+
+
+@contextmanager
+def named_errors(database: Database, job: str) -> Iterator[None]:
+    """Add what is known about a job to every error of a block that runs it; to those of others, as a note."""
+    try:
+        yield
+    except HoldfastError as error:
+        begun, figures = _figures(database, job)
+        sentence, *shown = _VARIABLES.split(error.message, maxsplit=1)
+        if begun and "job" not in error.variables and not isinstance(error, FencedError):
+            sentence = f"{sentence}; {_GO_ON}"
+        variables = {**error.variables, "job": job, **figures}
+        raise type(error)(" ".join([sentence, *shown]), **variables) from error.__cause__
+    except BaseException as error:
+        begun, figures = _figures(database, job)
+        if begun and hasattr(error, "add_note"):  # since Python 3.11
+            told = " ".join(f"{name}={value!r}" for name, value in {"job": job, **figures}.items())
+            error.add_note(f"{_GO_ON}: {told}")
+        raise
+
+
+def _figures(database: Database, job: str) -> tuple[bool, dict[str, object]]:
+    """Return whether a job has begun, and how many units are done, and of how many, as far as that is known."""
+    try:
+        state = poll(database, job)
+    except NotFoundError:
+        return False, {"done": 0}
+    except HoldfastError:
+        return True, {}
+    return True, {"done": state.done} if state.job.units is None else {"done": state.done, "units": state.job.units}

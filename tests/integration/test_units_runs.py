@@ -1,0 +1,273 @@
+"""Run, fail, mend and run again, as users do: with other rows, another key, or another number of tasks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark.sql")
+
+from pyspark.sql import DataFrame, SparkSession
+
+from holdfast.errors import ConflictError, InvalidRequestError
+from holdfast.records.opening import open_store
+from holdfast.records.store import Store
+from holdfast.spark.units import TransactionalMap, TransactionalReduce
+from holdfast.units.job_state import poll
+from holdfast.units.jobs import list_jobs
+from holdfast.units.open_work_list import open_work_list
+from tests.integration.spark_session import by_value
+from tests.patience import PATIENCE_S, wait_until
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn; the subject here is the runs
+]
+
+by_value(__name__)
+
+ROWS, BAD = 40, 39
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = open_store(f"sqlite://{tmp_path}/store.db?synchronous=normal", create=True)
+    store.create_table("seen")
+    return store
+
+
+def note(txn: Any, key: Any, value: Any) -> None:
+    txn.add("seen", key)
+
+
+def fails(txn: Any, key: Any, value: Any) -> None:
+    if key == BAD:
+        raise ValueError("injected")
+    txn.add("seen", key)
+
+
+def note_size(txn: Any, key: Any, values: Any) -> None:
+    txn.add("seen", key, len(values))
+
+
+def fails_in_sizes(txn: Any, key: Any, values: Any) -> None:
+    if key == BAD:
+        raise ValueError("injected")
+    txn.add("seen", key, len(values))
+
+
+def seen(store: Store) -> dict[Any, int]:
+    return {row: columns["value"] for row, columns in store.scan("seen")}
+
+
+def once(*keys: int) -> dict[Any, int]:
+    return dict.fromkeys(range(*keys), 1)
+
+
+def stop(spark: SparkSession, store: Store, tasks: int) -> tuple[int, dict[Any, int]]:
+    """Begin the job, whose unit 39 fails; return how many units have taken effect, and the table."""
+    with pytest.raises(InvalidRequestError) as caught:
+        TransactionalMap(fails, store=store, group=4).run(spark.range(ROWS), key="id", job="j", tasks=tasks)
+    done = len(seen(store))
+    assert f"; then run the job again with its name, and it goes on unit={BAD}" in str(caught.value)
+    assert f"job='j' done={done} units={ROWS}" in str(caught.value)
+    return done, seen(store)
+
+
+# --- the input is fixed before the first unit -------------------------------------------------------------------------
+OTHERS: dict[str, tuple[Callable[[SparkSession], Any], Any, str]] = {
+    "grown": (lambda spark: spark.range(60), "id", "the job began with other rows"),
+    "missing": (lambda spark: spark.range(30), "id", "the job began with other rows"),
+    "emptied": (lambda spark: spark.range(40).filter("1 = 0"), "id", "the job began with other rows"),
+    "changed": (lambda spark: spark.range(40).selectExpr("id + 1 AS id"), "id", "the job began with other rows"),
+    "another column": (lambda spark: spark.range(40).selectExpr("id", "id AS b"), "b", "the job has another key"),
+    "another type": (
+        lambda spark: spark.range(40).selectExpr("cast(id AS string) id"),
+        "id",
+        "the job has another key",
+    ),
+    "more columns": (lambda spark: spark.range(40).selectExpr("id", "id AS b"), ["id", "b"], "another key"),
+    "another order": (lambda spark: spark.range(40).selectExpr("id", "id AS b"), ["b", "id"], "another key"),
+    "pairs": (lambda spark: spark.range(40).rdd.map(lambda row: (row["id"], row)), None, "another key"),
+}
+DEFAULT = {("grown", 2), ("grown", 64), ("another column", 2)}
+
+
+@pytest.mark.parametrize(
+    ("name", "tasks"),
+    [
+        pytest.param(name, tasks, marks=() if (name, tasks) in DEFAULT else pytest.mark.slow)
+        for name in OTHERS
+        for tasks in (2, 64)
+    ],
+)
+def test_other_rows_are_refused_as_a_whole_and_the_advice_works(
+    name: str, tasks: int, spark: SparkSession, store: Store
+) -> None:
+    make, key, sentence = OTHERS[name]
+    done, before = stop(spark, store, tasks)
+    mended = TransactionalMap(note, store=store, group=4)
+    for _ in range(2):
+        with pytest.raises(InvalidRequestError, match=f"{sentence}.*job='j'.*done={done} units={ROWS}"):
+            mended.run(make(spark), key=key, job="j")
+        assert seen(store) == before, "nothing of the refused rows has taken effect"
+    assert mended.run(spark.range(ROWS), key="id", job="j").total.units == ROWS
+    assert seen(store) == once(ROWS)
+    if name == "grown":
+        mended.run(spark.range(60).filter(f"id >= {ROWS}"), key="id", job="j-new-rows")
+        assert seen(store) == once(60)
+
+
+def test_a_row_that_was_repaired_runs_and_another_number_of_tasks_is_refused(spark: SparkSession, store: Store) -> None:
+    """Only keys tell rows apart: the other columns may have been repaired in the source."""
+    _done, before = stop(spark, store, 2)
+    mended = TransactionalMap(note, store=store, group=4)
+    repaired = spark.range(ROWS).selectExpr("cast(id AS int) AS id", "'repaired' AS more").repartition(5)
+    with pytest.raises(InvalidRequestError, match="another number of tasks: leave the number out"):
+        mended.run(repaired, key="id", job="j", tasks=64)
+    assert seen(store) == before
+    assert mended.run(repaired, key="id", job="j").total.units == ROWS
+    assert seen(store) == once(ROWS)
+
+
+SIZES: dict[str, str] = {"of a key that is done": "id % 40", "of a new key": "40"}
+
+
+@pytest.mark.parametrize("form", ["rows", pytest.param("pairs", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", SIZES)
+def test_new_rows_for_reduce_are_refused(name: str, form: str, spark: SparkSession, store: Store) -> None:
+    def values(df: DataFrame) -> tuple[Any, Any]:
+        return (df, "k") if form == "rows" else (df.rdd.map(lambda row: (row["k"], row["id"])), None)
+
+    def run(function: Any, df: DataFrame) -> Any:
+        data, key = values(df)
+        return TransactionalReduce(function, store=store, group=4).run(data, key=key, job="j", tasks=2)
+
+    old = spark.range(120).selectExpr("id % 40 AS k", "id")
+    with pytest.raises(InvalidRequestError, match="the function of a unit failed"):
+        run(fails_in_sizes, old)
+    before = seen(store)
+    new = old.union(spark.range(120, 121).selectExpr(f"{SIZES[name]} AS k", "id"))
+    with pytest.raises(InvalidRequestError, match="the job began with other rows"):
+        run(note_size, new)
+    assert seen(store) == before
+    run(note_size, old)
+    assert seen(store) == dict.fromkeys(range(ROWS), 3)
+
+
+# --- rows that cannot be units ----------------------------------------------------------------------------------------
+UNSUITABLE: Mapping[str, tuple[Callable[[SparkSession], Any], str]] = {
+    "twice": (
+        lambda spark: spark.range(1000).union(spark.range(999, 1000)),
+        "two units have the same key.*unit=999",
+    ),
+    "null": (lambda spark: spark.sql("SELECT id FROM range(1000) UNION ALL SELECT null"), "the key of a unit is null"),
+    "twice in pairs": (
+        lambda spark: spark.sparkContext.parallelize([*range(1000), 999], 4).map(lambda number: (number, None)),
+        "two units have the same key.*unit=999",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param("twice in pairs", marks=pytest.mark.slow), "twice", "null"])
+def test_rows_without_a_key_of_their_own_are_refused_before_any_unit(
+    name: str, spark: SparkSession, store: Store
+) -> None:
+    make, sentence = UNSUITABLE[name]
+    data = make(spark)
+    key = "id" if isinstance(data, DataFrame) else None
+    with pytest.raises(InvalidRequestError, match=f"{sentence}.*job='j' done=0"):
+        TransactionalMap(note, store=store, group=1).run(data, key=key, job="j", tasks=2)
+    assert seen(store) == {} and list_jobs(store.database) == []
+
+
+def test_a_job_without_a_name_tells_the_one_it_got(spark: SparkSession, store: Store) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        TransactionalMap(fails, store=store).run(spark.range(ROWS), key="id", tasks=2)
+    [job] = list_jobs(store.database)
+    assert f"job={job.name!r} done={len(seen(store))} units={ROWS}" in str(caught.value)
+    assert poll(store.database, job.name).share() == len(seen(store)) / ROWS
+    TransactionalMap(note, store=store).run(spark.range(ROWS), key="id", job=job.name)
+    assert seen(store) == once(ROWS)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="exceptions have notes since Python 3.11")
+@pytest.mark.slow
+def test_an_error_of_spark_has_a_note(spark: SparkSession, store: Store) -> None:
+    stop(spark, store, 2)
+    broken = spark.range(ROWS).selectExpr("id", f"assert_true(id <> {BAD}) AS ok")
+    with pytest.raises(Exception, match="is not true") as caught:
+        TransactionalMap(note, store=store).run(broken, key="id", job="j", tasks=2)
+    assert f"it goes on: job='j' done={len(seen(store))} units={ROWS}" in caught.value.__notes__[0]
+
+
+# --- the end of a run -------------------------------------------------------------------------------------------------
+def overtaken(marks: Path) -> Callable[..., None]:
+    """Return a function of units, of which the second one fails while the first one runs in another task, and waits.
+
+    Args:
+        marks: a directory, in which processes tell each other what they have done.
+    """
+
+    def await_mark(name: str) -> None:
+        wait_until((marks / name).exists, f"no {name}")
+
+    def step(txn: Any, key: int, value: Any) -> None:
+        txn.add("seen", key)
+        try:
+            (marks / "first").mkdir()
+        except FileExistsError:
+            await_mark("waits")
+            raise ValueError("injected") from None
+        (marks / "waits").touch()
+        await_mark("raised")
+
+    return step
+
+
+def is_idle(spark: SparkSession) -> bool:
+    executors = spark._jsc.sc().statusTracker().getExecutorInfos()
+    return sum(executor.numRunningTasks() for executor in executors) == 0
+
+
+@pytest.mark.parametrize("work", ["rows", pytest.param("work list", marks=pytest.mark.slow)])
+def test_no_unit_takes_effect_after_a_run_has_raised(
+    work: str, spark: SparkSession, store: Store, tmp_path: Path
+) -> None:
+    """One task is in the middle of a unit when another one fails, and commits only when `run` has raised."""
+    open_work_list(store, "frontier", create=True).add_many((key, None) for key in range(16))
+
+    def run(function: Any) -> Any:
+        units = TransactionalMap(function, store=store, group=1, timeout_s=PATIENCE_S)
+        if work == "rows":
+            return units.run(spark.range(16), key="id", job="j", tasks=2)
+        return units.run_work_list(spark, "frontier", job="j", tasks=2)
+
+    try:
+        with pytest.raises(InvalidRequestError, match=r"the function of a unit failed.*job='j' done=0"):
+            run(overtaken(tmp_path))
+    finally:
+        (tmp_path / "raised").touch()
+    wait_until(lambda: is_idle(spark), "a task of the run goes on")
+    assert seen(store) == {}
+    assert run(note).total.units == 16
+    assert seen(store) == once(16)
+
+
+# --- a finished job ---------------------------------------------------------------------------------------------------
+def test_a_finished_job_says_so_if_it_is_given_other_rows(spark: SparkSession, store: Store) -> None:
+    words = TransactionalMap(note, store=store)
+    words.run(spark.range(ROWS), key="id", job="j", tasks=2)
+    again = words.run(spark.range(ROWS).repartition(3), key="id", job="j")
+    assert (again.ran, again.total.units) == (False, ROWS)
+    with pytest.raises(
+        InvalidRequestError, match=r"finished, and had other rows: choose another name.*job='j' given=60 done=40"
+    ):
+        words.run(spark.range(60), key="id", job="j")
+    with pytest.raises(ConflictError, match="of another kind"):
+        TransactionalReduce(note_size, store=store).run(spark.range(ROWS), key="id", job="j")
+    assert seen(store) == once(ROWS)

@@ -1,0 +1,110 @@
+"""Run units of a stream's batches: each batch counts once, and none is dropped, whatever Spark repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark.sql")
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from holdfast.errors import InvalidRequestError
+from holdfast.records.opening import open_store
+from holdfast.records.store import Store
+from holdfast.spark.units import TransactionalMap
+from holdfast.units.jobs import list_jobs
+from tests.integration.spark_session import by_value
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn; the subject here is the batches
+]
+
+by_value(__name__)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = open_store(f"sqlite://{tmp_path}/store.db?synchronous=normal", create=True)
+    store.create_table("seen")
+    return store
+
+
+def note(txn: Any, key: int, row: Any) -> None:
+    txn.add("seen", key)
+
+
+def seen(store: Store) -> dict[Any, int]:
+    return {row: columns["value"] for row, columns in store.scan("seen")}
+
+
+def stream(spark: SparkSession, folder: Path, checkpoint: Path, function: Callable[[DataFrame, int], None]) -> None:
+    """Run the batches of all new files: one each."""
+    rows = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder))
+    numbers = rows.selectExpr("cast(value AS long) AS id")
+    query = numbers.writeStream.foreachBatch(function).option("checkpointLocation", str(checkpoint))
+    running = query.trigger(availableNow=True).start()
+    running.awaitTermination()
+
+
+def write(folder: Path, name: str, *numbers: int) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text("".join(f"{number}\n" for number in numbers))
+
+
+def test_batches_count_once_from_any_checkpoint(spark: SparkSession, store: Store, tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    count = TransactionalMap(note, store=store).for_each_batch(key="id", job="counts", tasks=2)
+    left = ["after the job", "before the job"]
+
+    def fails(batch: DataFrame, number: int) -> None:
+        if number and left[-1:] == ["before the job"]:
+            raise RuntimeError(left.pop())
+        count(batch, number)
+        if number and left:
+            raise RuntimeError(left.pop())
+
+    write(files, "0", 1, 2, 3)
+    stream(spark, files, tmp_path / "first", fails)
+    write(files, "1", 4, 5)
+    for error in ("before the job", "after the job"):
+        with pytest.raises(StreamingQueryException, match=error):
+            stream(spark, files, tmp_path / "first", fails)
+    stream(spark, files, tmp_path / "first", fails)
+    assert seen(store) == dict.fromkeys(range(1, 6), 1), "the last batch was repeated twice"
+    assert len(list_jobs(store.database)) == 2
+
+    write(tmp_path / "other files", "0", 1, 6)
+    stream(spark, tmp_path / "other files", tmp_path / "second", count)
+    assert seen(store) == {**dict.fromkeys(range(1, 7), 1), 1: 2}, "batch 0 of the new checkpoint was not dropped"
+
+
+def test_a_name_that_is_used_again_is_no_reason_to_drop_a_batch(
+    spark: SparkSession, store: Store, tmp_path: Path
+) -> None:
+    """Whoever names jobs after the numbers of batches is told when a new checkpoint begins with 0 again."""
+    units = TransactionalMap(note, store=store)
+
+    def count(batch: DataFrame, number: int) -> None:
+        units.run(batch, key="id", job=f"batch-{number}", tasks=2)
+
+    write(tmp_path / "files", "0", 1, 2, 3)
+    stream(spark, tmp_path / "files", tmp_path / "first", count)
+    write(tmp_path / "files", "0", 4)
+    with pytest.raises(StreamingQueryException, match=r"the job is finished, and had other rows.*job='batch-0'"):
+        stream(spark, tmp_path / "files", tmp_path / "second", count)
+    assert seen(store) == dict.fromkeys((1, 2, 3), 1)
+
+
+def test_wrong_calls_are_refused(spark: SparkSession, store: Store) -> None:
+    units = TransactionalMap(note, store=store)
+    for name in ("", "a b", "n" * 80, 5):
+        with pytest.raises(InvalidRequestError, match="the name of a job has"):
+            units.for_each_batch(key="id", job=name)  # type: ignore[arg-type] # names of all types are checked
+    with pytest.raises(InvalidRequestError, match="pass it to foreachBatch"):
+        units.for_each_batch(key="id", job="counts")(spark.range(3), 0)

@@ -1,0 +1,142 @@
+"""Fix the input of a job, and hold attempts to it: a unit that is not in the input never runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+import pytest
+
+from holdfast.errors import InvalidRequestError
+from holdfast.runtime import Environment
+from holdfast.runtime.simulated import CountingIds
+from holdfast.transactions.base import Database
+from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.units import job_input
+from holdfast.units.job_input import JobInput, TaskInput, surveyed, units_of
+from holdfast.units.jobs import MAP, Job, begin_job, end_job, find_job
+from holdfast.units.unit import Unit, id_of
+from tests.units_world import Shaky
+
+
+def survey(keys: Iterable[int], *, repeats: bool = False) -> TaskInput:
+    return surveyed(map(id_of, keys), repeats=repeats)
+
+
+def passed(keys: Iterable[int], expected: TaskInput, rows: int = 1) -> Iterator[object]:
+    return (unit.key for unit in units_of(((Unit.of(key, None), rows) for key in keys), expected))
+
+
+# --- the first pass ---------------------------------------------------------------------------------------------------
+def test_other_units_have_another_digest() -> None:
+    """A missing, a new or another unit changes it, and so does its task."""
+    found = [
+        [range(100), range(50)],
+        [range(99), range(50)],
+        [range(101), range(50)],
+        [[*range(99), 100], range(50)],
+        [range(50), range(100)],
+        [range(100), []],
+        [[], range(100)],
+    ]
+    assert len({JobInput([survey(keys) for keys in tasks]).digest for tasks in found}) == len(found)
+    first, again = (JobInput([survey(keys) for keys in found[0]]) for _ in range(2))
+    assert (first.digest, first.units) == (again.digest, 150)
+
+
+def test_other_numbers_of_rows_have_another_digest() -> None:
+    given = [[1, 2, 2, 3], [1, 2, 3, 3], [1, 2, 3], [1, 2, 2, 2, 3]]
+    assert len({survey(keys, repeats=True) for keys in given}) == len(given)
+    assert {survey(keys, repeats=True).units for keys in given} == {3}
+    assert survey([1, 2, 3], repeats=True) == survey([1, 2, 3])
+
+
+@pytest.mark.parametrize("keys", [[1, 1], [1, 1, 2], [1, 2, 2], [*range(200), 199]])
+def test_a_key_that_occurs_twice_is_refused(keys: list[int]) -> None:
+    with pytest.raises(InvalidRequestError, match=r"two units have the same key.* unit=\d+$"):
+        survey(keys)
+
+
+def test_another_order_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match=r"not sorted.*unit=1 after=2"):
+        survey([2, 1])
+
+
+def test_the_input_of_a_task_becomes_bytes_and_back() -> None:
+    for keys in ([], range(3), range(1000)):
+        assert TaskInput.of(survey(keys).to_bytes()) == survey(keys)
+
+
+def test_digests_of_many_units_stay_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks grow: twice as many units need one more lot of digests."""
+    monkeypatch.setattr(job_input, "_FIRST_ROWS", 4)
+    monkeypatch.setattr(job_input, "_BLOCKS_OF_A_SIZE", 8)
+    sizes = [len(survey(range(32 * (2**more - 1))).digests) for more in range(1, 8)]
+    assert sizes == [8 * 8 * more for more in range(1, 8)]
+    assert list(passed(range(4000), survey(range(4000)))) == list(range(4000))
+
+
+# --- the second pass --------------------------------------------------------------------------------------------------
+SIZES = (0, 1, 63, 64, 65, 128, 1000)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_same_units_pass(size: int) -> None:
+    assert list(passed(range(size), survey(range(size)))) == list(range(size))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 1000])
+def test_units_of_many_rows_pass(rows: int) -> None:
+    expected = survey((key for key in range(100) for _ in range(rows)), repeats=True)
+    assert list(passed(range(100), expected, rows)) == list(range(100))
+    with pytest.raises(InvalidRequestError, match="the rows have changed since"):
+        list(passed(range(100), expected, rows + 1))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_no_unit_passes_that_is_not_in_the_input(size: int) -> None:
+    """Wherever the rows have changed: all units that pass before the error were seen by the first pass."""
+    expected = survey(range(size))
+    for at in {0, 1, 62, 63, 64, 65, size - 1, size} & set(range(size + 1)):
+        rows = list(range(size))
+        for changed in ([*rows[:at], 10_000], rows[:at] + rows[at + 1 :], [-1, *rows], [*rows, 10_000]):
+            if changed == rows:
+                continue
+            seen: list[object] = []
+            with pytest.raises(InvalidRequestError, match="the rows have changed since"):
+                seen.extend(passed(sorted(changed), expected))  # keeps what came before the error
+            assert set(seen) <= set(rows)
+            assert len(seen) >= min(at, size) // 64 * 64 - 64 or changed[0] == -1
+
+
+# --- the job ----------------------------------------------------------------------------------------------------------
+def begin(database: Database, keys: Iterable[int]) -> Job:
+    return begin_job(database, "j", kind=MAP, shards=1, job_input=JobInput([survey(keys)]), environment=Environment())
+
+
+def test_a_job_is_begun_with_one_input() -> None:
+    store = MemoryTransactionStore(CountingIds())
+    job = begin(store, range(40))
+    assert (job.units, begin(store, range(40))) == (40, job)
+    with pytest.raises(InvalidRequestError, match=r"began with other rows.*under another name job='j' given=60"):
+        begin(store, range(60))
+    end_job(store, job, {}, Environment())
+    with pytest.raises(InvalidRequestError, match=r"is finished, and had other rows: choose another.*given=60"):
+        begin(store, range(60))
+    assert begin(store, range(40)).is_finished
+
+
+@pytest.mark.parametrize("call", range(1, 5))
+def test_of_two_drivers_with_different_rows_one_begins_the_job(call: int) -> None:
+    store = MemoryTransactionStore(CountingIds())
+    other: list[object] = []
+
+    def meanwhile(number: int, _name: str) -> None:
+        if number == call:
+            with suppress(InvalidRequestError):
+                other.append(begin(store, range(60)).units)
+
+    with suppress(InvalidRequestError):
+        other.append(begin(Shaky(store, meanwhile), range(40)).units)
+    assert other in ([40], [60])
+    assert find_job(store, "j").units == other[0]
