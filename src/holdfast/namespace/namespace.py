@@ -452,8 +452,8 @@ class Namespace:
         return self._operations.run(operation, self.caller)
 
     def trash_root(self) -> str:
-        """Return the directory of the caller's trash."""
-        return f"/user/{self.caller.user}/.Trash"
+        """Return the directory of the caller's trash; for the error, see `Caller.home`."""
+        return f"{self.caller.home}/.Trash"
 
     # --- attributes ---------------------------------------------------------------------------------------------------
     def set_permission(self, path: str, mode: int) -> None:

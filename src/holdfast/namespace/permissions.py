@@ -6,11 +6,12 @@ directory lets only the owners of the entry and of the directory, and the superu
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
 from holdfast.errors import InvalidRequestError
-from holdfast.namespace.errors import ParentNotDirectoryError, PermissionDeniedError
+from holdfast.namespace.errors import InvalidPathError, ParentNotDirectoryError, PermissionDeniedError
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Chain
@@ -54,6 +55,21 @@ class Caller:
     user: str
     groups: frozenset[str] = frozenset()
     is_superuser: bool = False
+
+    @property
+    def home(self) -> str:
+        """The path of the user's directory, which need not exist.
+
+        Raises:
+            InvalidRequestError: no directory can have the name of the user, such as ``..`` and ``a/b``.
+        """
+        with suppress(InvalidPathError):
+            path = NsPath.parse(f"/user/{self.user}")
+            if len(path.names) == 2 and not self.user.endswith("/"):
+                return str(path)
+        raise InvalidRequestError(
+            "no directory can have the name of this user, who so has neither a home nor a trash", user=self.user
+        )
 
     def may(self, inode: Inode, access: int) -> bool:
         """Check whether the caller has these permission bits on an inode."""

@@ -23,6 +23,7 @@ from holdfast.transactions.schema_version import require_schema
 from holdfast.transactions.sql_files import load_schema
 from holdfast.transactions.sqlite.connections import Connections
 from holdfast.transactions.sqlite.files import file_error
+from holdfast.transactions.sqlite.lock_holder import lock_holder
 
 __all__ = ["connect", "prepare_file", "sqlite_errors"]
 
@@ -186,6 +187,8 @@ def sqlite_errors(path: str, *, commits: bool = False) -> Iterator[None]:
             ) from error
         otherwise = (CorruptDataError, "the database refused a statement: report this")
         kind, message = _ERRORS.get(code) or _ERRORS.get(code & 0xFF, otherwise)
+        if code & 0xFF == _BUSY and (holder := lock_holder(path)):
+            message = f"{holder}, then repeat"
         raise kind(message, path=path) from error
 
 

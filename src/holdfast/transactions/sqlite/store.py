@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import weakref
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import groupby
@@ -37,12 +38,13 @@ from holdfast.transactions.sql_files import load_queries
 from holdfast.transactions.sqlite.connection import connect, sqlite_errors
 from holdfast.transactions.sqlite.connections import Connections
 from holdfast.transactions.sqlite.files import flush_file
+from holdfast.transactions.sqlite.queries import get_many, scan, snapshot
+from holdfast.transactions.sqlite.snapshot import SqliteSnapshot
 from holdfast.transactions.versions import VersionSource
 
 __all__ = ["SqliteTransactionStore"]
 
 _SQL = load_queries(__package__)
-_KEYS_PER_QUERY = 500
 _KEY = itemgetter(0)
 
 
@@ -67,22 +69,28 @@ class SqliteTransactionStore:
         self._timeout_s = timeout_s
         self._versions = VersionSource(environment.ids)
         self._connections = Connections(path, self._connect, environment.clock)
+        self._snapshots: weakref.WeakSet[SqliteSnapshot] = weakref.WeakSet()
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
         with self._reader() as reader:
-            return _get_many(reader, list(keys))
+            return get_many(reader, list(keys))
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        with self._reader() as reader, _snapshot(reader, wanted=bool(guards)):
-            return _scan(reader, start, end, limit, list(guards))
+        with self._reader() as reader, snapshot(reader, wanted=bool(guards)):
+            return scan(reader, start, end, limit, list(guards))
 
     @contextmanager
-    def snapshot(self) -> Iterator[_SqliteSnapshot]:
+    def snapshot(self) -> Iterator[SqliteSnapshot]:
         """Read in one transaction: WAL keeps its snapshot for it."""
-        with self._reader() as reader, _snapshot(reader, wanted=True):
+        with self._reader() as reader, snapshot(reader, wanted=True):
             reader.execute("SELECT 1 FROM records LIMIT 1").fetchone()  # the snapshot begins with the first read
-            yield _SqliteSnapshot(reader)
+            found = SqliteSnapshot(reader, self._clock)
+            self._snapshots.add(found)
+            try:
+                yield found
+            finally:
+                found.close()
 
     # --- commits ------------------------------------------------------------------------------------------------------
     def commit(self, commit: Commit) -> Outcome:
@@ -141,12 +149,19 @@ class SqliteTransactionStore:
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
+        self._end_forgotten()
         with sqlite_errors(self._path), self._connections.reader() as reader:
             yield reader
+
+    def _end_forgotten(self) -> None:
+        """End the snapshots of this process from which nobody reads: the log keeps all that was written since."""
+        for one in list(self._snapshots):
+            one.end_if_idle()
 
     @contextmanager
     def _write_lock(self) -> Iterator[sqlite3.Connection]:
         """Take this caller's turn and SQLite's write lock. The block commits, else it is rolled back."""
+        self._end_forgotten()
         turn = self._connections.queue().turn(self._clock, self._timeout_s)
         with turn, sqlite_errors(self._path), self._connections.writer() as writer:
             pid = os.getpid()
@@ -159,22 +174,6 @@ class SqliteTransactionStore:
                         writer.execute("ROLLBACK")
 
 
-class _SqliteSnapshot:
-    """Reads one snapshot."""
-
-    def __init__(self, reader: sqlite3.Connection) -> None:
-        self._reader = reader
-        self._pid = os.getpid()
-
-    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        require_process(self._pid)
-        return _get_many(self._reader, list(keys))
-
-    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        require_process(self._pid)
-        return _scan(self._reader, start, end, limit, list(guards))
-
-
 class _LockedSqlite:
     """A pessimistic transaction under the write lock of the file."""
 
@@ -185,11 +184,11 @@ class _LockedSqlite:
 
     def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
         require_process(self._pid)
-        return _get_many(self._writer, list(keys))
+        return get_many(self._writer, list(keys))
 
     def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
         require_process(self._pid)
-        return _scan(self._writer, start, end, limit, [])
+        return scan(self._writer, start, end, limit, [])
 
     def apply(self, commit: Commit) -> Outcome:
         require_process(self._pid)
@@ -201,43 +200,7 @@ class _LockedSqlite:
 def _get_locked(writer: sqlite3.Connection, steps: Sequence[Step]) -> dict[bytes, Record]:
     """Return the records of steps, under the write lock; with their values only if something is added to them."""
     counters = {step.key for step in steps if step.kind in (Kind.ADD, Kind.PROGRESS)}
-    seen = _get_many(writer, [key for key, _ in groupby(steps, _KEY) if key not in counters], "get_version")
+    seen = get_many(writer, [key for key, _ in groupby(steps, _KEY) if key not in counters], "get_version")
     if counters:
-        seen.update(_get_many(writer, list(counters)))
+        seen.update(get_many(writer, list(counters)))
     return seen
-
-
-def _get_many(connection: sqlite3.Connection, keys: list[bytes], query: str = "get") -> dict[bytes, Record]:
-    if len(keys) <= _KEYS_PER_QUERY:
-        return _get_some(connection, keys, query)
-    with _snapshot(connection, wanted=not connection.in_transaction):
-        found: dict[bytes, Record] = {}
-        for start in range(0, len(keys), _KEYS_PER_QUERY):
-            found.update(_get_some(connection, keys[start : start + _KEYS_PER_QUERY], query))
-        return found
-
-
-def _get_some(connection: sqlite3.Connection, keys: list[bytes], query: str) -> dict[bytes, Record]:
-    """Read records in one statement, which sees one snapshot; the driver caches the statements."""
-    many = _SQL[query] if len(keys) == 1 else _SQL[query].replace("= ?", f"IN ({','.join('?' * len(keys))})")
-    rows = connection.execute(many, keys).fetchall()  # at once: a cursor that an error keeps would keep the file open
-    return {key: Record(version, value, number) for key, version, value, number in rows}
-
-
-def _scan(connection: sqlite3.Connection, start: bytes, end: bytes, limit: int, guards: list[bytes]) -> ScanPage:
-    rows = connection.execute(_SQL["scan"], (start, end, limit + 1)).fetchall()
-    records = [(key, Record(version, value, number)) for key, version, value, number in rows[:limit]]
-    return ScanPage(records, len(rows) > limit, _get_many(connection, guards) if guards else {})
-
-
-@contextmanager
-def _snapshot(connection: sqlite3.Connection, *, wanted: bool) -> Iterator[None]:
-    """Let several queries see one snapshot."""
-    pid = os.getpid()
-    if wanted:
-        connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        if wanted and pid == os.getpid() and connection.in_transaction:
-            connection.execute("COMMIT")

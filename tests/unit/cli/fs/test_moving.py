@@ -138,6 +138,21 @@ def test_what_is_in_the_trash_is_removed_without_it(ns: Namespace) -> None:
     assert run_fs("rm", "-r", ":/user/root/.Trash").exit_code == 0
 
 
+@pytest.mark.parametrize("user", ["..", ".", "a/b", "ann/", "a:b"])
+def test_a_user_whose_name_no_directory_can_have_has_no_trash(ns: Namespace, user: str) -> None:
+    """Above all, it is not in the home of somebody else, or above all homes."""
+    fill(ns, "/x", "/user/a/", "/user/ann/")
+    ns.set_permission("/", 0o777)
+    ns.set_permission("/x", 0o666)
+    for path in ("/user/a", "/user/ann", "/user"):
+        ns.set_permission(path, 0o777)
+    before = shown(ns)
+    result = run_fs("rm", "--trash", ":/x", "--user", user)
+    assert (result.exit_code, shown(ns)) == (2, before)
+    assert "no directory can have the name of this user" in result.stderr
+    assert run_fs("rm", ":/x", "--user", user).exit_code == 0
+
+
 def test_a_user_without_a_home_is_told_what_to_do(ns: Namespace) -> None:
     fill(ns, "/x")
     ns.set_permission("/x", 0o666)

@@ -31,6 +31,7 @@ from holdfast.transactions.registry import open_database
 from holdfast.transactions.sqlite.connection import prepare_file
 from holdfast.transactions.sqlite.store import SqliteTransactionStore
 from tests.children import Child
+from tests.patience import wait_until
 
 
 @pytest.fixture
@@ -255,6 +256,37 @@ def test_a_file_that_another_program_locks(path: str) -> None:
     stranger.execute("ROLLBACK")
     assert isinstance(store.commit(Commit(puts={b"a": b"1"})), Committed)
     stranger.close()
+    store.close()
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_the_process_that_holds_the_lock_is_named(path: str, tmp_path: Path, stops: bool) -> None:
+    """A client that Ctrl-Z has stopped in mid-commit keeps all others waiting."""
+
+    def hold() -> None:
+        stranger = sqlite3.connect(path, isolation_level=None)
+        stranger.execute("BEGIN IMMEDIATE")
+        (tmp_path / "locked").touch()
+        if stops:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        else:
+            wait_until((tmp_path / "end").exists, "the test does not end")
+        stranger.execute("ROLLBACK")
+
+    child = Child(hold)
+    try:
+        if stops:
+            assert os.WIFSTOPPED(os.waitpid(child.pid, os.WUNTRACED)[1])
+        wait_until((tmp_path / "locked").exists, "the child does not lock")
+        store = _store(path, timeout_s=0.05)
+        advice = rf"is stopped .*kill -CONT {child.pid}" if stops else "has locked the database: let it finish"
+        with pytest.raises(UnavailableError, match=rf"process {child.pid} \(.*\) {advice}"):
+            store.commit(Commit(puts={b"a": b"1"}))
+    finally:
+        child.signal(signal.SIGCONT)
+        (tmp_path / "end").touch()
+        child.result()
+    assert isinstance(store.commit(Commit(puts={b"a": b"1"})), Committed)
     store.close()
 
 

@@ -1,0 +1,68 @@
+"""A snapshot that nobody reads from keeps the log of the file, so it ends after an hour."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import UnavailableError
+from holdfast.runtime import Environment
+from holdfast.runtime.simulated import StillClock
+from holdfast.transactions.base import Commit
+from holdfast.transactions.sqlite.connection import prepare_file
+from holdfast.transactions.sqlite.store import SqliteTransactionStore
+
+_HOUR_S = 3600.0
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    path = str(tmp_path / "records.db")
+    prepare_file(path, create=True)
+    return path
+
+
+def _fill(store: SqliteTransactionStore, commits: int) -> int:
+    """Write so often; return the size of the log."""
+    for number in range(commits):
+        store.commit(Commit(puts={b"k%d" % (number % 5): os.urandom(100_000)}))
+    return os.path.getsize(f"{store._path}-wal")
+
+
+def test_a_forgotten_snapshot_no_longer_keeps_the_log(path: str) -> None:
+    clock = StillClock()
+    store = SqliteTransactionStore(path, Environment(clock=clock), synchronous="normal")
+    with store.snapshot() as forgotten:
+        kept = _fill(store, 100)
+        clock.at_s += _HOUR_S + 1
+        assert _fill(store, 400) < 2 * kept, "the log is written from its start again"
+        with pytest.raises(UnavailableError, match="nobody has read from the snapshot for an hour"):
+            forgotten.get_many([b"k0"])
+    with store.snapshot() as another:
+        assert len(another.scan(b"k", b"l", 10).records) == 5
+    store.close()
+
+
+def test_a_snapshot_that_is_read_slowly_goes_on(path: str) -> None:
+    clock = StillClock()
+    store = SqliteTransactionStore(path, Environment(clock=clock), synchronous="normal")
+    store.commit(Commit(puts={b"k": b"old"}))
+    with store.snapshot() as slow:
+        for _ in range(5):
+            clock.at_s += _HOUR_S - 1
+            store.commit(Commit(puts={b"k": b"new"}))
+            assert slow.get_many([b"k"])[b"k"].value == b"old"
+            assert slow.scan(b"k", b"l", 1).records[0][1].value == b"old"
+    store.close()
+
+
+def test_a_snapshot_that_was_left_alone_for_an_hour_ends_even_if_nobody_else_uses_the_file(path: str) -> None:
+    clock = StillClock()
+    store = SqliteTransactionStore(path, Environment(clock=clock))
+    with store.snapshot() as snapshot:
+        clock.at_s += _HOUR_S + 1
+        with pytest.raises(UnavailableError, match="begin to read anew"):
+            snapshot.scan(b"a", b"z", 1)
+    store.close()
