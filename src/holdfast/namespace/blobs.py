@@ -115,7 +115,11 @@ class BlobStore:
         try:
             stored = self.store.get(self.key(blob), *stored_range(start, length))
         except NotFoundError as error:
-            raise CorruptDataError("a blob of the file is missing: run holdfast namespace fsck", blob=blob) from error
+            raise CorruptDataError(
+                "a blob of the file is missing: open the file again, since what is deleted or replaced is kept for the "
+                "safety age only, by the clock of whoever did that; if that fails, run holdfast namespace fsck",
+                blob=blob,
+            ) from error
         return content_of(blob, start, length, stored)
 
     def delete_many(self, blobs: Sequence[str]) -> None:

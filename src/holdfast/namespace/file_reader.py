@@ -87,7 +87,8 @@ class FileReader:
             record = self._store.get_many([key]).get(key)
             if record is None:
                 raise CorruptDataError(
-                    "the bytes of the file are missing: it was deleted, or run holdfast namespace fsck",
+                    "the bytes of the file are missing: open it again, since it may have been deleted or replaced; if "
+                    "that fails, run holdfast namespace fsck",
                     blob=extent.blob,
                 )
             value = record.value

@@ -56,7 +56,7 @@ def test_a_file_of_many_small_pieces_is_read_later(monkeypatch: pytest.MonkeyPat
     reader = namespace.open("/a")
     assert reader.read() == b"123456789abcdef" and reader.read(6, 4) == b"789a"
     namespace.delete("/a")
-    with pytest.raises(CorruptDataError, match="it was deleted"):
+    with pytest.raises(CorruptDataError, match="open it again"):
         reader.read()
 
 

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from holdfast.errors import ConflictError
+from holdfast.errors import ConflictError, CorruptDataError
 from holdfast.namespace import Namespace
 from holdfast.namespace.errors import BeingWrittenError, TreeMovingError
 from holdfast.namespace.inode import decode_inode
@@ -143,6 +143,26 @@ def test_garbage_from_the_future_has_its_safety_age_from_now_on() -> None:
     world.clock.at_s += 3601
     assert namespace.collect().blobs == 1
     assert world.records(b"g") == {} and namespace.check().totals == {}
+
+
+@pytest.mark.parametrize("replaces", [False, True])
+def test_a_client_whose_clock_is_behind_leaves_what_is_younger_its_safety_age(replaces: bool) -> None:
+    world = World(safety_age_s=3600)
+    namespace = world.client()
+    namespace.write_file("/f", _LARGE)
+    reader = namespace.open("/f")
+    behind = _ahead(world, -86_400)
+    if replaces:
+        behind.write_file("/f", b"", overwrite=True)
+    else:
+        behind.delete("/f")
+    world.clock.at_s += 3599
+    assert namespace.collect().blobs == 0
+    assert reader.read() == _LARGE
+    world.clock.at_s += 2
+    assert namespace.collect().blobs == 1
+    with pytest.raises(CorruptDataError, match="open the file again"):
+        reader.read()
 
 
 @pytest.mark.parametrize("by_s", [-_YEAR_S, -2 * MOST_SKEW_S, 2 * MOST_SKEW_S, _YEAR_S])

@@ -182,12 +182,16 @@ def end_lease(changes: Changes[R], inode: Inode) -> None:
 
 
 def discard_blobs(changes: Changes[R], inode: Inode, now_ms: int) -> None:
-    """Delete the records of small blobs, and note the others as garbage: readers may still read them for a while."""
+    """Delete the records of small blobs, and note the others as garbage: readers may still read them for a while.
+
+    The file has been there since its times, by whatever clock. So if ours is behind, they are the better date.
+    """
+    since_ms = max(now_ms, inode.mtime_ms, inode.atime_ms)
     for extent in inode.extents:
         if extent.inline:
             changes.deletes.add(data_key(extent.blob))
         else:
-            changes.new_values[garbage_key(now_ms, extent.blob)] = b""
+            changes.new_values[garbage_key(since_ms, extent.blob)] = b""
 
 
 def detach(changes: Changes[R], inode: Inode, ancestors: Iterable[Inode], path: NsPath, now_ms: int) -> None:

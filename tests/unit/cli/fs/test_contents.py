@@ -76,7 +76,7 @@ def test_a_missing_blob_is_damage(ns: Namespace) -> None:
     ns.blobs.store.delete(blob.key)
     result = run_fs("cat", ":/binary")
     assert (result.exit_code, result.stdout_bytes) == (1, b"")
-    assert "a blob of the file is missing: run holdfast namespace fsck" in result.stderr
+    assert "a blob of the file is missing: open the file again" in result.stderr
 
 
 def test_a_reader_that_closes_the_pipe_ends_the_command(ns: Namespace, tmp_path: object) -> None:
