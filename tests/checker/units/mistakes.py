@@ -50,6 +50,7 @@ __all__ = [
     "flush_jobs_unseen",
     "forget_a_unit",
     "forget_tables",
+    "forget_what_others_put_off",
     "keep_a_lost_claim",
     "look_for_items_only",
     "look_twice",
@@ -78,6 +79,14 @@ def count_only(
 ) -> TaskProgress:
     """In place of `TaskLedger._after`: record the last unit, as in paper 003 (4.5.1), and not those put off."""
     return replace(shipped(self, done, put_off), deferred=())
+
+
+def forget_what_others_put_off(
+    shipped: Callable[..., TaskProgress], self: TaskLedger, done: Sequence[Unit], put_off: Collection[bytes]
+) -> TaskProgress:
+    """In place of `TaskLedger._after`: record the units that this attempt has put off, whatever the record had."""
+    own = set(put_off).difference(unit.id for unit in done)
+    return replace(shipped(self, done, put_off), deferred=sorted(own))
 
 
 def progress_afterwards(

@@ -130,6 +130,13 @@ MUTANTS = (
         scenes=("early-drain",),
     ),
     _Mutant(
+        name="put-off-by-others-forgotten",
+        slip="The progress names the units that this attempt has put off, and not those of its twins.",
+        swap=swap(TaskLedger._after, mistakes.forget_what_others_put_off),
+        scenes=("early-drain-of-others",),
+        breaks="U4",
+    ),
+    _Mutant(
         name="last-of-group-again",
         slip="After the conflict of a group, only its last unit runs again.",
         swap=swap(UnitLoop.run, mistakes.run_the_last_again),

@@ -10,7 +10,7 @@ from holdfast.checker.transactions.check_run import TransactionCheck, replay_aga
 from holdfast.checker.units.drawing import ANY, draw, drawn
 from holdfast.checker.units.names import find_property, find_scenes
 from holdfast.checker.units.properties import PROPERTIES
-from holdfast.checker.units.scenes import SCENES
+from holdfast.checker.units.scenes import LARGEST, SCENES
 from holdfast.checker.units.subject import UNITS
 from holdfast.errors import InvalidRequestError
 from tests.checker.scene_mutants import SceneMutant
@@ -37,7 +37,7 @@ _QUICK = ("no-flush", "absence-is-trusted", "no-table-guard", "emit-outside")
 def test_a_violation_is_told_as_a_story_and_replayed(mutant: SceneMutant) -> None:
     check = _check(mutant.breaks)
     with mutant.planted():
-        check.explore(find_scenes(mutant.scenes[0]), Budget(states=_STATES))
+        check.explore(find_scenes(mutant.scenes[0]), Budget(states=100_000 if mutant.scenes[0] in LARGEST else _STATES))
         violation = check.shrink(check.violations[mutant.breaks])
         story = "\n".join(check.story(violation).lines(details=True))
         assert f"units/{mutant.scenes[0]} breaks {mutant.breaks}" in story

@@ -13,7 +13,7 @@ from holdfast.checker.units.contents import image_of
 from holdfast.checker.units.goals import GOALS
 from holdfast.checker.units.names import find_scenes
 from holdfast.checker.units.scene import Scene
-from holdfast.checker.units.scenes import FAMILIES, SCENES, SMALL
+from holdfast.checker.units.scenes import FAMILIES, LARGEST, SCENES, SMALL
 from holdfast.checker.units.worlds import build_world
 from tests.checker.units.mutants import MUTANTS
 
@@ -52,7 +52,7 @@ def test_scenes(name: str) -> None:
 
 
 def test_every_scene_has_a_name_a_sentence_and_known_goals() -> None:
-    scenes = [*SCENES.values(), *SMALL.values()]
+    scenes = [*SCENES.values(), *SMALL.values(), *LARGEST.values()]
     assert len({scene.name for scene in scenes}) == len(scenes)
     for scene in scenes:
         assert scene.summary and not scene.summary.endswith(".")

@@ -6,7 +6,7 @@ from holdfast.checker.transactions.names import property_among, scenes_among
 from holdfast.checker.units.drawing import drawn
 from holdfast.checker.units.properties import PROPERTIES
 from holdfast.checker.units.scene import Scene
-from holdfast.checker.units.scenes import FAMILIES, SCENES, SMALL
+from holdfast.checker.units.scenes import FAMILIES, LARGEST, SCENES, SMALL
 
 __all__ = ["find_property", "find_scenes"]
 
@@ -17,7 +17,7 @@ def find_scenes(name: str) -> tuple[Scene, ...]:
     Raises:
         InvalidRequestError: the name is unknown; the message suggests the most similar name.
     """
-    return scenes_among(name, (SCENES, SMALL), drawn, FAMILIES, FAMILIES)
+    return scenes_among(name, (SCENES, SMALL, LARGEST), drawn, FAMILIES, FAMILIES)
 
 
 def find_property(name: str) -> str:

@@ -9,7 +9,7 @@ from holdfast.checker.kernel.calls import Fault
 from holdfast.checker.units.scene import LIST, Run, Scene
 from holdfast.checker.units.scripts import Script
 
-__all__ = ["FAMILIES", "SCENES", "SMALL"]
+__all__ = ["FAMILIES", "LARGEST", "SCENES", "SMALL"]
 
 _ON = {"x": "on", "y": "on"}
 _EQUAL = {"x": 0, "y": 0}
@@ -27,6 +27,7 @@ def _runs(group: int = 1, rounds: int = 7, *, is_locked: bool = False, **jobs: s
 
 _INCREMENT = (("increment", "x"),)
 _ADD = (("add", "y", 1),)
+_PUT = (("put", "x", 7),)
 _TWO_JOBS = {"job": _units(a=_INCREMENT, b=_INCREMENT), "other": _units(p=_INCREMENT)}
 _SKEW = {"job": _units(a=(("swap_off", "x", "y"),)), "other": _units(p=(("swap_off", "y", "x"),))}
 _CLAIMS = {"job": _units(a=(("claim", "w", "w1"),)), "other": _units(p=(("claim", "w", "w2"),))}
@@ -153,7 +154,7 @@ _TWINS = (
     Scene(
         name="early-drain",
         summary="a unit that is put off runs again before its group ends, while a twin runs the rest of the group",
-        jobs={"job": _units(a=_INCREMENT, b=_ADD), "other": _units(p=_INCREMENT, q=_INCREMENT)},
+        jobs={"job": _units(a=_INCREMENT, b=_ADD), "other": _units(p=_PUT, q=_PUT)},
         runs={"attempt 0": Run(group=2, most_deferred=1), "attempt 1": Run(group=2), "other": Run(job="other")},
         reached=("all", "conflicts", "deferred", "skipped"),
     ),
@@ -542,13 +543,24 @@ _LOST_CLAIMS = replace(
     work=_EMIT_ONE,
 )
 
+LARGEST: Mapping[str, Scene] = {
+    "early-drain-of-others": Scene(
+        name="early-drain-of-others",
+        summary="a unit that is put off runs again, while a twin has put off another one, and has run what follows",
+        jobs={"job": _units(a=_INCREMENT, b=_INCREMENT, c=_ADD), "other": _units(p=_PUT, q=_PUT)},
+        runs={"attempt 0": Run(most_deferred=1), "attempt 1": Run(), "other": Run(job="other")},
+        reached=("all", "conflicts", "deferred", "skipped"),
+    )
+}
+"""The largest scenes, only if they are named."""
+
 SMALL: Mapping[str, Scene] = {
     _LOST_CLAIMS.name: _LOST_CLAIMS,
     **{scene.name: scene for known in SCENES.values() if not known.budgets for scene in _with_one_fault(known)},
 }
 """Larger scenes: those without faults, with one fault of each kind; the largest ones only with a crash."""
 
-_ALL = (*SCENES.values(), *SMALL.values())
+_ALL = (*SCENES.values(), *SMALL.values(), *LARGEST.values())
 
 FAMILIES: Mapping[str, tuple[Scene, ...]] = {
     family: tuple(scene for scene in _ALL if scene.family == family)

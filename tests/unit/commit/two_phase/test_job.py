@@ -326,6 +326,50 @@ def test_recover_leaves_recent_jobs_alone_and_dry_run_touches_nothing() -> None:
     assert world.pending() == []
 
 
+def test_a_job_is_as_old_as_what_its_tasks_wrote_last() -> None:
+    """Tasks may run for days after the driver has written ``job.json``."""
+    world = World("upload")
+    job = start(world.context())
+    world.clock.sleep(3601)
+    messages = run_tasks(world.context(), job, "new")
+    assert recover(world.context(), older_than_s=3600).left_alone == [job.job]
+    assert TWO_PHASE.commit_job(world.context(), job, messages, TASKS).committed
+    assert verify(world.context()).verified
+
+
+@pytest.mark.parametrize("other", ["driver", "recovery", "stranger"])
+def test_why_a_manifest_is_missing(other: str) -> None:
+    """Another process ends the job while this driver loads its manifests: the log tells how."""
+    world = World("upload")
+    job = start(world.context())
+    inline = run_tasks(world.context(), job, "new")
+    messages = [message and dataclasses.replace(message, inline=None) for message in inline]
+    done: list[str] = []
+
+    def end_first(call: StoreCall, proceed: Callable[[], Any]) -> Any:
+        if call.operation is Operation.GET and "/attempts/" in call.key and not done:
+            done.append(call.key)
+            if other == "driver":
+                assert TWO_PHASE.commit_job(world.context(), job, messages, TASKS).finished
+            elif other == "recovery":
+                assert recover(world.context()).rolled_back == [job.job]
+            else:
+                world.store.delete(call.key)
+        return proceed()
+
+    ctx = world.context(store=InterceptedStore(world.store, end_first))
+    if other == "driver":
+        outcome = TWO_PHASE.commit_job(ctx, job, messages, TASKS)
+        assert outcome.committed and outcome.totals.files == 4
+    elif other == "recovery":
+        with pytest.raises(FencedError, match="another process has aborted the job"):
+            TWO_PHASE.commit_job(ctx, job, messages, TASKS)
+    else:
+        with pytest.raises(CorruptDataError, match="a task's manifest is missing"):
+            TWO_PHASE.commit_job(ctx, job, messages, TASKS)
+    assert done, "the manifests were loaded from the store"
+
+
 def test_foreign_uploads_are_left_alone() -> None:
     """C7: uploads whose names Holdfast did not generate may belong to another tool."""
     world = World("upload")

@@ -77,8 +77,8 @@ DELETIONS = (
 ELECTIONS = (
     Scene(
         name="election",
-        summary="two processes want to lead and to collect a tree, and the term of the first may end",
-        start=(("create", "/a/f", "f"), ("set_quota", "/", 9)),
+        summary="two processes want to lead and to collect a directory, and the term of the first may end",
+        start=(("mkdirs", "/a"), ("set_quota", "/", 9)),
         scripts={"ann": (("delete_tree", "/a"),)},
         collectors=(1, 1),
         later=True,
