@@ -55,7 +55,9 @@ __all__ = [
     "read_what_was_looked_at",
     "refuse_nobody",
     "rename_without_count",
+    "reserve_ids",
     "stay_at_the_path",
+    "take_any_end",
     "take_any_lease",
     "take_any_mark",
     "take_nothing_for_done",
@@ -260,6 +262,29 @@ def stay_at_the_path(
 ) -> Publish | WriteUnderLease:
     """In place of `_present`: look for a file where it was opened."""
     return operation
+
+
+def take_any_end(shipped: Callable[..., None], self: WriteUnderLease, inode: Inode, known: set[str]) -> None:
+    """In place of `WriteUnderLease._check_end`: do not look what the file ends with."""
+
+
+_NEXT_ID = b"xnext-id"
+_BATCH = 10
+
+
+def reserve_ids(shipped: Callable[..., Context], self: Operations, caller: Caller) -> Context:
+    """In place of `Operations._context`: take ids from a batch that the database has reserved for this process."""
+    batch: list[int] = vars(self.store).setdefault("batch", [])
+
+    def reserved() -> int:
+        if not batch:
+            record = self.store.get_many([_NEXT_ID]).get(_NEXT_ID)
+            first = 1000 if record is None else record.number
+            self.store.commit(Commit(adds={_NEXT_ID: first * (record is None) + _BATCH}))
+            batch.extend(range(first + _BATCH - 1, first - 1, -1))
+        return batch.pop()
+
+    return replace(shipped(self, caller), new_id=reserved)
 
 
 def publish_one_by_one(

@@ -197,6 +197,19 @@ MUTANTS = (
         swap=swap(NamespaceStore.apply, mistakes.put_one_by_one),
         scenes=("object-store-batch",),
     ),
+    _Mutant(
+        name="publishes-behind-anything",
+        slip="A writer adds to whatever the file has, although a crash may have undone what it has published before.",
+        swap=swap(WriteUnderLease._check_end, mistakes.take_any_end),
+        scenes=("database-crash-under-a-writer",),
+    ),
+    _Mutant(
+        name="ids-in-batches",
+        slip="Ids are reserved in batches, of which a crash may undo the reservation.",
+        swap=swap(Operations._context, mistakes.reserve_ids),
+        scenes=("database-crash-under-creations",),
+        breaks="N1",
+    ),
     # --- what is deleted ----------------------------------------------------------------------------------------------
     _Mutant(
         name="collects-blindly",

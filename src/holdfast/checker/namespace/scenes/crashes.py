@@ -20,6 +20,14 @@ CRASHES = (
         reached=_BOTH,
     ),
     Scene(
+        name="database-crash-under-a-writer",
+        summary="the database crashes and loses what a writer has published, and the writer goes on",
+        start=(("create", "/f", "0"),),
+        scripts={"ann": (("append", "/f", "ann"), ("sync", "ann", "1"), ("sync", "ann", "2"), ("close", "ann", "3"))},
+        crashes=1,
+        reached=_BOTH,
+    ),
+    Scene(
         name="database-crash-under-two-writers",
         summary="the database crashes and forgets who has the lease of a file, for which two clients compete",
         start=(("create", "/f", "0"),),
