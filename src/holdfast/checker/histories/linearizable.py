@@ -72,6 +72,7 @@ class Model:
             its answer.
         key_of: returns the key of an operation; operations with different keys are independent, and each key has its
             own model.
+        tell, tell_answer: put an operation and an answer into words.
         is_small: whether to list the states to which the operations can lead before the search, which is faster if
             there are few of them, and necessary to recognize registers.
     """
@@ -80,6 +81,8 @@ class Model:
     apply: Callable[[Hashable, Operation], tuple[Hashable, object]]
     key_of: Callable[[Operation], Hashable] = lambda operation: None
     is_small: bool = True
+    tell: Callable[[Operation], str] = str
+    tell_answer: Callable[[object], str] = repr
 
 
 def judge_linearizable(operations: Sequence[Operation], model: Model, *, limit: int = PLACES_LIMIT) -> Verdict:
@@ -305,15 +308,17 @@ def _until(operations: Sequence[Operation], ended: Sequence[int]) -> list[Operat
 def _tell(part: _Part, history: list[Operation | None], number: int) -> str:
     """Describe the last operation, and the answers with which the history would have an order."""
     last, core = history[number], part.core(history)
-    could = " or ".join(sorted(map(repr, part.answers(history, number))))
+    assert last is not None, "it has ended"
+    tell = part.model.tell
+    could = " or ".join(sorted(map(part.model.tell_answer, part.answers(history, number))))
     if core:
-        others = "; ".join(str(one) for one in core if one is not last)
+        others = "; ".join(tell(one) for one in core if one is not last)
         rest = f"it contradicts these: {others}" if others else "no write of that value had begun"
     else:
         order = part.find_order(history, number) or []
-        before = [str(one) for one, _answer in order if one is not last]
+        before = [tell(one) for one, _answer in order if one is not last]
         rest = f"explained: {'; '.join([*(['…'] if len(before) > _TOLD else []), *before[-_TOLD:]]) or 'nothing'}"
-    return f"{last} is impossible: at that time it could have answered {could} ({rest})"
+    return f"{tell(last)} is impossible: at that time it could have answered {could} ({rest})"
 
 
 def linearizable_property(

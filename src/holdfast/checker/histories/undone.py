@@ -63,7 +63,7 @@ def judge_with_crashes(
     losses = sorted(_losses(operations, end_of_crashes(crashes)), key=likelihood)
     if any(is_linearizable(without(lost), model) for lost in losses):
         return ""
-    those = ", ".join(str(operations[number]) for number in sorted(losses[0])) or "nothing"
+    those = ", ".join(model.tell(operations[number]) for number in sorted(losses[0])) or "nothing"
     words = judge_linearizable(without(losses[0]), model).words
     return f"whichever operations the crash has undone; if it has undone {those}: {words}"
 

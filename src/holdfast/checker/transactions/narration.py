@@ -12,8 +12,9 @@ from holdfast.checker.narrative.narrator import Act, Event, Narrator, Thing, Wei
 from holdfast.checker.transactions.database import DATABASE, Image
 from holdfast.checker.transactions.properties import contents_of
 from holdfast.checker.transactions.row_locks import Rows
-from holdfast.checker.transactions.scripts import FAILED, Content, Step
+from holdfast.checker.transactions.scripts import FAILED, Step
 from holdfast.checker.transactions.server_narration import SERVER_CALLS, server_fault
+from holdfast.checker.transactions.wording import tell_content, tell_saw, tell_steps
 from holdfast.transactions.base import AlreadyDone, Commit, Conflict, Record, ScanPage
 from holdfast.transactions.base import Outcome as CommitOutcome
 
@@ -27,7 +28,7 @@ def _invoke(event: Event) -> Act:
 
 def _note(event: Event) -> Act:
     steps = cast("tuple[Step, ...]", event.call.args[1])
-    did = [_step(step) for step in steps if step != FAILED]
+    did = tell_steps([step for step in steps if step != FAILED])
     failed = ", and fails" if FAILED in steps else ""
     return Act(verb="plans to" if did else "plans nothing", things=tuple(did), tail=failed, weight=Weight.SMALL)
 
@@ -38,7 +39,7 @@ def _end(event: Event) -> Act:
         return Act(verb="starts over or gives up", weight=Weight.SMALL)
     if answer[0] == "done":
         return Act(verb="is told that it took effect before", weight=Weight.WORK)
-    saw = ", ".join(map(_seen, cast("tuple[object, ...]", answer[1])))
+    saw = ", then ".join(tell_saw(cast("tuple[object, ...]", answer[1])))
     return Act(verb="ends", tail=f", having seen: {saw}" if saw else "", weight=Weight.WORK)
 
 
@@ -47,34 +48,13 @@ def _whose(event: Event) -> str:
     return "an attempt" if who == event.actor else f"an attempt ({who})"
 
 
-def _step(step: Step) -> str:
-    kind, *arguments = step
-    return f"{kind}({', '.join(repr(one) for one in arguments if one is not None)})"
-
-
-def _seen(answer: object) -> str:
-    if answer is None:
-        return "nothing"
-    one = cast("tuple[object, ...]", answer)
-    if len(one) == 2 and isinstance(one[0], str) and isinstance(one[1], int):
-        return _content(cast("Content", one))
-    if one and isinstance(one[0], tuple) and len(one[0]) == 2 and isinstance(one[0][1], tuple):
-        return "; ".join(f"{name}={_content(content)}" for name, content in cast("tuple[tuple[str, Content]]", one))
-    return f"({', '.join(map(_seen, one))})"
-
-
-def _content(content: Content) -> str:
-    value, number = content
-    return f"{value!r}, {number}" if number else repr(value)
-
-
 # --- calls of the database --------------------------------------------------------------------------------------------
 def _names(keys: Sequence[bytes]) -> tuple[str, ...]:
     return tuple(key.decode() for key in keys)
 
 
 def _record(record: Record | None) -> str:
-    return "absent" if record is None else _content((record.value.decode(), record.number))
+    return "absent" if record is None else tell_content((record.value.decode(), record.number))
 
 
 def _get_many(event: Event) -> Act:
@@ -183,7 +163,7 @@ def _act(event: Event) -> Act:
 # --- states -----------------------------------------------------------------------------------------------------------
 def _holds(view: View) -> Mapping[str, str]:
     """Describe the state: the records, the locks or the late commits, and how attempts have ended."""
-    records = ", ".join(f"{name}={_content(content)}" for name, content in contents_of(view))
+    records = ", ".join(f"{name}={tell_content(content)}" for name, content in contents_of(view))
     state = cast("Image | Rows", view.states[DATABASE])
     if isinstance(state, Rows):
         locks = sorted(state.locks, key=lambda lock: (lock.holder, lock.key))
@@ -194,7 +174,7 @@ def _holds(view: View) -> Mapping[str, str]:
 
 def _things(view: View) -> Sequence[Thing]:
     """List records, locks, late commits and attempts."""
-    found = [Thing("records", name, _content(content)) for name, content in contents_of(view)]
+    found = [Thing("records", name, tell_content(content)) for name, content in contents_of(view)]
     state = cast("Image | Rows", view.states[DATABASE])
     if isinstance(state, Rows):
         for lock in state.locks:
@@ -205,7 +185,7 @@ def _things(view: View) -> Sequence[Thing]:
             found.append(Thing("on their way", str(base), ", ".join(map(_writes, commits))))
     for number, one in enumerate(of_clients(history_of(view)), start=1):
         steps = cast("tuple[Step, ...]", one.notes[-1]) if one.notes else ()
-        text = f"{', '.join(map(_step, steps)) or 'nothing yet'}: {one.outcome.value}"
+        text = f"{', '.join(tell_steps(steps)) or 'nothing yet'}: {one.outcome.value}"
         found.append(Thing("attempts", f"{number} {one.who}", text))
     return sorted(found)
 

@@ -21,6 +21,7 @@ from holdfast.checker.kernel.world import Property, View
 from holdfast.checker.transactions.database import DATABASE, Image
 from holdfast.checker.transactions.row_locks import Rows
 from holdfast.checker.transactions.scripts import EVERYTHING, FAILED, Content, Contents, Script, apply
+from holdfast.checker.transactions.wording import tell_answer, tell_transaction
 
 __all__ = ["PROPERTIES", "UNIT", "contents_of", "properties_for"]
 
@@ -45,14 +46,14 @@ def _operations(view: View) -> list[Operation]:
 
 # --- T1 ---------------------------------------------------------------------------------------------------------------
 def _serializable(start: Contents) -> Property:
-    model = Model(initial=start, apply=apply, is_small=False)
+    model = Model(initial=start, apply=apply, is_small=False, tell=tell_transaction, tell_answer=tell_answer)
     known: dict[Hashable, str | None] = {}
 
     def end(view: View) -> str | None:
         operations, crashes = _operations(view), crashes_in(history_of(view))
         last = max((one.ended or one.invoked for one in operations), default=0)
         final = Operation(
-            who="afterwards",
+            who="the last reader",
             name="transaction",
             args=(EVERYTHING,),
             invoked=last + 1,

@@ -1,0 +1,61 @@
+"""What transactions do is told in sentences."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from holdfast.checker.histories.history import Operation, Outcome
+from holdfast.checker.kernel.explore import Budget
+from holdfast.checker.transactions.check_run import TransactionCheck
+from holdfast.checker.transactions.scenes import SCENES
+from holdfast.checker.transactions.wording import tell_answer, tell_steps, tell_transaction
+from tests.checker.transactions.mutants import MUTANTS
+
+
+def test_steps() -> None:
+    steps = (
+        *(("progress", "owner", 2), ("get", "x"), ("get_many", "x", "y"), ("scan", "w", "z", None)),
+        *(("scan", "w", "z", 2), ("put", "x", "a"), ("insert", "y", ""), ("delete", "z"), ("add", "n", 3)),
+        *(("at_most", "n", 4), ("failed",), ("everything",)),
+    )
+    assert tell_steps(steps) == [
+        *("be number 2 of owner", "read x", "read x and y", "scan w to z", "scan w to z for 2 at most", "put x='a'"),
+        *("insert y=''", "delete z", "add 3 to n", "require that n is 4 at most", "fail", "read everything"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (("done",), "that it took effect before"),
+        (("refused",), "that it was refused"),
+        (("saw", ()), "that it took effect"),
+        (("saw", (None, ("v", 0))), "that it saw nothing, then 'v'"),
+        (("saw", ((("x", ("v", 3)), ("y", ("", 0))),)), "that it saw x='v', 3; y=''"),
+        (("saw", ((None, ("v", 0)),)), "that it saw nothing and 'v'"),
+        (("saw", ((),)), "that it saw no records"),
+    ],
+)
+def test_answers(answer: tuple[object, ...], words: str) -> None:
+    assert tell_answer(answer) == words
+
+
+def test_transactions() -> None:
+    steps = (("get", "x"), ("put", "x", "a"))
+    done = Operation(who="ann", name="transaction", args=steps, outcome=Outcome.OK, value=("saw", (("v", 0),)))
+    assert tell_transaction(done) == "ann's answer that it saw 'v' (it wanted to read x, put x='a')"
+    unknown = Operation(who="bob", name="transaction", args=steps[1:])
+    assert tell_transaction(unknown) == "bob, who got no answer (it wanted to put x='a')"
+
+
+@pytest.mark.parametrize("name", ["validates-writes-only", "bounds-the-old-number"])
+def test_stories_have_no_tuples(name: str) -> None:
+    [mutant] = [one for one in MUTANTS if one.name == name]
+    check = TransactionCheck((mutant.breaks,))
+    with mutant.planted():
+        check.explore([SCENES[mutant.scenes[0]]], Budget(states=30_000))
+        story = "\n".join(check.story(check.shrink(check.violations[mutant.breaks])).lines(width=1000))
+    assert "it wanted to" in story
+    assert not re.search(r"\(\(|'saw'|\('get|None", story)
