@@ -142,6 +142,7 @@ class HookedDatabase:
         return self.inner.locked()
 
     def make_durable(self) -> None:
+        self._hook("make_durable")
         self.inner.make_durable()
 
     def close(self) -> None:

@@ -21,6 +21,7 @@ from holdfast.commit.records import FileEntry, JobRecord, TaskCommit
 from holdfast.commit.sinks import FileSink, PartBudget, RenameSink, UploadSink
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.runtime import BackgroundExecutor
+from holdfast.stores.base import transactional
 from holdfast.wording import is_unicode
 
 __all__ = ["TaskAttempt", "TaskScope", "TaskSteps"]
@@ -187,6 +188,9 @@ class TaskAttempt:
         recorder.count("committer_task_file_count", len(files))
         recorder.count("committer_bytes_uploaded", sum(file.size_bytes for file in files))
         report = self._steps.commit_task(self._scope, files)
+        store = self._scope.ctx.store
+        if store.capabilities.transactions:
+            transactional(store).make_durable()  # once Spark has been told, it does not run the task again
         self._committed = True
         return report
 

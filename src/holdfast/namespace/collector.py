@@ -31,7 +31,7 @@ from holdfast.namespace.operations.base import discard_file
 from holdfast.namespace.terms import MOST_SKEW_S
 from holdfast.namespace.view import Entry, View
 from holdfast.runtime import Clock
-from holdfast.transactions.base import Commit, Committed, RangeCount, Record, ScanPage, TransactionStore
+from holdfast.transactions.base import Commit, Committed, DurableStore, RangeCount, Record, ScanPage, TransactionStore
 
 __all__ = ["AfterStep", "Collected", "Collector", "end_silent_lease"]
 
@@ -88,7 +88,7 @@ class Collector:
         safety_age_s: how long garbage blobs are kept.
     """
 
-    store: TransactionStore
+    store: DurableStore
     blobs: BlobStore
     clock: Clock
     safety_age_s: int
@@ -239,12 +239,16 @@ class Collector:
         yield from self._delete_garbage(max(now_ms - age_ms, 0), done, damage)
 
     def _delete_garbage(self, until_ms: int, done: Collected, damage: _Damage) -> Iterator[None]:
-        """Delete what has been garbage since before a time: first the blobs, then their notes."""
+        """Delete what has been garbage since before a time: first the blobs, then their notes.
+
+        What the notes prove must be durable before: a database that crashes and loses it has files again that need the
+        blobs. A note that is there before and afterwards, with one version, was never lost.
+        """
         start, end = kind_range(b"g")[0], garbage_key(until_ms, "")
         while True:
             page = self.store.scan(start, end, _PAGE)
             changes: Changes[None] = Changes(None)
-            blobs = _blobs_of(page, damage)
+            blobs = self._durable(page, _blobs_of(page, damage))
             changes.deletes.update(blobs)
             if changes.deletes:
                 self.blobs.delete_many(list(blobs.values()))
@@ -254,6 +258,15 @@ class Collector:
             if not page.more:
                 return
             start = page.records[-1][0] + b"\0"
+
+    def _durable(self, page: ScanPage, blobs: dict[bytes, str]) -> dict[bytes, str]:
+        """Return those of the notes on a page that no crash can undo any more."""
+        if not blobs:
+            return blobs
+        self.store.make_durable()
+        found = self.store.get_many(list(blobs))
+        versions = {key: record.version for key, record in page.records}
+        return {key: blob for key, blob in blobs.items() if key in found and found[key].version == versions[key]}
 
     def _date_again(self, now_ms: int, damage: _Damage) -> Iterator[None]:
         """Give notes from the future the present time: a client whose clock was wrong has written them."""

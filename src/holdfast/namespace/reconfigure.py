@@ -70,6 +70,7 @@ def reconfigure(
         value = json.dumps(asdict(new), indent=1).encode()
         outcome = namespace.database.commit(Commit(reads={CONFIGURATION: version}, puts={CONFIGURATION: value}))
         if isinstance(outcome, Committed):
+            namespace.database.make_durable()  # clients that begin now rely on the place and on the age
             return new
     raise ConflictError("others change the configuration of the namespace all the time: repeat", name=old.name)
 

@@ -36,6 +36,7 @@ __all__ = [
     "end_job",
     "end_run",
     "find_job",
+    "finished_progress",
     "forget_job",
     "job_key",
     "list_jobs",
@@ -370,6 +371,25 @@ def read_progress(store: SnapshotReader, job: Job) -> list[TaskProgress]:
     done = {key: record.number for key, record in read_records(store, *counter_range(job.id))}
     counts = [done.get(counter_key(job.id, slot), 0) for slot in range(len(found))]
     return [replace(one, done=count) for one, count in zip(found, counts, strict=True)]
+
+
+def finished_progress(store: SnapshotReader, job: Job) -> list[TaskProgress]:
+    """Return the progress of all tasks of a job, each of which has said that it is finished.
+
+    If another driver has ended the job, there is none left.
+
+    Raises:
+        ConflictError: the database has lost what a task had made durable: a replica without it has taken over, or it
+            was restored. Run the job again.
+    """
+    found = read_progress(store, job)
+    if not all(one.is_finished for one in found):
+        raise ConflictError(
+            "the database has lost units of the job, in a failover or a restore: run the job again with its name, and "
+            "it goes on",
+            job=job.name,
+        )
+    return found
 
 
 def forget_job(store: TransactionStore, name: str, environment: Environment) -> None:

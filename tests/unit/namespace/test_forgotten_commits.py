@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import CorruptDataError, HoldfastError
 from holdfast.namespace import Namespace
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.file_writer import FileWriter
@@ -82,9 +82,13 @@ class Scene:
 
     def tree(self) -> Tree:
         reader = self.world.client()
-        return {
-            one.path: (one.id, None if one.is_directory else reader.open(one.path).read()) for one in reader.walk("/")
-        }
+        try:
+            return {
+                one.path: (one.id, None if one.is_directory else reader.open(one.path).read())
+                for one in reader.walk("/")
+            }
+        except CorruptDataError as error:
+            raise AssertionError("a file cannot be read") from error  # no refusal of the step that goes on
 
 
 @dataclass(frozen=True)
@@ -176,6 +180,15 @@ def wait() -> Step:
     return Step(call, ())
 
 
+def tick() -> Step:
+    """Let a second pass."""
+
+    def call(scene: Scene) -> None:
+        scene.world.clock.at_s += 1
+
+    return Step(call, ())
+
+
 def _is_whole(writer: FileWriter, tree: Tree) -> bool:
     """Check whether the file of a writer has everything that was written."""
     number = writer._template.file_id
@@ -253,11 +266,19 @@ class Forgetting:
             self.is_over = True
 
 
-def play(script: tuple[Step, ...], call: int, count: int, inline_bytes: int, *, keeps: bool) -> Forgetting:
+def play(
+    script: tuple[Step, ...],
+    call: int,
+    count: int,
+    inline_bytes: int,
+    *,
+    keeps: bool,
+    safety_age_s: int = int(_A_DAY_S) // 2,
+) -> Forgetting:
     """Run a script on a database that forgets `count` commits before its `call`-th call, and check each step."""
     database = ForgetfulDatabase(keeps=keeps)
     forgetting = Forgetting(call, count)
-    world = World(database=database, inline_bytes=inline_bytes, safety_age_s=int(_A_DAY_S) // 2)
+    world = World(database=database, inline_bytes=inline_bytes, safety_age_s=safety_age_s)
     database.forget_nothing_before()
     hooked = HookedDatabase(database, forgetting.before)
     scene = Scene(world, database, world.client(database=hooked), world.client(database=hooked))
@@ -314,3 +335,25 @@ def test_any_newest_commits_are_forgotten_before_any_call(name: str, inline_byte
     for call in range(1, calls + 1):
         for count in range(1, most + 1):
             play(SCRIPTS[name], call, count, inline_bytes, keeps=keeps)
+
+
+COLLECTED_AT_ONCE = (
+    write_file("ann", "/f"),
+    write_file("bob", "/g"),
+    tick(),
+    delete("bob", "/f"),
+    write_file("bob", "/g"),
+    tick(),
+    collect("ann"),
+    mkdirs("bob", "/a"),
+    tick(),
+    collect("ann"),
+)
+"""With a safety age of 0, bytes are deleted a second after their file."""
+
+
+def test_bytes_stay_until_the_deletion_of_their_file_is_durable() -> None:
+    calls = play(COLLECTED_AT_ONCE, 1, 0, 4, keeps=True, safety_age_s=0).calls
+    for call in range(1, calls + 1):
+        for count in range(1, 10):
+            play(COLLECTED_AT_ONCE, call, count, 4, keeps=True, safety_age_s=0)

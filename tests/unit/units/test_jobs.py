@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holdfast.errors import NotFoundError
+from holdfast.errors import ConflictError, NotFoundError
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.transactions.memory.store import MemoryTransactionStore
-from holdfast.units.jobs import MAP, begin_job, end_job, forget_job, list_jobs
+from holdfast.units.jobs import MAP, begin_job, end_job, finished_progress, forget_job, list_jobs
 from holdfast.units.progress import progress_range
-from tests.units_world import Shaky, fail_at
+from tests.forgetful_database import ForgetfulDatabase
+from tests.units_world import Shaky, UnitWorld, fail_at
 
 
 @pytest.mark.parametrize("fault", ["lost with effect", "lost without effect"])
@@ -75,3 +76,21 @@ def test_a_number_of_tasks_may_come_from_numpy() -> None:
     job = begin_job(store, "job", kind=MAP, shards=two, environment=environment)
     assert begin_job(store, "job", kind=MAP, shards=2, environment=environment) == job
     assert list_jobs(store) == [job]
+
+
+def test_a_job_whose_units_a_failover_has_lost_is_not_ended_but_goes_on() -> None:
+    database = ForgetfulDatabase(keeps=False)
+    world = UnitWorld(database)
+    database.forget_nothing_before()
+    keys = list(range(5))
+
+    def step(txn: Any, key: Any, _value: Any) -> None:
+        txn.add("t", key, 1)
+
+    world.run(step, keys)
+    database.forget(database.newest)
+    with pytest.raises(ConflictError, match="run the job again"):
+        finished_progress(database, world.job)
+    world.run(step, keys)
+    assert finished_progress(database, world.job) == [world.progress]
+    assert {row: value for (row, _), value in world.cells.items()} == dict.fromkeys(keys, 1)

@@ -130,6 +130,9 @@ class SimulatedStore:
         if changes:
             self._call("apply", tuple(self._blurred(change) for change in changes))
 
+    def make_durable(self) -> None:
+        """Do nothing: a simulated store loses nothing."""
+
     def _blurred(self, change: Change) -> Change:
         return replace(change, data=self._blur(change.key, change.data)) if isinstance(change, Put) else change
 

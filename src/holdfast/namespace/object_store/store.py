@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from holdfast.errors import HoldfastError, NotFoundError, PreconditionError
+from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError, PreconditionError, UnavailableError
 from holdfast.namespace.deleted_tree import TRACED_S
 from holdfast.namespace.errors import (
     DirectoryNotEmptyError,
@@ -47,12 +47,14 @@ from holdfast.stores.base import (
     Capabilities,
     Change,
     Complete,
+    Create,
     Delete,
     MultipartLimits,
     ObjectInfo,
     ObjectPage,
     Overwrite,
     Part,
+    Put,
     PutMode,
     Support,
     UploadInfo,
@@ -307,8 +309,32 @@ class NamespaceStore:
         if not changes:
             return
         whole = ChangeSet(self._contents, changes)
-        whole.apply()
+        try:
+            whole.apply()
+        except (PreconditionError, NotFoundError):
+            self.make_durable()  # perhaps an earlier call of this caller, whose reply was lost, is in the way
+            raise
+        self._settle(changes)
         self._prune(whole.emptied)
+
+    def make_durable(self) -> None:
+        self.namespace.database.make_durable()
+
+    def _settle(self, changes: Sequence[Change]) -> None:
+        """Make changes durable that were just made.
+
+        Raises:
+            OutcomeUnknownError: it is unknown whether they are.
+            UnavailableError: the database crashed before it was asked for that, and has lost them.
+        """
+        created = next((one.key for one in changes if isinstance(one, Put) and isinstance(one.mode, Create)), None)
+        try:
+            self.make_durable()
+            is_there = created is None or self.namespace.exists(str(path_of(created)))
+        except UnavailableError as error:
+            raise OutcomeUnknownError("it is unknown whether changes are durable: read them, then decide") from error
+        if not is_there:
+            raise UnavailableError("the database has lost what it had committed: repeat the call", key=created)
 
     def _prune(self, directories: Collection[NsPath]) -> None:
         """Remove directories that have become empty, from the bottom up, each of them once.

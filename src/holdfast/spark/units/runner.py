@@ -32,6 +32,7 @@ from holdfast.units.jobs import (
     begin_job,
     end_job,
     end_run,
+    finished_progress,
     list_jobs,
     planned_tasks,
     read_progress,
@@ -277,8 +278,7 @@ class TransactionalMap:
         return patiently(call, self._settings.patience_s, self._environment, Statistics())
 
     def _end(self, database: Database, job: Job, seconds: float, *, earlier: int, at_once: int) -> JobReport:
-        progress = read_progress(database, job)
-        assert all(one.is_finished for one in progress), "every task has said that it is finished"
+        progress = finished_progress(database, job)
         report = replace(JobReport.of_progress(job, progress, seconds), earlier=earlier, at_once=at_once)
         form = report.to_json()
         ended = end_job(database, job, form, self._environment)

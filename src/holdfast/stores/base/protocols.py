@@ -188,6 +188,18 @@ class TransactionalStore(MultipartStore, Protocol):
         """
         ...
 
+    def make_durable(self) -> None:
+        """Return when everything that was written before this call is durable, also uploads and their parts.
+
+        Whoever reports that something is stored, so that nobody stores it again, calls this before. Wrappers forward it
+        directly, like `close`.
+
+        Raises:
+            UnavailableError: it is unknown whether it is durable. Repeat later.
+            UnsupportedError: the store cannot do that; the message says which setting it needs.
+        """
+        ...
+
 
 @runtime_checkable
 class ExpiringUploads(Protocol):

@@ -7,8 +7,8 @@ Worked composition::
     store.put("a", b"1")
     assert recorded.count(Operation.PUT) == 1
 
-Wrappers nest: the outer interceptor sees a call first. `capabilities` and `close` are not calls to the store and are
-forwarded directly.
+Wrappers nest: the outer interceptor sees a call first. `capabilities`, `close` and `make_durable` are not calls to the
+store and are forwarded directly.
 """
 
 from __future__ import annotations
@@ -207,6 +207,9 @@ class InterceptedStore:
         keys = keys_of(changes)
         call = StoreCall(Operation.APPLY, keys[0] if keys else "", sent_bytes(changes), keys=keys)
         self._interceptor(call, lambda: cast("TransactionalStore", self._inner).apply(changes))
+
+    def make_durable(self) -> None:
+        cast("TransactionalStore", self._inner).make_durable()
 
 
 class _InterceptedFile:

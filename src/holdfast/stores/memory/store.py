@@ -366,6 +366,9 @@ class MemoryStore:
         return UploadPage(page, (page[-1].key, page[-1].upload_id) if more else None)
 
     # --- transactions -------------------------------------------------------------------------------------------------
+    def make_durable(self) -> None:
+        """Do nothing: the objects last as long as the process."""
+
     def apply(self, changes: Sequence[Change]) -> None:
         if not self._capabilities.transactions:
             raise UnsupportedError("the store cannot make several changes in one step")

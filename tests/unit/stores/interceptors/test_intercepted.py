@@ -18,7 +18,7 @@ from holdfast.stores.memory.store import MemoryStore
 T = TypeVar("T")
 
 _PROTOCOLS = (base.ObjectStore, base.MultipartStore, base.RenameStore, base.CopyStore, base.TransactionalStore)
-_NO_CALLS = {"capabilities", "close", "retries"}
+_NO_CALLS = {"capabilities", "close", "retries", "make_durable"}
 
 
 def _protocol_methods() -> set[str]:

@@ -1,0 +1,113 @@
+"""A job on a namespace whose database crashes and loses what was not flushed: what Spark was told is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, recover
+from holdfast.commit.layout import is_hidden
+from holdfast.errors import HoldfastError
+from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.runtime import Environment, SerialRunner
+from holdfast.runtime.simulated import SimulatedClock
+from holdfast.stores.base import iter_objects
+from tests.forgetful_database import ForgetfulDatabase
+from tests.namespace_check import problems_of
+from tests.namespace_world import HookedDatabase
+from tests.namespace_world import World as NamespaceWorld
+from tests.simulation.world import HOME, TASKS, expected, run_job, run_task, start
+
+
+class Crashing:
+    """A namespace whose database crashes before one of its calls, and loses everything that it was not asked to keep.
+
+    Attributes:
+        at: the number of the call, from 1; 0 for none.
+    """
+
+    def __init__(self, at: int = 0) -> None:
+        self.at = at
+        self.calls = 0
+        self.database = ForgetfulDatabase()
+        self.world = NamespaceWorld(database=self.database)
+        self.database.forget_nothing_before()
+        self.ctx = self.context(self._before)
+
+    def _before(self, _name: str, _argument: object) -> None:
+        self.calls += 1
+        if self.calls == self.at:
+            self.crash()
+
+    def crash(self) -> None:
+        self.database.forget(self.database.newest)
+
+    def context(self, before: Callable[[str, object], None] = lambda _name, _argument: None) -> CommitContext:
+        """Return the context of a process with a client of its own."""
+        store = NamespaceStore(self.world.client(database=HookedDatabase(self.database, before)))
+        return CommitContext(
+            store=store,
+            prefix=HOME,
+            url="holdfast://world/home/",
+            settings=CommitSettings(part_size_bytes=4),
+            environment=Environment(clock=SimulatedClock(), ids=self.world.ids, runner=SerialRunner()),
+        )
+
+    def contents(self) -> list[bytes]:
+        store = self.context().store
+        keys = [one.key for one in iter_objects(store, HOME)]
+        return sorted(store.get(key) for key in keys if not is_hidden(key[len(HOME) :]))
+
+
+def test_what_tasks_and_the_job_have_reported_is_there() -> None:
+    crashing = Crashing()
+    job = start(crashing.ctx)
+    reports = []
+    for task in range(TASKS):
+        reports.append(run_task(crashing.ctx, job, task, "new"))
+        crashing.crash()
+    TWO_PHASE.commit_job(crashing.ctx, job, reports, TASKS)
+    crashing.crash()
+    assert crashing.contents() == expected("new")
+
+
+def test_a_crash_before_any_call_makes_no_report_of_success_untrue() -> None:
+    quiet = Crashing()
+    run_job(quiet.ctx, "new")
+    committed = 0
+    for at in range(1, quiet.calls + 1):
+        crashing = Crashing(at)
+        is_committed = False
+        with suppress(HoldfastError):
+            run_job(crashing.ctx, "new")
+            is_committed = True
+        crashing.crash()
+        committed += is_committed
+        assert crashing.contents() in ([expected("new")] if is_committed else [[], expected("new")]), at
+        recover(crashing.context())
+        before = crashing.contents()
+        run_job(crashing.context(), "next")
+        assert crashing.contents() == sorted(before + expected("next")), at
+        assert problems_of(crashing.database, crashing.world.store, "data/", strays=True) == []
+    assert committed > TASKS, "most crashes lose nothing that cannot be done again"
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_step_that_a_crash_undoes_is_made_again(lost: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database crashes between the commit and the call that would have kept it."""
+    crashing = Crashing()
+    make_durable = crashing.database.make_durable
+    crashes = [lost]
+
+    def crash_first() -> None:
+        if crashes.pop() if crashes else False:
+            crashing.crash()
+        make_durable()
+
+    monkeypatch.setattr(crashing.database, "make_durable", crash_first)
+    records = crashing.ctx.records
+    assert records.create_with("log", b"entry", []) == b"entry"
+    crashing.crash()
+    assert records.read("log") == b"entry"
