@@ -28,6 +28,7 @@ def test_the_commands_do_what_the_page_shows(tmp_path: Path, monkeypatch: pytest
     assert (place / "stock.parquet").exists()
 
 
-def test_the_examples_run_as_they_stand(tmp_path: Path) -> None:
+def test_the_examples_run_as_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     assert len(python_examples(PAGE)) == 6
-    run_examples(PAGE, {"directory": str(tmp_path)})
+    run_examples(PAGE, {})
