@@ -118,6 +118,11 @@ def commit_without_looking(
         return shipped(measure, job, commits, tasks)
 
 
+def believe_in_the_record(shipped: Callable[..., bool], ctx: CommitContext, job: JobId) -> bool:
+    """In place of `job_exists`: do not look."""
+    return True
+
+
 def abort_without_looking(shipped: Callable[..., JobOutcome], measure: Measure, job: JobRecord) -> JobOutcome:
     """In place of `abort_job`: do not check whether the log already has an entry about the job."""
     with planted(swap(find_decision, _blind_once())):

@@ -28,7 +28,7 @@ from holdfast.commit import SaveMode, layout, uploads
 from holdfast.commit.ids import file_name
 from holdfast.commit.two_phase import cleanup, decision, job, publication, recovery, roll_forward, snapshot
 from holdfast.commit.two_phase.committer import TWO_PHASE, TwoPhaseCommitter
-from holdfast.commit.two_phase.decision_log import append_entry
+from holdfast.commit.two_phase.decision_log import append_entry, job_exists
 from holdfast.commit.two_phase.helping import help_earlier_jobs
 from holdfast.commit.two_phase.live_jobs import LiveJobs
 from holdfast.stores.base import iter_uploads
@@ -161,15 +161,19 @@ MUTANTS = (
     ),
     Mutant(
         name="commit-without-looking",
-        slip="Commit does not check whether the log already has an entry about its job.",
-        swaps=(swap(job._decide, mistakes.commit_without_looking),),
+        slip="Commit checks neither whether the log already has an entry about its job, nor whether its record exists.",
+        swaps=(swap(job._decide, mistakes.commit_without_looking), swap(job_exists, mistakes.believe_in_the_record)),
         scene=_SECOND_DRIVER,
         breaks=("C8",),
     ),
     Mutant(
         name="next-number-without-looking",
-        slip="After a conflict the driver tries the next number, without checking whether the winner decided its job.",
-        swaps=(swap(decision._append_commit, mistakes.try_next_number),),
+        slip="After a conflict the driver tries the next number, and checks neither whether the winner decided its job, "
+        "nor whether the job's record exists.",
+        swaps=(
+            swap(decision._append_commit, mistakes.try_next_number),
+            swap(job_exists, mistakes.believe_in_the_record),
+        ),
         scene=_SECOND_DRIVER,
         breaks=("C8",),
     ),

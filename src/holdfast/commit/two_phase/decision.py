@@ -11,7 +11,14 @@ from holdfast.commit.destination import is_to_be_skipped
 from holdfast.commit.measure import Measure
 from holdfast.commit.nesting import is_first, refuse_nested
 from holdfast.commit.records import JobRecord, JobReport, Kind, Totals
-from holdfast.commit.two_phase.decision_log import append_entry, find_decision, read_log, read_newest
+from holdfast.commit.two_phase.decision_log import (
+    append_entry,
+    destination_gone,
+    find_decision,
+    job_exists,
+    read_log,
+    read_newest,
+)
 from holdfast.commit.two_phase.decision_result import Committed, DecisionResult, Skipped, result_of
 from holdfast.commit.two_phase.helping import help_earlier_jobs, refuse_conflicts
 from holdfast.commit.two_phase.manifests import ManifestCache, Prepared, iter_manifests, list_refs
@@ -45,6 +52,8 @@ def decide(measure: Measure, job: JobRecord, prepared: Prepared, view: LogView) 
             a long time are checked.
         DestinationExistsError: the mode is ``fail`` and the destination contains data, or a file name that the caller
             chose is taken.
+        LogRemovedError: the destination was renamed or deleted while the job ran, as its record shows. On a store
+            without transactions, a rename that comes between this check and the decision is not noticed.
     """
     ctx = measure.ctx
     try:
@@ -114,6 +123,10 @@ def _commit_entry(
     winner: LogEntry | None
     report: JobReport | None = None
     if files is None:
+        if not job_exists(measure.ctx, entry.job):
+            if read_log(measure.ctx).head >= entry.seq:
+                return None  # another job of the same stream was decided first, and has cleaned up after this one
+            raise destination_gone(measure.ctx)
         winner = append_entry(measure.ctx, entry)  # the commit point
     else:
         winner, report = commit_at_once(measure, entry, files, plan)  # the commit point

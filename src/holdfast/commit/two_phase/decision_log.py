@@ -18,6 +18,7 @@ __all__ = [
     "Newest",
     "append_entry",
     "decision_log",
+    "destination_gone",
     "find_decision",
     "job_exists",
     "read_entries",
@@ -90,12 +91,12 @@ def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> 
 
     Raises:
         FencedError: no retained entry decides the job, and the log does not reach back to `after`, because it was
-            trimmed or removed. So it is unknown whether the job was aborted. Run the job again.
+            trimmed or (`LogRemovedError`) removed. So it is unknown whether the job was aborted. Run the job again.
     """
     try:
         return decision_log(ctx).find(view, lambda entry: entry.job == job, after)
     except LogRemovedError as error:
-        raise _log_removed(ctx) from error
+        raise destination_gone(ctx) from error
     except LogTrimmedError as error:
         raise _left_behind(ctx, job) from error
 
@@ -117,13 +118,16 @@ def append_entry(ctx: CommitContext, entry: LogEntry, changes: Sequence[Change] 
     try:
         return decision_log(ctx).append(entry, encode_entry(entry), lambda other: other.job == entry.job, changes)
     except LogRemovedError as error:
-        raise _log_removed(ctx) from error
+        raise destination_gone(ctx) from error
     except LogTrimmedError as error:
         raise _left_behind(ctx, entry.job) from error
 
 
-def _log_removed(ctx: CommitContext) -> FencedError:
-    return FencedError("the decision log was removed while the job ran: run the job again", url=ctx.url)
+def destination_gone(ctx: CommitContext) -> LogRemovedError:
+    """Return the error of a job whose record, or the log before it, is gone, though nobody has decided the job."""
+    return LogRemovedError(
+        "the destination was renamed or deleted while the job ran, or its records were: run the job again", url=ctx.url
+    )
 
 
 def _left_behind(ctx: CommitContext, job: JobId) -> FencedError:

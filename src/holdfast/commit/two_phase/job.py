@@ -24,6 +24,7 @@ from holdfast.commit.two_phase.cleanup import clean_up_ended_job, log_refusals
 from holdfast.commit.two_phase.decision import decide, is_already_committed, read_log_after
 from holdfast.commit.two_phase.decision_log import (
     append_entry,
+    destination_gone,
     find_decision,
     job_exists,
     read_log,
@@ -43,6 +44,7 @@ from holdfast.errors import (
     CorruptDataError,
     FencedError,
     HoldfastError,
+    LogRemovedError,
     NotFoundError,
     OutcomeUnknownError,
     UnavailableError,
@@ -144,7 +146,8 @@ def commit_job(
             forward. The job is undecided.
         DestinationExistsError: the mode is ``fail`` and another job has added data in the meantime, or the caller chose
             a file name that is taken. The job is undecided.
-        FencedError: another process has aborted the job. Stop.
+        FencedError: another process has aborted the job. Stop. `LogRemovedError`: the destination was renamed or
+            deleted while the job ran. Nothing of the job is visible; run it again.
         CorruptDataError: a manifest or a log record cannot be read (the job is undecided), or files of the job are lost
             (the job is committed).
         OutcomeUnknownError: the store did not confirm the decision. Call `abort_job`, which reads the log first.
@@ -155,10 +158,13 @@ def commit_job(
     ctx = measure.ctx
     try:
         result = _decide(measure, job, commits, tasks)
-    except FencedError:
+    except FencedError as error:
         if job_exists(ctx, job.job):
             raise
-        return _end_fenced_job(ctx, job, is_announced=False)
+        outcome = _end_fenced_job(ctx, job, error, is_announced=False)
+        if outcome.committed:
+            return outcome
+        raise
     match result:
         case Committed():
             outcome = _roll_forward_with_retries(measure, result.entry, view=result.view, cache=result.cache)
@@ -287,9 +293,15 @@ def abort_job(measure: Measure, job: JobRecord) -> JobOutcome:
     view = read_log(ctx)
     for attempt in range(ctx.settings.conflict_attempts):
         try:
-            entry = find_decision(ctx, view, job.job, job.base_seq) or _append_abort(ctx, job, view)
-        except FencedError:
-            return _end_fenced_job(ctx, job, is_announced=job_exists(ctx, job.job))
+            entry = find_decision(ctx, view, job.job, job.base_seq)
+            if entry is None and not job_exists(ctx, job.job):
+                # A process that ends a job deletes its record after the entry, so a new look shows the entry.
+                entry = find_decision(ctx, read_log(ctx), job.job, job.base_seq)
+                if entry is None:
+                    raise destination_gone(ctx)  # no entry is needed: without the record, nobody can commit the job
+            entry = entry or _append_abort(ctx, job, view)
+        except FencedError as error:
+            return _end_fenced_job(ctx, job, error, is_announced=job_exists(ctx, job.job))
         if entry is not None:
             return _roll_forward_with_retries(measure, entry)
         view = read_log_after(ctx, view.head, attempt)
@@ -315,28 +327,30 @@ def _append_abort(ctx: CommitContext, job: JobRecord, view: LogView) -> LogEntry
     return winner if winner.job == job.job else None
 
 
-def _end_fenced_job(ctx: CommitContext, job: JobRecord, *, is_announced: bool) -> JobOutcome:
-    """End a job that started before the oldest entry of the log: no driver can commit it anymore.
+def _end_fenced_job(ctx: CommitContext, job: JobRecord, error: FencedError, *, is_announced: bool) -> JobOutcome:
+    """End a job that started before the oldest entry of the log, or that lost its record: no driver can commit it.
 
     Files with generated names become visible only after a decision, so visible files prove that the job is committed,
     even if its record exists, because a late task may have announced the job again. If no file is visible but the job's
     record exists, the job is undecided, because decisions that are not done are never trimmed. If neither exists, the
-    job has ended and its outcome is unknown.
+    job has ended: its outcome is unknown, or the destination is gone and with it all that the job can have published.
 
     Args:
+        error: why the job is fenced.
         is_announced: whether the job's record exists.
 
     Raises:
         OutcomeUnknownError: the job has neither visible files nor a record.
     """
     totals = written_by(ctx, job.job)
-    if not (totals.files or is_announced):
+    is_gone = isinstance(error, LogRemovedError)
+    if not (totals.files or is_announced or is_gone):
         raise OutcomeUnknownError(
             "the job has ended, its decision is no longer in the log, and none of its files is visible: check the "
             "destination and holdfast history before you run the job again",
             url=ctx.url,
             job=job.job,
         )
-    if is_announced:
+    if is_announced or is_gone:
         clean_up_ended_job(ctx, job)
     return JobOutcome(job=job.job, committed=totals.files > 0, totals=totals)

@@ -18,7 +18,7 @@ from holdfast.commit.measure import Measure
 from holdfast.commit.records import JobRecord, JobReport
 from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.success_file import encode_report
-from holdfast.commit.two_phase.decision_log import append_entry
+from holdfast.commit.two_phase.decision_log import append_entry, destination_gone
 from holdfast.commit.two_phase.job_summary import JobSummary, report_job
 from holdfast.commit.two_phase.manifests import Prepared, iter_manifests
 from holdfast.commit.two_phase.records import LogEntry
@@ -27,7 +27,7 @@ from holdfast.commit.two_phase.roll_forward import done_mark
 from holdfast.commit.two_phase.write_ids import write_record
 from holdfast.commit.uploads import parts_of
 from holdfast.errors import DestinationExistsError, HoldfastError, NotFoundError, PreconditionError
-from holdfast.stores.base import Change, Complete, Create, Delete, Overwrite, Put
+from holdfast.stores.base import Change, Complete, Create, Delete, Overwrite, Put, Require
 from holdfast.wording import OR_OVERWRITE
 
 __all__ = ["JobFiles", "commit_at_once", "plan_files"]
@@ -41,11 +41,13 @@ class JobFiles:
 
     Attributes:
         completions: the job's files.
+        required: keys of records without which nothing may happen: they are where the destination is.
         obsolete: keys of the records that nobody needs after the decision.
         summary: the facts about the files for the job's report.
     """
 
     completions: Sequence[Complete]
+    required: Sequence[str]
     obsolete: Sequence[str]
     summary: JobSummary
 
@@ -67,8 +69,10 @@ def plan_files(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> JobFil
             mode = Overwrite() if replaces else Create()
             completions.append(Complete(ctx.key(file.path), file.upload_id, parts_of(file), mode))
     prepared.cache.drop()
-    obsolete = [layout.job_record(job.job), *(ref.key for ref in prepared.refs)]
-    return JobFiles(completions=completions, obsolete=[ctx.key(path) for path in obsolete], summary=summary)
+    obsolete = [ctx.key(path) for path in (layout.job_record(job.job), *(ref.key for ref in prepared.refs))]
+    # The tasks of a stream write the job's record, so some of them may have written it after a rename.
+    required = obsolete if job.stream else obsolete[:1]
+    return JobFiles(completions=completions, required=required, obsolete=obsolete, summary=summary)
 
 
 def commit_at_once(
@@ -87,6 +91,7 @@ def commit_at_once(
         DestinationExistsError: the caller chose a file name that has been taken since the plan was made.
         NotFoundError: an upload of the job has expired.
         InvalidRequestError: the store does not accept a file at one of the names.
+        LogRemovedError: the destination was renamed or deleted while the job ran.
         FencedError: see `append_entry`.
 
     Crash: the job is undecided, or it is committed and only the leftovers of attempts that do not count remain.
@@ -96,6 +101,8 @@ def commit_at_once(
     try:
         return append_entry(ctx, entry, [*files.completions, *_records(ctx, entry, files, plan, report)]), report
     except PreconditionError as error:
+        if error.variables.get("key") in files.required:
+            raise destination_gone(ctx) from error
         path = _refused_file(ctx, error)
         if not path:
             return None, report
@@ -127,6 +134,7 @@ def _records(
     ctx: CommitContext, entry: LogEntry, files: JobFiles, plan: ReplacementPlan, report: JobReport
 ) -> Iterator[Change]:
     """Iterate over all changes except the entry and the files."""
+    yield from map(Require, files.required)
     yield from deletions(ctx, entry, plan.files())
     # No decision is later than this one, so the report of an earlier job is replaced in any case (C6).
     yield Put(ctx.key(layout.SUCCESS), encode_report(report))

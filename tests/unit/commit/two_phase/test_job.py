@@ -291,7 +291,7 @@ def test_removed_log_fences() -> None:
     messages = run_tasks(world.context(), job, "new")
     for info in list(iter_objects(world.store, f"{HOME}_holdfast/log/")):
         world.store.delete(info.key)
-    with pytest.raises(FencedError, match="removed"):
+    with pytest.raises(FencedError, match="renamed or deleted"):
         TWO_PHASE.commit_job(world.context(), job, messages, TASKS)
 
 

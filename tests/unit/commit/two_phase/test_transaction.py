@@ -111,9 +111,10 @@ def test_the_transaction_contains_all_that_readers_and_recovery_look_at() -> Non
     [call] = [call for call in recorded.calls if call.operation is Operation.APPLY]
     paths = [key.removeprefix(HOME) for key in call.keys]
     assert paths[:2] == [log_entry(2), log_entry(1)], "the entry, and the condition that the one before exists"
-    assert paths[3] == "_SUCCESS"
-    assert paths[4].startswith("_holdfast/writes/")
-    assert paths[5:] == [log_mark(2, "visible"), log_mark(2, "done"), job_record(job.job), prepared.refs[0].key]
+    assert paths[3] == job_record(job.job), "the destination is still there"
+    assert paths[4] == "_SUCCESS"
+    assert paths[5].startswith("_holdfast/writes/")
+    assert paths[6:] == [log_mark(2, "visible"), log_mark(2, "done"), job_record(job.job), prepared.refs[0].key]
     left = [key for key in (ctx.key(job_record(job.job)), ctx.key(prepared.refs[0].key)) if _exists(world, key)]
     assert left == []
 
@@ -134,6 +135,7 @@ def test_the_first_entry_requires_an_empty_log() -> None:
     for _ in range(2):
         job, commits = _ready(ctx, SaveMode.APPEND, "")
         TWO_PHASE.commit_job(ctx, job, commits, 1)
+        assert conditions[-1].pop() == Require(ctx.key(job_record(job.job))), "the destination is still there"
     aborted, _ = _ready(ctx, SaveMode.APPEND, "")
     TWO_PHASE.abort_job(ctx, aborted)
     assert conditions == [

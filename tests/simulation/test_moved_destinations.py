@@ -1,0 +1,190 @@
+"""A destination that is renamed or deleted while a job runs takes the job with it: nothing is split or comes back.
+
+The rename or deletion comes before each store call of the job, from its set-up to its decision.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import TypeVar, cast
+
+import pytest
+
+from holdfast.commit import TWO_PHASE, CommitContext, recover, verify
+from holdfast.errors import HoldfastError, LogRemovedError
+from holdfast.fs import NamespaceFileSystem
+from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.runtime.simulated import StillClock
+from holdfast.stores.base import ObjectStore, iter_objects
+from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
+from tests.namespace_world import World as NamespaceWorld
+from tests.simulation.world import HOME, PUBLICATIONS, TASKS, World, expected, run_job, run_tasks, start
+
+T = TypeVar("T")
+
+_NEW_HOME = "moved/"
+_OLD, _NEW = HOME.rstrip("/"), _NEW_HOME.rstrip("/")
+
+_Event = Callable[[ObjectStore], object]
+
+
+# --- by tools that know nothing of Holdfast ---------------------------------------------------------------------------
+def _copy_and_delete(store: ObjectStore) -> None:
+    for info in list(iter_objects(store, HOME)):
+        store.put(_NEW_HOME + info.key[len(HOME) :], store.get(info.key))
+        store.delete(info.key)
+
+
+def _delete_all(store: ObjectStore) -> None:
+    store.delete_many([info.key for info in iter_objects(store, HOME)])
+
+
+# --- by the interfaces of a namespace ---------------------------------------------------------------------------------
+def _fs(store: ObjectStore) -> NamespaceFileSystem:
+    return NamespaceFileSystem.over(cast("NamespaceStore", store).namespace)
+
+
+def _rename(store: ObjectStore) -> None:
+    cast("NamespaceStore", store).namespace.rename(f"/{_OLD}", f"/{_NEW}")
+
+
+def _delete(store: ObjectStore) -> None:
+    cast("NamespaceStore", store).namespace.delete(f"/{_OLD}", recursive=True)
+
+
+def _rename_dir(store: ObjectStore) -> None:
+    cast("NamespaceStore", store).rename_dir(_OLD, _NEW)
+
+
+def _mv(store: ObjectStore) -> None:
+    _fs(store).mv(f"world/{_OLD}", f"world/{_NEW}")
+
+
+def _rm(store: ObjectStore) -> None:
+    _fs(store).rm(f"world/{_OLD}", recursive=True)
+
+
+# --- jobs -------------------------------------------------------------------------------------------------------------
+class _Happening:
+    """An interceptor that lets an event happen once, before the nth call, and notes what was there then.
+
+    Attributes:
+        with_decision: whether this call decides the job.
+        decided, announced: whether the job was decided, and whether its record existed.
+        visible: what a plain reader saw.
+    """
+
+    def __init__(self, nth: int, world: World, event: _Event) -> None:
+        self._nth = nth
+        self._world = world
+        self._event = event
+        self._entries = len(_objects(world, f"{HOME}_holdfast/log/"))
+        self._calls = 0
+        self.fired = self.with_decision = self.decided = self.announced = False
+        self.visible: list[bytes] = []
+
+    def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T:
+        self._calls += 1
+        if self._calls == self._nth:
+            self.fired = True
+            self.with_decision = call.operation is Operation.PUT and call.key.startswith(f"{HOME}_holdfast/log/")
+            self.decided = len(_objects(self._world, f"{HOME}_holdfast/log/")) > self._entries
+            self.announced = any(key.endswith("/job.json") for key in _objects(self._world, HOME))
+            self.visible = self._world.contents()
+            self._event(self._world.store)
+        return proceed()
+
+
+def _objects(world: World, prefix: str) -> list[str]:
+    return [info.key for info in iter_objects(world.store, prefix)]
+
+
+def _run(ctx: CommitContext) -> None:
+    """Run a job as Spark does: a task or a commit that fails is followed by an abort."""
+    job = start(ctx)
+    try:
+        commits = run_tasks(ctx, job, "new")
+        TWO_PHASE.commit_job(ctx, job, commits, TASKS)
+    except HoldfastError:
+        TWO_PHASE.abort_job(ctx, job)
+        raise
+
+
+def _each(
+    new_world: Callable[[], World], event: _Event, *, has_table: bool
+) -> Iterator[tuple[World, _Happening, bool]]:
+    """Yield each world in which the event happened before another call of a job, and whether the job succeeded.
+
+    On a store that changes one object at a time, nothing can notice an event that comes with the decision itself, and
+    what comes later is damage: the worlds end there.
+    """
+    for nth in itertools.count(1):
+        world = new_world()
+        if has_table:
+            run_job(world.context(), "old")
+        else:
+            world.store.put(f"{HOME}_there", b"")
+        happening = _Happening(nth, world, event)
+        ctx = world.context(store=InterceptedStore(world.store, happening))
+        failure: HoldfastError | None = None
+        try:
+            _run(ctx)
+        except HoldfastError as error:
+            failure = error
+        if not world.store.capabilities.transactions and (happening.with_decision or happening.decided):
+            return
+        if not happening.fired:
+            assert nth > 10
+            return
+        # An upload that has moved with its directory fails the task.
+        assert failure is None or isinstance(failure, LogRemovedError if event is not _rename_dir else HoldfastError)
+        assert failure is None or "run the job again" in failure.message or event is _rename_dir
+        yield world, happening, failure is None
+
+
+def _judge(world: World, happening: _Happening, succeeds: bool, *, moves: bool) -> None:
+    """Check that the job has gone with its destination, unless it began after the destination had gone."""
+    assert world.contents(_NEW_HOME) == (happening.visible if moves else []), "what was visible has moved"
+    if happening.decided or happening.announced:
+        assert succeeds is happening.decided
+        assert _objects(world, HOME) == [], "nothing comes back"
+    else:
+        assert world.contents() == (expected("new") if succeeds else [])
+    assert [key for key in world.pending() if key.startswith(HOME)] == []
+
+
+@pytest.mark.parametrize("has_table", [False, True], ids=["new", "table"])
+@pytest.mark.parametrize("event", [_copy_and_delete, _delete_all])
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_by_tools_that_know_nothing_of_holdfast(publication: str, event: _Event, has_table: bool) -> None:
+    seen = 0
+    for world, happening, succeeds in _each(lambda: World(publication), event, has_table=has_table):
+        _judge(world, happening, succeeds, moves=event is _copy_and_delete)
+        seen += happening.announced
+    assert seen > 5
+
+
+class _InNamespace(World):
+    def __init__(self) -> None:
+        super().__init__("transaction")
+        self.namespace = NamespaceWorld(clock=StillClock(1_800_000_000.0)).client()
+        self.store = NamespaceStore(self.namespace, close_namespace=False)  # type: ignore[assignment]  # another store
+
+
+@pytest.mark.parametrize("has_table", [False, True], ids=["new", "table"])
+@pytest.mark.parametrize("event", [_rename, _rename_dir, _mv, _delete, _rm])
+def test_by_the_interfaces_of_a_namespace(event: _Event, has_table: bool) -> None:
+    moves = event not in (_delete, _rm)
+    decided = 0
+    for world, happening, succeeds in _each(_InNamespace, event, has_table=has_table):
+        _judge(world, happening, succeeds, moves=moves)
+        assert isinstance(world, _InNamespace)
+        if happening.announced and not happening.decided:
+            assert not world.namespace.exists(f"/{_OLD}"), "not even an empty directory comes back"
+        decided += happening.decided
+        if moves and has_table:
+            recover(world.context(home=_NEW_HOME), older_than_s=0)
+            assert verify(world.context(home=_NEW_HOME)).verified
+            assert world.pending() == [] and world.leftovers(_NEW_HOME) == []
+    assert decided, "also after the decision"
