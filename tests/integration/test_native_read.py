@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import holdfast
@@ -340,3 +341,17 @@ def test_files_of_two_formats_are_refused_by_both_readers(spark: Any, tmp_path: 
     for reader in ("auto", "python"):
         with pytest.raises(InvalidRequestError, match="files have different formats"):
             holdfast.read(spark, str(tmp_path), reader=reader)
+
+
+def test_damaged_pages_are_errors(spark: Any, tmp_path: Path) -> None:
+    url = str(tmp_path / "t")
+    holdfast.write(spark.range(5000).selectExpr("rand(7) as x").coalesce(1), url, compression="none")
+    [path] = (tmp_path / "t").glob("part-*")
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    data = bytearray(path.read_bytes())
+    data[column.data_page_offset + column.total_compressed_size - 5] ^= 1
+    path.write_bytes(data)
+    assert spark.read.parquet(url).count() == 5000 and spark.read.parquet(url).selectExpr("sum(x)").collect()
+    for reader in READERS:
+        with pytest.raises(Exception, match=r"FAILED_READ_FILE|bytes of the file are damaged"):
+            holdfast.read(spark, url, reader=reader).selectExpr("sum(x)").collect()

@@ -42,6 +42,7 @@ def spark_options(table: TableRecord | None, choice: FormatChoice, options: Read
     if choice.name == "parquet":
         # Do not rebase dates in files without metadata about their calendar, such as Holdfast's.
         given |= {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+        given["parquet.page.verify-checksum.enabled"] = "true"  # a Hadoop setting: without it, damage is read as data
     if choice.name == "orc":  # these become Hadoop settings
         given |= {"orc.force.positional.evolution": "false", "orc.skip.corrupt.data": "false"}
     return given

@@ -168,7 +168,7 @@ MUTANTS = (
     ),
     Mutant(
         name="next-number-without-looking",
-        slip="After a conflict the driver tries the next number, and checks neither whether the winner decided its job, "
+        slip="After a conflict, it tries the next number, and checks neither whether the winner decided its job, "
         "nor whether the job's record exists.",
         swaps=(
             swap(decision._append_commit, mistakes.try_next_number),

@@ -42,7 +42,12 @@ class SparkFile:
         self._source = source
         try:
             # Spark uses microseconds; nanoseconds would cover only the years 1677 to 2262.
-            self._file = pq.ParquetFile(input_file(source), pre_buffer=False, coerce_int96_timestamp_unit="us")
+            self._file = pq.ParquetFile(
+                input_file(source),
+                pre_buffer=False,
+                coerce_int96_timestamp_unit="us",
+                page_checksum_verification=True,
+            )
         except pa.ArrowInvalid as error:
             raise CorruptDataError("not a Parquet file: check what wrote it") from error
         physical = self._file.schema
@@ -85,8 +90,23 @@ class SparkFile:
             for batch in _without_columns(rows):
                 yield finish(batch, needed, columns, row_filter)
         elif groups:
-            for batch in self._file.iter_batches(_READ_ROWS, row_groups=groups, columns=found, use_threads=False):
+            for batch in self._checked(groups, found):
                 yield finish(self._change(batch), needed, columns, row_filter)
+
+    def _checked(self, groups: list[int], columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of row groups.
+
+        Raises:
+            CorruptDataError: a page does not have its checksum, or cannot be decoded. Some writers store no checksums.
+        """
+        try:
+            yield from self._file.iter_batches(_READ_ROWS, row_groups=groups, columns=columns, use_threads=False)
+        except (OSError, pa.ArrowInvalid) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of the operating system; Arrow's own have no number
+            raise CorruptDataError(
+                "bytes of the file are damaged, so it is not read: restore it from a backup, or write its rows again"
+            ) from error
 
     def _change(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if not self._changes:
