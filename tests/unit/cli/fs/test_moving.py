@@ -6,7 +6,12 @@ import json
 
 import pytest
 
+from holdfast.commit import TWO_PHASE, CommitContext, TaskCommit
+from holdfast.errors import LogRemovedError
 from holdfast.namespace import Namespace
+from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.stores.base import iter_uploads
+from tests.simulation.world import run_task, start
 from tests.unit.cli.fs.trees import fill, run_fs, shown
 
 
@@ -159,3 +164,32 @@ def test_a_user_without_a_home_is_told_what_to_do(ns: Namespace) -> None:
     result = run_fs("rm", "--trash", ":/x", "--user", "bob")
     assert result.exit_code == 2
     assert "let the superuser make /user/bob and give it to the user" in result.stderr
+
+
+# --- beside a job -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("arguments", "left"),
+    [(("mv", ":/t", ":/z"), ["/z/old"]), (("rm", "-r", ":/t"), []), (("rm", "-r", "--trash", ":/t"), ["…/t/old"])],
+    ids=["mv", "rm", "trash"],
+)
+@pytest.mark.parametrize("moment", ["set-up", "one-task", "all-tasks"])
+def test_a_job_goes_with_its_destination(
+    ns: Namespace, arguments: tuple[str, ...], left: list[str], moment: str
+) -> None:
+    fill(ns, "/t/old")
+    store = NamespaceStore(ns, close_namespace=False)
+    ctx = CommitContext(store=store, prefix="t/", url="holdfast://ns/t")
+    job = start(ctx)
+    commits: list[TaskCommit | None] = []
+    for task, reached in enumerate(["set-up", "one-task"]):
+        if moment == reached:
+            assert run_fs(*arguments).exit_code == 0
+        commits.append(run_task(ctx, job, task, "new"))
+    if moment == "all-tasks":
+        assert run_fs(*arguments).exit_code == 0
+    with pytest.raises(LogRemovedError, match="the destination was renamed or deleted while the job ran"):
+        TWO_PHASE.commit_job(ctx, job, commits, 2)
+    assert not TWO_PHASE.abort_job(ctx, job).committed
+    files = [path for path in shown(ns) if not path.endswith("/") and "_holdfast" not in path]
+    assert [path.replace("/user/root/.Trash/Current", "…") for path in files] == left
+    assert not ns.exists("/t") and list(iter_uploads(store, "")) == []
