@@ -3,6 +3,7 @@
 # The workers take whole modules in the order of tests/conftest.py, the longest first. There are three for two cores,
 # because tests also wait: for a server, a signal or a job of Spark.
 SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
+ALL_TESTS := -m "" -o session_timeout=43200
 # Some shells set this; each of the thousands of processes that tests start would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
@@ -24,7 +25,7 @@ bench: ## Measure the write path and the job commit against Spark's own, then ev
 
 check: lint types ## Run lint, types and every test, the long ones too, and the checker's small worlds and walks
 	@scripts/run --java python -m tests.class_archive
-	@scripts/run --java --databases python -m pytest $(SIDE_BY_SIDE) -m "" --hypothesis-profile thorough
+	@scripts/run --java --databases python -m pytest $(SIDE_BY_SIDE) $(ALL_TESTS) --hypothesis-profile thorough
 	@scripts/run holdfast check two_phase --small
 	@scripts/run holdfast check two_phase --walk --seed 7 --seconds 600
 	@scripts/run holdfast check transactions --small
@@ -49,7 +50,7 @@ mutants: ## Plant mistakes, run checker and tests on each, write docs/explanatio
 
 integration: ## Run the tests against real Spark and real servers only, the long ones too
 	@scripts/run --java python -m tests.class_archive
-	@scripts/run --java --databases python -m pytest $(SIDE_BY_SIDE) -m "" tests/integration
+	@scripts/run --java --databases python -m pytest $(SIDE_BY_SIDE) $(ALL_TESTS) tests/integration
 
 servers: ## Install the S3 servers that make integration tries besides its own (Go, Maven, npm, Debian)
 	@scripts/servers

@@ -16,13 +16,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import time_limit
 from tests.class_archive import java_options
 from tests.database_servers import mariadb_server, new_mysql_url, new_postgres_url, postgres_server
 from tests.patience import PATIENCE_S
+from tests.session_processes import SESSION_MARK, session_processes
 
 __all__ = ["mariadb_server", "new_mysql_url", "new_postgres_url", "postgres_server"]  # fixtures for all tests
 
-_SESSION_MARK = "HOLDFAST_TEST_SESSION"
 _GRACE_S = 60.0  # only a failing session waits that long
 _LEFT = "left_behind"
 _left_by_workers: list[str] = []
@@ -33,6 +34,11 @@ _BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("holdfast", _BUSY, max_examples=40)
 settings.register_profile("thorough", _BUSY, max_examples=400)  # for `make check`
 settings.load_profile("holdfast")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the time limit of a session."""
+    parser.addini(time_limit.SETTING, "seconds after which a session shows all stacks, and ends")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -49,14 +55,17 @@ def pytest_configure(config: pytest.Config) -> None:
         "SPARK_DAEMON_JAVA_OPTS": java_options(),
         "SPARK_SUBMIT_OPTS": java_options(),
         "no_proxy": "127.0.0.1,localhost",
-        _SESSION_MARK: _mark(config),
+        SESSION_MARK: _mark(config),
     }
+    time_limit.show_stacks_on_request()
+    if not _is_worker(config):
+        time_limit.start(config)
 
 
 def _mark(config: pytest.Config) -> str:
     """Return the mark of this session's processes; a worker's mark starts with the mark of its session."""
     own = str(os.getpid())
-    return f"{os.environ[_SESSION_MARK]}/{own}" if _is_worker(config) else own
+    return f"{os.environ[SESSION_MARK]}/{own}" if _is_worker(config) else own
 
 
 def _is_worker(config: pytest.Config) -> bool:
@@ -123,7 +132,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     left: list[str] = []
     poll = threading.Event()
     for _ in range(int(_GRACE_S / 0.1)):  # a process that is already exiting may need a moment
-        left = sorted({*_left_by_workers, *_threads_left(), *_processes_left()})
+        left = sorted({*_left_by_workers, *_threads_left(), *map(str, session_processes())})
         if not left:
             return
         poll.wait(0.1)
@@ -155,39 +164,3 @@ def _stop_spark_jvm() -> None:
 def _threads_left() -> list[str]:
     main = threading.main_thread()
     return [f"thread {t.name}" for t in threading.enumerate() if t is not main and not t.daemon]
-
-
-def _processes_left() -> list[str]:
-    """List live processes that carry this session's mark or descend from it (a fork shows its parent's mark only)."""
-    own = os.getpid()
-    mark = f"{_SESSION_MARK}={os.environ[_SESSION_MARK]}".encode()
-    parents: dict[int, int] = {}
-    marked: set[int] = set()
-    for entry in Path("/proc").glob("[0-9]*"):  # empty where there is no /proc: the check is for Linux
-        try:
-            state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
-            if state == "Z":
-                continue
-            parents[int(entry.name)] = int(parent)
-            found = (entry / "environ").read_bytes().split(b"\0")
-            if any(value == mark or value.startswith(mark + b"/") for value in found):
-                marked.add(int(entry.name))
-        except OSError:  # the process has exited meanwhile, or belongs to another user
-            continue
-    left = {pid for pid in parents if pid != own and (pid in marked or _descends(pid, own, parents))}
-    return [f"process {pid}: {_command(pid)}" for pid in sorted(left)]
-
-
-def _descends(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
-    while pid in parents:
-        pid = parents[pid]
-        if pid == ancestor:
-            return True
-    return False
-
-
-def _command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:200]
-    except OSError:
-        return "(exited just now)"

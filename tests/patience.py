@@ -14,11 +14,18 @@ POLL_S = 0.05
 """The pause between two checks for it."""
 
 
-def wait_until(condition: Callable[[], object], failure: str) -> None:
-    """Wait until `condition` returns something true; fail with this sentence if it never does."""
+def wait_until(condition: Callable[[], object], failure: str, *, over: Callable[[], object] = lambda: False) -> None:
+    """Wait until `condition` returns something true; fail with this sentence if it never does.
+
+    Args:
+        over: returns something true when it can no longer happen, such as the end of a job: then nobody waits for it.
+    """
     pause = threading.Event()
     for _ in range(int(PATIENCE_S / POLL_S)):
+        is_over = over()  # first: what happened before the end is found
         if condition():
             return
+        if is_over:
+            break
         pause.wait(POLL_S)
     raise AssertionError(failure)

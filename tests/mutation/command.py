@@ -22,6 +22,7 @@ from tests.mutation.parts import PARTS, ROOT, judges
 from tests.mutation.report import Judged, score, write_page
 from tests.mutation.results import Results
 from tests.mutation.survivors import REVIEWED
+from tests.time_limit import SETTING
 
 __all__ = ["WANTED", "main"]
 
@@ -88,7 +89,7 @@ def _judge(mutants: Sequence[Mutant], part: str, results: Results, asked: argpar
 
     packages = PARTS[part].packages
     court = Court(mutants, packages, workers=asked.workers, patience_s=asked.patience, told=told, say=_say)
-    options = ["-q", "-p", "no:cacheprovider", "-k", PARTS[part].chosen]
+    options = ["-q", "-p", "no:cacheprovider", "-o", f"{SETTING}=0", "-k", PARTS[part].chosen]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(KeyboardInterrupt):
         pytest.main([*options, *map(str, judges(part))], plugins=[court])
     return found
