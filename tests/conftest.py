@@ -10,6 +10,7 @@ import gc
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,17 @@ def pytest_collection_finish() -> None:
     """Exempt imported modules from garbage collection: they live to the end of the session anyway."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _slots_stay(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a module after which the shared Spark application runs fewer tasks at a time, and end the application."""
+    yield
+    context = getattr(getattr(sys.modules.get("pyspark"), "SparkContext", None), "_active_spark_context", None)
+    if context is not None and context.master.startswith("local["):
+        from tests.integration.task_slots import require_all_slots
+
+        require_all_slots(context, request.node.nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)

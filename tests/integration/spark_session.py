@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pyspark import SparkContext, cloudpickle
+from pyspark import SparkConf, SparkContext, cloudpickle
 from pyspark.sql import SparkSession
 
 from holdfast.commit import open_context, read_history, verify
@@ -47,7 +47,22 @@ def _start(master: str, config: Mapping[str, str]) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYTHONPATH"] = PYTHONPATH
-    settings = {
+    settings = {key.replace("__", "."): value for key, value in config.items()}
+    # PySpark starts the JVM with the settings of its first application, and all later applications of the process have
+    # them, too: after a cluster with `spark.task.cpus=2`, the shared application would run one task at a time. So the
+    # JVM gets what all applications have in common, and what only its start can give it.
+    of_jvm = {**_common_settings(), **{key: settings[key] for key in settings if key.startswith("spark.driver.")}}
+    SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(of_jvm.items())))
+    builder = SparkSession.builder.master(master).appName("holdfast tests")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def _common_settings() -> dict[str, str]:
+    return {
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -57,14 +72,7 @@ def _start(master: str, config: Mapping[str, str]) -> SparkSession:
         "spark.executor.extraJavaOptions": java_options(),
         "spark.executorEnv.PYTHONPATH": PYTHONPATH,
         "spark.executorEnv.PYSPARK_PYTHON": sys.executable,
-        **{key.replace("__", "."): value for key, value in config.items()},
     }
-    builder = SparkSession.builder.master(master).appName("holdfast tests")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    return session
 
 
 def by_value(module: str) -> None:

@@ -25,6 +25,7 @@ from holdfast.commit import COMMITTERS, CommitContext, open_context, recover, ve
 from holdfast.commit.layout import iter_visible
 from holdfast.spark.task_files import Task
 from holdfast.testing.weed import SeaweedServer
+from tests.frozen import thaw
 from tests.integration.spark_session import assert_clean, by_value, jobs_seen, spark_session, visible
 from tests.integration.standalone_cluster import standalone_cluster
 from tests.patience import PATIENCE_S, wait_until
@@ -70,6 +71,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         ) as session,
     ):
         yield session
+
+
+def test_the_next_application_of_this_process_has_none_of_these_settings(spark: SparkSession) -> None:
+    """With `spark.task.cpus=2`, the application that the other modules share once ran one task at a time."""
+    jvm = spark._jvm
+    assert jvm is not None
+    assert jvm.java.lang.System.getProperty("spark.driver.memory") == "1g"
+    assert jvm.java.lang.System.getProperty("spark.task.cpus") is None
 
 
 def test_every_safe_committer_is_tried() -> None:
@@ -227,7 +236,8 @@ def with_fault(df: DataFrame, signals: Path, *, freezes: bool) -> DataFrame:
                 wait_for(signals / "other-began")
                 executor = executor_pid()
                 host = parent(executor)  # Spark's worker: a running one would kill an executor that Spark gave up
-                (signals / "victims").write_text(f"{executor} {host}")
+                (signals / "found").write_text(f"{executor} {host}")
+                (signals / "found").rename(signals / "victims")
                 if freezes:
                     os.kill(host, signal.SIGSTOP)
                     os.kill(executor, signal.SIGSTOP)
@@ -280,8 +290,7 @@ def test_a_frozen_host_changes_nothing_after_the_decision(spark: SparkSession, t
         (signals / "go-on").write_text("")
         wait_for(signals / "rows-passed-0")
     finally:
-        for pid in (signals / "victims").read_text().split():
-            os.kill(int(pid), signal.SIGCONT)
+        thaw(signals / "victims")
     assert result.rows == 2000
     assert ids(spark.read.parquet(target)) == [*range(2000)]
     later = holdfast.write(rows(spark).filter("id = 0"), target)  # deletes what the frozen attempt left
