@@ -135,7 +135,8 @@ def test_ctrl_c_in_mid_write_leaves_nothing_visible(tmp_path: Path, committer: s
         file.write("id,text\n")
         file.writelines(f"{number},{'x' * 20}\n" for number in range(500_000))
     process = start(tmp_path, *_SLOW_WRITE, "--committer", committer)
-    wait_until(lambda: any(tmp_path.glob(_WRITING.get(committer, "out/**/part-*"))), "no task has written anything")
+    written = _WRITING.get(committer, "out/**/part-*")
+    wait_until(lambda: any(tmp_path.glob(written)), "no task has written", over=lambda: process.poll() is not None)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, stdout) == (130, ""), stderr
@@ -169,7 +170,7 @@ def test_a_signal_while_spark_starts_leaves_no_jvm(tmp_path: Path, number: signa
     """Defect: nothing knew the JVM yet, so it stayed, and kept the output open."""
     (tmp_path / "in.csv").write_text("id,text\n1,x\n")
     process = start(tmp_path, "in.csv", "out")
-    wait_until(lambda: _jvms(process.pid), "Spark has not started a JVM")
+    wait_until(lambda: _jvms(process.pid), "Spark starts no JVM", over=lambda: process.poll() is not None)
     os.killpg(process.pid, number)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, stdout) == (128 + number, ""), stderr

@@ -45,7 +45,8 @@ def test_a_driver_killed_in_mid_commit_is_recovered(tmp_path: Path) -> None:
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     """The end of the session checks for leftover processes; this test checks files and the exit code."""
     process = start(tmp_path)
-    wait_until(lambda: any(tmp_path.glob("holdfast-demo-*/a/task.json")), "the demo has started no task")
+    begun = "holdfast-demo-*/a/task.json"
+    wait_until(lambda: any(tmp_path.glob(begun)), "the demo starts no task", over=lambda: process.poll() is not None)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, stderr.split()[-1]) == (130, "interrupted")

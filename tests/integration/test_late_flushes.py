@@ -79,7 +79,7 @@ def background() -> Iterator[Callable[[Callable[[], Any]], Future[Any]]]:
 
 
 def kill_at(gate: Gate, server: PostgresServer, job: Future[Any], is_ready: Callable[[], bool] = lambda: True) -> None:
-    wait_until(lambda: (gate.reached.exists() and is_ready()) or job.done(), "nobody comes to the gate")
+    wait_until(lambda: gate.reached.exists() and is_ready(), "nobody comes to the gate", over=job.done)
     assert not job.done()
     server.kill()
     server.start()

@@ -175,7 +175,11 @@ def test_drivers_that_are_killed(tmp_path: Path) -> None:
             if kills is None:
                 assert process.wait(PATIENCE_S) == 0
             else:
-                wait_until(lambda least=kills: sum(1 for _ in shop.store.scan("orders")) >= least, "no progress")
+                wait_until(
+                    lambda least=kills: sum(1 for _ in shop.store.scan("orders")) >= least,
+                    "no progress",
+                    over=lambda running=process: running.poll() is not None,
+                )
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)

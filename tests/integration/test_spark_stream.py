@@ -274,7 +274,7 @@ def test_stop_in_the_middle_of_a_batch(stream: Stream, tmp_path: Path) -> None:
                 threading.Event().wait(PATIENCE_S)
 
     query = stream.start(stream.source.mapInArrow(wait_once, stream.source.schema))
-    wait_until(reached.exists, "no task has read the row")
+    wait_until(reached.exists, "no task has read the row", over=lambda: not query.isActive)
     query.stop()
     assert stream.ids() == [*range(ROWS)]
     stream.run()

@@ -102,7 +102,9 @@ class Application:
     def _kill_from_outside(self, process: subprocess.Popen[str], death: dict[str, Any]) -> None:
         wanted = read_log(self.context).head + death["decisions"]
         wait_until(
-            lambda: process.poll() is not None or read_log(self.context).head >= wanted, "the query decides nothing"
+            lambda: read_log(self.context).head >= wanted,
+            "the query decides nothing",
+            over=lambda: process.poll() is not None,
         )
         threading.Event().wait(death["delay_s"])
         os.killpg(process.pid, signal.SIGKILL)

@@ -25,6 +25,7 @@ from holdfast.records.opening import open_store
 from holdfast.records.store import Store
 from holdfast.spark.units import TransactionalMap, TransactionalReduce
 from holdfast.units.open_work_list import open_work_list
+from tests.frozen import thaw
 from tests.integration.dying_units import add_words, change_words, counted, counted_words, lines_of_words
 from tests.integration.spark_session import by_value, spark_session
 from tests.integration.standalone_cluster import standalone_cluster
@@ -270,6 +271,5 @@ def test_a_zombie_on_a_frozen_host_changes_nothing(two_hosts: SparkSession, stor
         assert counted_words(store) == RIGHT
     finally:
         (signals / "go-on").touch()
-        for pid in (signals / "victims").read_text().split():
-            os.kill(int(pid), signal.SIGCONT)
+        thaw(signals / "victims")
     assert counted_words(store) == RIGHT

@@ -63,7 +63,7 @@ class Gates:
 
     def open(self, number: int, job: Future[JobReport]) -> None:
         """Wait until a unit is at a gate, and let it pass: in the test."""
-        wait_until(lambda: (self.folder / f"reached-{number}").exists() or job.done(), "no unit comes to the gate")
+        wait_until((self.folder / f"reached-{number}").exists, "no unit comes to the gate", over=job.done)
         (self.folder / f"open-{number}").touch()
 
 
@@ -119,7 +119,7 @@ def test_a_file_that_another_process_locks_is_waited_for(
         job = background(lambda: units.run(lines, key="number", tasks=2))
         assert locked.stdin is not None
         assert locked.stdout is not None
-        wait_until((gates.folder / "reached-1").exists, "no unit comes to the gate")
+        wait_until((gates.folder / "reached-1").exists, "no unit comes to the gate", over=job.done)
         locked.stdin.write("\n")
         locked.stdin.flush()
         assert locked.stdout.readline() == "locked\n"

@@ -22,6 +22,7 @@ from holdfast.records.opening import open_store
 from holdfast.records.store import Store
 from holdfast.spark.units import TransactionalMap
 from holdfast.units.open_work_list import open_work_list
+from tests.frozen import thaw
 from tests.integration.dying_units import ANYTIME, COMMITTED, COMMITTING, FUNCTION, Dying, marks
 from tests.integration.spark_session import by_value
 from tests.patience import PATIENCE_S, wait_until
@@ -106,22 +107,33 @@ def test_a_graph_search_is_exact_though_workers_die_with_their_claims(
 
 
 # --- skew -------------------------------------------------------------------------------------------------------------
-def spread(txn: Any, key: int, value: Any) -> None:
-    """Emit 2,000 keys from the first; note who did each."""
-    if key == 0:
-        for number in range(1, 2001):
-            txn.emit(number)
+def meet(folder: Path, workers: int) -> None:
+    """Wait until so many workers have come here."""
     context = TaskContext.get()
     assert context is not None
-    txn.put("seen", key, context.partitionId())
-    txn.add("visits", key)
-    if key:
-        sum(range(20_000))  # some work
+    (folder / str(context.partitionId())).touch()
+    wait_until(lambda: len(list(folder.iterdir())) >= workers, "no other worker has begun")
 
 
-def test_what_one_key_emits_is_shared_by_all_workers(spark: SparkSession, store: Store) -> None:
+def test_what_one_key_emits_is_shared_by_all_workers(spark: SparkSession, store: Store, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    begun.mkdir()
+
+    def spread(txn: Any, key: int, value: Any) -> None:
+        """Emit 2,000 keys from the first; note who did each."""
+        context = TaskContext.get()
+        assert context is not None
+        if key == 0:
+            for number in range(1, 2001):
+                txn.emit(number)
+        else:
+            meet(begun, WORKERS)
+            sum(range(20_000))  # some work
+        txn.put("seen", key, context.partitionId())
+        txn.add("visits", key)
+
     open_work_list(store, "skewed", create=True).add(0)
-    report = TransactionalMap(spread, store=store).run_work_list(spark, "skewed", tasks=WORKERS)
+    report = TransactionalMap(spread, store=store, timeout_s=PATIENCE_S).run_work_list(spark, "skewed", tasks=WORKERS)
     assert column(store, "visits") == dict.fromkeys(range(2001), 1)
     shares = Counter(column(store, "seen").values())
     assert min(shares[slot] for slot in range(WORKERS)) >= 2001 // WORKERS // 4
@@ -138,18 +150,18 @@ def one_slot_taken(spark: SparkSession, folder: Path) -> Iterator[None]:
         held.touch()
         wait_until(go_on.exists, "the test has not released the slot")
 
-    with released(go_on, lambda: spark.sparkContext.parallelize([0], 1).foreach(hold)):
-        wait_until(held.exists, "the other job got no slot")
+    with released(go_on, lambda: spark.sparkContext.parallelize([0], 1).foreach(hold)) as job:
+        wait_until(held.exists, "the other job got no slot", over=lambda: not job.is_alive())
         yield
 
 
 @contextmanager
-def released(go_on: Path, work: Callable[[], object]) -> Iterator[None]:
+def released(go_on: Path, work: Callable[[], object]) -> Iterator[threading.Thread]:
     """Run something in a thread; at the end create the file that it waits for, and wait for the thread."""
     thread = threading.Thread(target=work)
     thread.start()
     try:
-        yield
+        yield thread
     finally:
         go_on.touch()
         thread.join(PATIENCE_S)
@@ -170,8 +182,7 @@ def test_fewer_slots_than_workers_do_all_the_work(
         assert context is not None
         if context.partitionId() == 0 and context.attemptNumber() == 0:
             os._exit(7)
-        (begun / str(context.partitionId())).touch()
-        wait_until(lambda: len(list(begun.iterdir())) >= slots, "no other worker has begun")
+        meet(begun, slots)
         txn.add("visits", key)
         if key < 100:
             txn.emit(key + 100)
@@ -179,7 +190,7 @@ def test_fewer_slots_than_workers_do_all_the_work(
     work = open_work_list(store, "crowded", create=True)
     work.add_many((key, None) for key in range(100))
     with one_slot_taken(spark, tmp_path) if slots == 1 else nullcontext():
-        units = TransactionalMap(together, store=store, group=4, lease_s=1.0)
+        units = TransactionalMap(together, store=store, group=4, lease_s=1.0, timeout_s=PATIENCE_S)
         report = units.run_work_list(spark, "crowded", tasks=workers)
     assert column(store, "visits") == dict.fromkeys(range(200), 1)
     assert work.counts() == (0, 0)
@@ -208,23 +219,6 @@ def test_one_worker_respects_priorities(spark: SparkSession, store: Store) -> No
 
 
 # --- a worker that freezes --------------------------------------------------------------------------------------------
-@contextmanager
-def thawing(pid_file: Path, go_on: Path) -> Iterator[None]:
-    """Let a frozen process go on when a file appears, or at the end."""
-
-    def thaw() -> None:
-        wait_until(go_on.exists, "nobody has taken over")
-        os.kill(int(pid_file.read_text()), signal.SIGCONT)
-
-    thread = threading.Thread(target=thaw)
-    thread.start()
-    try:
-        yield
-    finally:
-        go_on.touch()
-        thread.join(PATIENCE_S)
-
-
 def test_a_lease_runs_out_while_its_worker_is_frozen(spark: SparkSession, store: Store, tmp_path: Path) -> None:
     """The worker that took the first item freezes with it; the other does everything; the first wakes up too late."""
     frozen, go_on = tmp_path / "frozen", tmp_path / "go-on"
@@ -242,7 +236,14 @@ def test_a_lease_runs_out_while_its_worker_is_frozen(spark: SparkSession, store:
 
     work = open_work_list(store, "leased", create=True)
     work.add_many((key, None) for key in range(50))
-    with thawing(frozen, go_on):
+
+    def thaw_at_last() -> None:
+        try:
+            wait_until(go_on.exists, "nobody has taken over")
+        finally:
+            thaw(frozen)
+
+    with released(go_on, thaw_at_last):
         units = TransactionalMap(freeze_first, store=store, group=4, lease_s=0.5)
         report = units.run_work_list(spark, "leased", tasks=WORKERS)
     assert column(store, "visits") == dict.fromkeys(range(50), 1)
