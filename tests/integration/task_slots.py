@@ -2,7 +2,7 @@
 
 Spark's scheduler in the driver keeps a number of free cores: a task takes `spark.task.cpus` of them at its launch, and
 gives them back with its last status. If a module left a task behind, or if tasks took more cores than one, later stages
-would run fewer tasks at a time, without a message, and tests whose tasks meet would wait in vain. Spark has no public
+would run fewer tasks at a time, without a message, and tests whose tasks meet would fail. Spark has no public
 name for these numbers, so they are read from the fields of its objects.
 """
 
