@@ -30,5 +30,5 @@ def test_the_commands_do_what_the_page_shows(tmp_path: Path, monkeypatch: pytest
 
 def test_the_examples_run_as_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert len(python_examples(PAGE)) == 6
+    assert len(python_examples(PAGE)) == 7
     run_examples(PAGE, {})

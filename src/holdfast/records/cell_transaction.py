@@ -29,10 +29,10 @@ from holdfast.records.cells import (
 from holdfast.records.integers import integer_of
 from holdfast.records.keys import cell_key, column_bytes, history_key, row_prefix
 from holdfast.records.row_keys import Row, after_prefix
-from holdfast.records.rows import contents_of, limit_of, rows_of, rows_range, value_of
+from holdfast.records.rows import contents_of, limit_of, naming_cell, rows_of, rows_range, value_of
 from holdfast.records.tables import Table, Tables
-from holdfast.records.values import Value, encode_integer, encode_value, is_integer
-from holdfast.transactions.base import MAX_NUMBER, Commit, Record
+from holdfast.records.values import Value, encode_integer, encode_value
+from holdfast.transactions.base import MAX_NUMBER, Commit, Record, takes_adds
 
 __all__ = ["CellTransaction", "ReadSet", "too_many_reads"]
 
@@ -79,6 +79,7 @@ class CellTransaction:
         self._read_set = read_set
         self._tables = tables
         self._most_reads = most_reads
+        self._no_integers: set[bytes] = set()  # records that were read
         self._pid = os.getpid()
         self._is_over = False
         self._reads = 0  # of the unit that runs
@@ -88,7 +89,6 @@ class CellTransaction:
         self._shared: dict[bytes, Write] = {}  # of the units that have ended
         self._bytes = 0  # of their values
         self._own: dict[bytes, Write] = {}  # of the unit that runs
-        self._no_integers: set[bytes] = set()  # records that were read
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def get(self, table: str, row: Row, *, column: str = VALUE, default: Value | None = None) -> Value | None:
@@ -155,7 +155,7 @@ class CellTransaction:
 
         Raises:
             InvalidRequestError: the amount is no integer; or the cell holds something else, and the transaction has
-                read or written it. If it has not, the cell cannot be read after the commit, until it is put again.
+                read or written it. If it has not, its commit is refused.
         """
         amount = _integer(amount)
         if not -MAX_NUMBER <= amount <= MAX_NUMBER:
@@ -314,17 +314,19 @@ class CellTransaction:
 
     def _stored(self, key: bytes) -> Content | None:
         """Return what a record holds, with the writes so far."""
-        write = self._write(key)
         record = None
-        if write is None or isinstance(write, int):
+        if not isinstance(self._write(key), Put | Deleted):
             self._count(1)
             record = self._read_set.get_many([key]).get(key)
-            self._note(key, record)
-        return written(record, write)
+        return self._written(key, record)
 
-    def _note(self, key: bytes, record: Record | None) -> None:
-        if record is not None and not is_integer(record.value):
+    def _written(self, key: bytes, record: Record | None) -> Content | None:
+        if record is not None and not takes_adds(record.value):
             self._no_integers.add(key)
+        try:
+            return written(record, self._write(key))
+        except InvalidRequestError as error:
+            raise naming_cell(error, key) from error
 
     def _content(self, table: Table, key: bytes) -> Content | None:
         return self._head(key)[1] if table.history else self._stored(key)
@@ -358,8 +360,7 @@ class CellTransaction:
             records = dict(page)
             keys = {key for writes in (self._shared, self._own) for key in writes if first <= key < end}
             for key in sorted(keys.union(records)):
-                self._note(key, records.get(key))
-                content = written(records.get(key), self._write(key))
+                content = self._written(key, records.get(key))
                 if content is not None:
                     yield key, content
             first = end

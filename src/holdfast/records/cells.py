@@ -14,8 +14,8 @@ from struct import Struct
 from typing import TypeAlias
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.records.values import Value, decode_value, encode_integer, is_integer, type_of
-from holdfast.transactions.base import Record
+from holdfast.records.values import Value, decode_value, encode_integer, type_of
+from holdfast.transactions.base import Record, takes_adds
 from holdfast.transactions.transaction import Transaction
 
 __all__ = [
@@ -80,23 +80,31 @@ def written_over(before: Write | None, write: Write) -> Write:
         return before + write
     if isinstance(before, Deleted):
         return Put(encode_integer(write))
-    if not is_integer(before.value):
-        raise InvalidRequestError(
-            "only an integer can be added to: put a new value instead", type=type_of(before.value), added=write
-        )
+    _require_integer(before.value)
     total = decode_value(before.value, write)
     assert isinstance(total, int), "an integer, and a number"
     return Put(encode_integer(total))
 
 
+def _require_integer(encoded: bytes) -> None:
+    if not takes_adds(encoded):
+        raise InvalidRequestError("only an integer can be added to: put a new value instead", type=type_of(encoded))
+
+
 def written(record: Record | None, write: Write | None) -> Content | None:
-    """Return what a record holds after a write, None if it is deleted or absent."""
+    """Return what a record holds after a write, None if it is deleted or absent.
+
+    Raises:
+        InvalidRequestError: a number is added to a value that is no integer: the commit will refuse it, too.
+    """
     if isinstance(write, Put):
         return Content(write.value)
     if isinstance(write, Deleted):
         return None
     if record is None:
         return None if write is None else Content(b"", write)
+    if write is not None:
+        _require_integer(record.value)
     return Content(record.value, record.number + (write or 0))
 
 

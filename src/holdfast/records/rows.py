@@ -9,6 +9,7 @@ from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.records.cells import Content, split_head
 from holdfast.records.integers import integer_of
 from holdfast.records.keys import cell_of, cells_range, row_prefix
+from holdfast.records.kinds import CELL
 from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row, prefix_range
 from holdfast.records.tables import Table
@@ -19,6 +20,7 @@ __all__ = [
     "after_row",
     "contents_of",
     "limit_of",
+    "naming_cell",
     "present_value",
     "read_cells",
     "read_value",
@@ -116,6 +118,20 @@ def _present(table: Table, key: bytes, stored: Content) -> Content | None:
         return split_head(stored)[1]
     except HoldfastError as error:
         raise _named(error, *cell_of(key)) from error
+
+
+def naming_cell(error: InvalidRequestError, key: bytes | None = None) -> InvalidRequestError:
+    """Return an error about a record as one about its cell, for people.
+
+    Args:
+        key: of the record; without it, the error names the key, if it is about a record.
+    """
+    rest = dict(error.variables)
+    named = key or rest.pop("key", None)
+    if not isinstance(named, bytes) or not named.startswith(CELL):
+        return error
+    row, column = cell_of(named)
+    return type(error)(error.message, row=row, column=column, **rest)
 
 
 def _named(error: HoldfastError, row: Row, column: str) -> HoldfastError:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from types import TracebackType
 from typing import TypeVar
 
 from holdfast.errors import ConflictError, InvalidRequestError
+from holdfast.records.batches import batches
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.records.cells import VALUE, apply_writes
 from holdfast.records.dropped import collect_dropped
 from holdfast.records.keys import dropped_key, table_key
 from holdfast.records.loads import abort_old_loads
 from holdfast.records.row_keys import Row
-from holdfast.records.rows import limit_of
+from holdfast.records.rows import limit_of, naming_cell
 from holdfast.records.snapshot import StoreSnapshot
 from holdfast.records.tables import Table, TablesRead, check_table_name, history_length, list_tables, missing_table
-from holdfast.records.values import Value
+from holdfast.records.values import Value, encode_value
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Database
 from holdfast.transactions.retry import run_transaction
@@ -28,6 +30,9 @@ from holdfast.transactions.urls import public_url
 __all__ = ["Store"]
 
 T = TypeVar("T")
+
+_BATCH = 500
+"""Cells that `put_many` writes in a transaction."""
 
 _OLD_LOAD_S = 7 * 24 * 3600.0
 
@@ -150,8 +155,36 @@ class Store:
         """Write a cell."""
         self.transact(lambda cells: cells.put(table, row, value, column=column))
 
+    def put_many(self, table: str, values: Iterable[tuple[Row, Value]], *, column: str = VALUE) -> int:
+        """Write the cells of many rows, and return how many were given.
+
+        Guarantee: a transaction has up to 500 cells, or 2 MiB; in all, they are as many as needed, one after the other,
+        and all of them are durable when this returns. Memory is bounded, however many values there are. If a row comes
+        twice, the later value stays.
+
+        Args:
+            values: pairs of row and value.
+
+        Raises:
+            InvalidRequestError: something is no such pair, or cannot be stored: those before it are perhaps written.
+            TransactionConflictError, UnavailableError, OutcomeUnknownError: see `transact`; those before are written.
+
+        Crash: the first of them are written. Call it again with the same values: cells that are written already are
+        written again, so where others have changed one meanwhile, or the table has a history, look before.
+        """
+        reads_first = bool(self.table(table).history)
+        count = 0
+        for batch in batches(map(_pair, values), _BATCH, _value_bytes):
+            self.transact(partial(_put_all, table=table, column=column, batch=batch, reads_first=reads_first))
+            count += len(batch)
+        return count
+
     def add(self, table: str, row: Row, amount: int = 1, *, column: str = VALUE) -> None:
-        """Add to an integer; a cell that does not exist counts as 0."""
+        """Add to an integer; a cell that does not exist counts as 0.
+
+        Raises:
+            InvalidRequestError: the cell holds something else; nothing happened.
+        """
         self.transact(lambda cells: cells.add(table, row, amount, column=column))
 
     def delete(self, table: str, row: Row, *, column: str = VALUE) -> None:
@@ -202,6 +235,7 @@ class Store:
 
         Raises:
             TransactionConflictError: other transactions were first in every attempt; nothing happened.
+            InvalidRequestError: it adds to a cell that holds no integer; nothing happened.
             OutcomeUnknownError: the reply was lost. Read before you repeat.
         """
 
@@ -213,7 +247,13 @@ class Store:
             apply_writes(cells.writes, transaction)
             return result
 
-        return run_transaction(self.database, run, self.environment, attempts=attempts)
+        try:
+            return run_transaction(self.database, run, self.environment, attempts=attempts)
+        except InvalidRequestError as error:
+            named = naming_cell(error)
+            if named is error:
+                raise
+            raise named from error
 
     # --- the end ------------------------------------------------------------------------------------------------------
     def close(self) -> None:
@@ -233,3 +273,27 @@ class Store:
 
     def __reduce__(self) -> tuple[object, ...]:
         raise InvalidRequestError("a store stays in its process: pass its URL, and open it there", url=self.url)
+
+
+def _pair(given: object) -> tuple[Row, Value]:
+    """Return a row and its value.
+
+    Raises:
+        InvalidRequestError: it is something else: a text of two letters, which Python would take apart, too.
+    """
+    if not isinstance(given, tuple) or len(given) != 2:
+        raise InvalidRequestError("rows come as pairs (row, value): make tuples", type=type(given).__name__)
+    return given
+
+
+def _value_bytes(pair: tuple[Row, Value]) -> int:
+    return len(encode_value(pair[1]))
+
+
+def _put_all(
+    cells: CellTransaction, *, table: str, column: str, batch: Sequence[tuple[Row, Value]], reads_first: bool
+) -> None:
+    if reads_first:  # the update counters, in one round trip
+        cells.prefetch(cells.cell_key(table, row, column) for row, _value in batch)
+    for row, value in batch:
+        cells.put(table, row, value, column=column)

@@ -24,12 +24,12 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedError
-from holdfast.transactions.base import MAX_VALUE_BYTES
+from holdfast.transactions.base import INTEGER, MAX_VALUE_BYTES, takes_adds
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["MAX_ENCODED_BYTES", "Value", "decode_value", "encode_integer", "encode_value", "is_integer", "type_of"]
+__all__ = ["MAX_ENCODED_BYTES", "Value", "decode_value", "encode_integer", "encode_value", "type_of"]
 
 Value: TypeAlias = "bytes | str | int | float | bool | list[Any] | dict[str, Any] | np.ndarray[Any, Any]"
 
@@ -82,12 +82,7 @@ def _encode(value: object) -> bytes:
 
 def encode_integer(number: int) -> bytes:
     """Return the bytes of an integer."""
-    return b"i" + int(number).to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
-
-
-def is_integer(encoded: bytes) -> bool:
-    """Check whether encoded bytes are an integer, to which numbers can be added."""
-    return encoded[:1] in (b"i", b"")
+    return INTEGER + int(number).to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
 
 
 def type_of(encoded: bytes) -> str:
@@ -174,16 +169,11 @@ def decode_value(encoded: bytes, number: int = 0) -> Value:
     Guarantee: what is not a valid encoding is refused; nothing in it is executed.
 
     Raises:
-        CorruptDataError: the bytes are no valid encoding.
-        InvalidRequestError: something was added to a value that is not an integer.
+        CorruptDataError: the bytes are no valid encoding, or something was added to a value that is no integer.
         UnsupportedError: it is an array, and numpy is not installed.
     """
-    if number and not is_integer(encoded):
-        raise InvalidRequestError(
-            "numbers were added to a cell that holds no integer: put a new value, or add the negative number",
-            type=type_of(encoded),
-            added=number,
-        )
+    if number and not takes_adds(encoded):
+        raise CorruptDataError("a number was added to what is no integer: keep the database and report it")
     if not encoded:
         return number
     kind, rest = encoded[:1], encoded[1:]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar, overload
 
 from holdfast.errors import (
@@ -23,11 +23,13 @@ from holdfast.transactions.base import (
     Conflict,
     Outcome,
     Progress,
+    Record,
     TransactionStore,
+    takes_adds,
 )
 from holdfast.transactions.transaction import Transaction
 
-__all__ = ["limit_error", "run_transaction", "run_until_known"]
+__all__ = ["refused_add", "run_transaction", "run_until_known"]
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +89,8 @@ def run_transaction(
 
     Raises:
         TransactionConflictError: other transactions were first in every attempt. Nothing happened; start over later.
-        InvalidRequestError: an add would take a counter beyond its limits. Nothing happened.
+        InvalidRequestError: a number is added to a record that holds no integer, or it would leave its limits. Nothing
+            happened.
         OutcomeUnknownError: the reply of the commit was lost. Read the records before you repeat; with `progress`,
             just repeat: if the commit has taken effect, the result is `AlreadyDone`.
 
@@ -119,8 +122,8 @@ def run_transaction(
         if isinstance(outcome, AlreadyDone):
             return outcome
         conflict = outcome
-    if progress is None and (hopeless := limit_error(store, transaction.to_commit(), conflict)) is not None:
-        raise hopeless
+        if progress is None and (hopeless := refused_add(store, transaction.to_commit(), conflict)) is not None:
+            raise hopeless
     raise TransactionConflictError(
         "other transactions were first in every attempt: repeat later, or change fewer records at a time",
         attempts=attempts,
@@ -155,23 +158,29 @@ def run_until_known(
     return run_transaction(store, function, environment, attempts=attempts)
 
 
-def limit_error(store: TransactionStore, commit: Commit, conflict: Conflict) -> InvalidRequestError | None:
-    """Return the error of a conflict that would occur again in every attempt, because a counter is at its limit.
+def refused_add(store: TransactionStore, commit: Commit, conflict: Conflict) -> InvalidRequestError | None:
+    """Return the error of a conflict that would occur again in every attempt, because of what a record holds.
 
-    An add conflicts because its bound does not hold, because its record was read and has changed, or for that reason.
+    An add conflicts because its bound does not hold, because its record was read and has changed, because that holds no
+    integer, or because its number is at its limit.
     """
     bounded = {bound.key for bound in commit.bounds}
     if not conflict.keys or any(key not in commit.adds or key in bounded for key in conflict.keys):
         return None
     now = store.get_many(conflict.keys)
-    is_beyond = False
-    for key in conflict.keys:
-        version, number = (now[key].version, now[key].number) if key in now else (ABSENT, 0)
-        if commit.reads.get(key, version) != version:
-            return None
-        # A record that was created and deleted since has the version that was read, and one that was lowered has room.
-        is_beyond |= abs(number + commit.adds[key]) > max(MAX_NUMBER, abs(number))
-    return InvalidRequestError("a counter would leave the range of 62 bits: put a new value") if is_beyond else None
+    if any(commit.reads.get(key, version) != version for key, version in _versions(conflict.keys, now).items()):
+        return None
+    # A record that was created and deleted since has the version that was read, and one that was lowered has room.
+    for key, record in now.items():
+        if not takes_adds(record.value):
+            return InvalidRequestError("only an integer can be added to: put a new value instead", key=key)
+        if abs(record.number + commit.adds[key]) > max(MAX_NUMBER, abs(record.number)):
+            return InvalidRequestError("a counter would leave the range of 62 bits: put a new value", key=key)
+    return None
+
+
+def _versions(keys: Iterable[bytes], found: Mapping[bytes, Record]) -> dict[bytes, int]:
+    return {key: found[key].version if key in found else ABSENT for key in keys}
 
 
 def _end(store: TransactionStore, transaction: Transaction, progress: Progress | None) -> Outcome:

@@ -26,10 +26,11 @@ from holdfast.records.cell_transaction import CellTransaction, too_many_reads
 from holdfast.records.cells import VALUE
 from holdfast.records.keys import cell_key, column_bytes, tables_range
 from holdfast.records.row_keys import Row
+from holdfast.records.rows import naming_cell
 from holdfast.records.tables import TableCache
 from holdfast.runtime import Alarm, Environment, SystemAlarm, TimeIsUp
 from holdfast.transactions.base import Commit, Committed, Conflict, LockingStore, Outcome, Record
-from holdfast.transactions.retry import limit_error
+from holdfast.transactions.retry import refused_add
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.locked_reads import LockedReads, UnlockedReads
 from holdfast.units.metered_store import MeteredStore
@@ -211,8 +212,8 @@ class UnitExecution:
         if isinstance(outcome, Conflict):
             self.statistics.stale += ran.failure is not None
             self._require_work_list(outcome)
-            failure = limit_error(self.store, commit, outcome) if ran.done == 1 else None
-            return self._conflict(outcome.keys) if failure is None else Attempt(failure=failure)
+            failure = refused_add(self.store, commit, outcome) if ran.done == 1 else None
+            return self._conflict(outcome.keys) if failure is None else Attempt(failure=naming_cell(failure))
         assert isinstance(outcome, Committed), "the commit is in no series"
         if ran.done:
             self.statistics.groups += 1

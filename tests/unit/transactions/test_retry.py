@@ -142,6 +142,14 @@ def test_a_counter_that_others_have_lowered_since_is_at_no_limit(environment: En
         run_transaction(store, lambda transaction: transaction.add(b"n", 1), environment, attempts=1)
 
 
+def test_an_addition_to_what_is_no_integer_is_refused_at_once(environment: Environment) -> None:
+    store = _Store()
+    store.inner.commit(Commit(puts={b"n": b"text"}))
+    with pytest.raises(InvalidRequestError, match="only an integer can be added to.*key=b'n'"):
+        run_transaction(store, lambda transaction: transaction.add(b"n", 1), environment)
+    assert len(store.commits) == 1
+
+
 @pytest.mark.parametrize("effect", [True, False])
 def test_lost_replies_are_repeated_up_to_a_bound(environment: Environment, effect: bool) -> None:
     store = _Store()

@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import FencedError, InvalidRequestError, NotFoundError, UnavailableError
+from holdfast.errors import CorruptDataError, FencedError, InvalidRequestError, NotFoundError, UnavailableError
 from holdfast.records import open_store
+from holdfast.records.keys import cells_range
+from holdfast.records.paging import read_records
 from holdfast.records.store import Store
 from holdfast.runtime import NeverPeriodic, NoAlarm
+from holdfast.transactions.base import Commit
 from holdfast.units.aggregation import TopRow, View, watch
 from holdfast.units.column_totals import read_column
 from holdfast.units.estimates import Estimate
@@ -212,9 +215,10 @@ def test_a_value_that_is_no_number_is_refused(value: Any, sentence: str) -> None
 def test_a_value_that_cannot_be_read_is_named() -> None:
     store = memory_store()
     store.create_table("t")
-    store.put("t", "a", "text")
-    store.add("t", "a", 1)
-    with pytest.raises(InvalidRequestError, match=r"a cell that holds no integer.*row='a' column='value'"):
+    store.put("t", "a", 1)
+    [(key, _record)] = read_records(store.database, *cells_range(store.table("t").id))
+    store.database.commit(Commit(puts={key: b"f too long"}))
+    with pytest.raises(CorruptDataError, match=r"cannot be read.*row='a' column='value'"):
         next(watch(store, "t"))
 
 

@@ -126,6 +126,15 @@ _BADS: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda txn: (txn.get("t", "full"), txn.add("t", "full", 5)),
         "a counter would leave the range",
     ),
+    "adds to a text": (lambda txn: txn.add("t", "text"), "only an integer can be added to.*row='text' column='value'"),
+    "adds to a text that it reads": (
+        lambda txn: (txn.get("t", "text"), txn.add("t", "text")),
+        "only an integer can be added to.*row='text'",
+    ),
+    "adds to a text, and reads it": (
+        lambda txn: (txn.add("t", "text"), txn.get("t", "text")),
+        "only an integer can be added to.*row='text' column='value'",
+    ),
     "emits to nothing": (lambda txn: txn.emit("x"), "the job has no work list"),
 }
 
@@ -137,10 +146,11 @@ def test_a_bad_unit(name: str, settings: UnitSettings) -> None:
     world = UnitWorld()
     world.store.create_table("h", history=True)
     world.store.add("t", "full", MAX_NUMBER)
+    world.store.put("t", "text", "five")
     limited = UnitSettings(group=settings.group, buffering=settings.buffering, max_reads=50)
     with pytest.raises(InvalidRequestError, match=rf"^the function of a unit failed.*unit='d'.*{words}"):
         world.run(with_bad(bad), _KEYS, limited)
-    done = {("full", "value"): MAX_NUMBER}
+    done = {("full", "value"): MAX_NUMBER, ("text", "value"): "five"}
     assert world.cells == replayed(good, _KEYS[:3]) | done
     assert world.progress.done == 3 and not world.progress.is_finished
     assert world.run(good, _KEYS, limited).skipped == 3

@@ -8,8 +8,9 @@ makes it exactly once is in `holdfast.records.loads`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
@@ -19,6 +20,7 @@ from pyspark.sql.types import StructType
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.options.store import StoreWriteOptions
 from holdfast.records import Row, Store, Value, open_store
+from holdfast.records.batches import batches
 from holdfast.records.keys import column_bytes
 from holdfast.records.load_record import Load, Loaded
 from holdfast.records.load_task import LoadRow, LoadTask
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["LoadReport", "StoreWriter"]
 
 _log = logging.getLogger(__name__)
-
-_BATCH_BYTES = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class StoreWriter(DataSourceArrowWriter):
             rows = _Rows(self._options, self._schema)
             with self._opened() as store:
                 task = LoadTask(store.database, store.environment, self._load, context.partitionId())
-                for batch in _batches(map(rows.of, iterator), self._options.batch_rows):
+                for batch in batches(chain.from_iterable(map(rows.of, iterator)), self._options.batch_rows, _row_bytes):
                     task.write(batch)
                 return LoadReport(task.finish())
 
@@ -191,24 +191,9 @@ def _stored(value: Any, row: Row, column: str, convert: Callable[[Any], Value]) 
         raise InvalidRequestError(error.message, row=row, column=column, **error.variables) from error
 
 
-def _batches(rows: Iterator[Iterator[LoadRow]], most: int) -> Iterator[list[LoadRow]]:
-    """Group rows into batches of at most so many rows, and about 2 MiB."""
-    batch: list[LoadRow] = []
-    size_bytes = 0
-    for part in rows:
-        for row in part:
-            batch.append(row)
-            size_bytes += _size_bytes(row[1])
-            if len(batch) == most or size_bytes >= _BATCH_BYTES:
-                yield batch
-                batch, size_bytes = [], 0
-    if batch:
-        yield batch
-
-
-def _size_bytes(columns: Mapping[str, Value | None]) -> int:
+def _row_bytes(row: LoadRow) -> int:
     """Return about how many bytes the values of a row need."""
     return sum(
         getattr(value, "nbytes", 0) or (len(value) if isinstance(value, str | bytes | list | dict) else 8)
-        for value in columns.values()
+        for value in row[1].values()
     )

@@ -33,6 +33,7 @@ from holdfast.transactions.base.protocols import (
 from holdfast.transactions.base.steps import ANY, Kind, Step, check_commit, independent, keys_of, steps_of
 from holdfast.transactions.base.values import (
     ABSENT,
+    INTEGER,
     MAX_KEY_BYTES,
     MAX_NUMBER,
     MAX_VALUE_BYTES,
@@ -46,11 +47,13 @@ from holdfast.transactions.base.values import (
     RangeCount,
     Record,
     ScanPage,
+    takes_adds,
 )
 
 __all__ = [
     "ABSENT",
     "ANY",
+    "INTEGER",
     "MAX_KEY_BYTES",
     "MAX_NUMBER",
     "MAX_VALUE_BYTES",
@@ -82,5 +85,6 @@ __all__ = [
     "keys_of",
     "seen_count",
     "steps_of",
+    "takes_adds",
     "version_of",
 ]

@@ -20,6 +20,7 @@ from holdfast.transactions.base.values import (
     Outcome,
     RangeCount,
     Record,
+    takes_adds,
 )
 
 __all__ = ["Judgment", "judge", "seen_count", "version_of"]
@@ -54,7 +55,8 @@ def judge(
 
     Args:
         steps: as `steps_of` returned them.
-        seen: the records that existed, of the keys of all steps; all are locked.
+        seen: the records that existed, of the keys of all steps; all are locked. Only the values of those to which
+            something is added count, and of these the first byte.
         counts: maps (transaction, index of its range) to the number of records in the range, before any write.
         base: the version that the first transaction would give to its records.
     """
@@ -65,7 +67,7 @@ def judge(
         if step.kind is Kind.PROGRESS:
             if record is not None and record.number >= step.delta:
                 done[step.call] = record.number
-        elif _is_stale(step, record) or _leaves_limits(step, record):
+        elif _is_stale(step, record) or (step.kind is Kind.ADD and not _can_add(step.delta, record)):
             conflicts.setdefault(step.call, []).append(step.key)
     for call, commit in enumerate(commits):
         for index, one in enumerate(commit.ranges):
@@ -88,10 +90,11 @@ def _is_stale(step: Step, record: Record | None) -> bool:
     return step.expected != ANY and step.expected != (ABSENT if record is None else record.version)
 
 
-def _leaves_limits(step: Step, record: Record | None) -> bool:
-    """Whether an add takes a counter beyond its limits. A group may pass them by its small adds: see `independent`."""
-    number = 0 if record is None else record.number
-    return step.kind is Kind.ADD and abs(number + step.delta) > max(MAX_NUMBER, abs(number))
+def _can_add(delta: int, record: Record | None) -> bool:
+    """Whether a record is a number, and stays within its limits. Small adds of a group may pass them: `independent`."""
+    if record is None:
+        return True
+    return takes_adds(record.value) and abs(record.number + delta) <= max(MAX_NUMBER, abs(record.number))
 
 
 def _judge_bounds(

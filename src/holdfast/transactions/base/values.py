@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 __all__ = [
     "ABSENT",
+    "INTEGER",
     "MAX_KEY_BYTES",
     "MAX_NUMBER",
     "MAX_VALUE_BYTES",
@@ -21,6 +22,7 @@ __all__ = [
     "RangeCount",
     "Record",
     "ScanPage",
+    "takes_adds",
 ]
 
 MAX_KEY_BYTES = 1024
@@ -31,6 +33,9 @@ MAX_VALUE_BYTES = 8 * 1024 * 1024
 
 MAX_NUMBER = 2**62 - 1
 """The largest number that an add, a bound, a count or a series may name; `-MAX_NUMBER` is the smallest."""
+
+INTEGER = b"i"
+"""The first byte of every value that is an integer."""
 
 ABSENT = 0
 """The version of a record that does not exist. No record has this version."""
@@ -50,6 +55,11 @@ class Record:
     version: int
     value: bytes
     number: int = 0
+
+
+def takes_adds(value: bytes) -> bool:
+    """Return whether numbers can be added to a record with this value: it is empty, or an integer."""
+    return value[:1] in (b"", INTEGER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +114,8 @@ class Commit:
         inserts: records to create. The commit conflicts if one of them exists.
         deletes: records to delete; absent ones are ignored unless they are in `reads`.
         adds: maps counters to what is added to them. A missing counter starts at 0. Adds to a key that is not in
-            `reads` never conflict with other adds. The commit conflicts if an add would take its counter beyond
-            `MAX_NUMBER`, or below `-MAX_NUMBER`.
+            `reads` never conflict with other adds. The commit conflicts if the record holds a value that is no integer
+            (`takes_adds`), or if the add would take its number beyond `MAX_NUMBER`, or below `-MAX_NUMBER`.
         ranges, bounds: conditions. The commit conflicts if one does not hold; the conflict names its guard or key.
         progress: the commit's place in a series, or None.
     """

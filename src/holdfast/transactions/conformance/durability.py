@@ -27,7 +27,7 @@ def _flush(store: TransactionStore) -> None:
 def check_make_durable(subject: Subject) -> None:
     """Check that a flush changes no record, with or without commits before it, on any handle, again and again."""
     _flush(subject.store)
-    subject.fill({b"a": b"1", b"b": b"2"}, {b"b": 5})
+    subject.fill({b"a": b"1", b"b": b"i2"}, {b"b": 5})
     before = subject.records()
     for store in (subject.store, subject.other, subject.store):
         _flush(store)
@@ -36,7 +36,7 @@ def check_make_durable(subject: Subject) -> None:
     _flush(subject.store)
     subject.committed(Commit(reads=version, deletes=[subject.key(b"a")]), "a commit after the flush")
     _flush(subject.other)
-    subject.holds({b"b": (b"2", 5)}, "after the flushes")
+    subject.holds({b"b": (b"i2", 5)}, "after the flushes")
 
 
 def check_make_durable_in_locked_transactions(subject: Subject) -> None:

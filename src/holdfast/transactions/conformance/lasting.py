@@ -30,7 +30,7 @@ def _all(reader: SnapshotReader, subject: Subject) -> dict[bytes, Record]:
 def check_snapshot(subject: Subject) -> None:
     """Check that a snapshot does not change, whatever is committed meanwhile, and that its end loses nothing."""
     names = [b"%d" % number for number in range(8)]
-    subject.fill(dict.fromkeys(names, b"old"))
+    subject.fill(dict.fromkeys(names, b"is old"))
     before = {subject.key(name): record for name, record in subject.records().items()}
     keys = [*before, subject.key(b"new")]
     with _keeping(subject.store).snapshot() as reader:

@@ -67,13 +67,13 @@ class _Draw:
         for key in chance.shuffled(self._keys)[: chance.pick((0, 1, 1, 2, 3))]:
             kind = chance.pick(("put", "insert", "delete", "add", "add", "progress"))
             if kind == "put":
-                puts[key] = b"%d" % chance.pick(range(100))
+                puts[key] = chance.pick((b"i", b"i", b"")) + b"%d" % chance.pick(range(100))
             elif kind == "delete":
                 deletes.append(key)
             elif kind == "add":
                 adds[key] = chance.pick((-2, -1, 1, 2, 3))
             elif kind == "insert" and reads.get(key, ABSENT) == ABSENT:
-                inserts[key] = b"inserted"
+                inserts[key] = chance.pick((b"inserted", b"another"))
             elif progress is None and key not in reads:
                 number = model.records[key].number if key in model.records else 0
                 progress = Progress(key, max(1, number + chance.pick((0, 1, 2))))

@@ -27,8 +27,8 @@ from holdfast.transactions.conformance.subject import Meeting, Subject
 
 __all__ = ["check_pairs_at_once", "check_pairs_in_groups", "check_pairs_in_order"]
 
-_STARTS: tuple[tuple[bytes, int] | None, ...] = (None, (b"value", 3))
-"""What exists before a pair: nothing, or a record with this value and number."""
+_STARTS: tuple[tuple[bytes, int] | None, ...] = (None, (b"i value", 3), (b"text", 0))
+"""What exists before a pair: nothing, or a record with this value and number; a text, to which nothing is added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def _pairs(subject: Subject) -> Iterator[_Pair]:
                 if start is not None:
                     keys[key] = start
     subject.committed(Commit(puts={key: value for key, (value, _number) in keys.items()}), "puts")
-    subject.committed(Commit(adds={key: number for key, (_value, number) in keys.items()}), "adds")
+    subject.committed(Commit(adds={key: number for key, (_value, number) in keys.items() if number}), "adds")
     found = subject.store.get_many(keys)
     for one, other, key in planned:
         record = found.get(key)

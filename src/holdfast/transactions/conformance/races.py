@@ -244,7 +244,7 @@ def check_lock_order(subject: Subject) -> None:
             parts = chance.pick((2, 3, 4))
             commit = Commit(
                 reads=reads,
-                puts=dict.fromkeys(order[:parts], b"%d" % turn),
+                puts=dict.fromkeys(order[:parts], b"i%d" % turn),
                 deletes=order[parts : 2 * parts],
                 adds={**dict.fromkeys(order[2 * parts : 3 * parts], 1), subject.key(b"sum"): 1},
                 ranges=[empty] if chance.happens(0.5) else (),

@@ -75,7 +75,7 @@ def check_guard_is_read_too(subject: Subject) -> None:
         subject.committed(Commit(puts={subject.key(b"guard"): b"2"}), "put of the guard")
         subject.conflicts(Commit(ranges=[_range(subject, 0)], reads=reads), "guard that has changed", b"guard")
         subject.committed(Commit(ranges=[_range(subject, 0)]), "guard that was not read")
-        commit = Commit(ranges=[_range(subject, 0)], reads=subject.reads(b"guard"), puts={subject.key(b"guard"): b"3"})
+        commit = Commit(ranges=[_range(subject, 0)], reads=subject.reads(b"guard"), puts={subject.key(b"guard"): b""})
         subject.committed(commit, "guard that is written as well")
         commit = Commit(ranges=[_range(subject, 0)], adds={subject.key(b"guard"): 1})
         subject.committed(commit, "guard that is a counter as well")

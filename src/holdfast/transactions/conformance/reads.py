@@ -67,7 +67,7 @@ def check_reads_write_nothing(subject: Subject) -> None:
 def check_scan(subject: Subject) -> None:
     """Check that a scan includes its start, excludes its end, and returns records in order, as `get_many` does."""
     names = [b"a", b"b", b"ba", b"c", b"d"]
-    subject.fill({name: b"value of " + name for name in reversed(names)}, {b"ba": 7})
+    subject.fill({name: b"i value of " + name for name in reversed(names)}, {b"ba": 7})
     for start in (b"", b"a", b"a0", b"b", b"d", b"e"):
         for end in (b"", b"b", b"ba", b"c0", b"d", b"zz"):
             page = subject.other.scan(subject.key(start), subject.key(end), 100)

@@ -9,11 +9,12 @@ from itertools import combinations
 
 from holdfast.conformance import equal, expect, refused
 from holdfast.errors import InvalidRequestError
-from holdfast.transactions.base import ABSENT, Bound, Commit, Progress, RangeCount, Record
+from holdfast.transactions.base import ABSENT, Bound, Commit, Committed, Conflict, Progress, RangeCount, Record
 from holdfast.transactions.conformance.subject import Subject, is_conflict, version_of_committed
 
 __all__ = [
     "check_adds",
+    "check_adds_to_values",
     "check_all_at_once",
     "check_bounds",
     "check_conflict_changes_nothing",
@@ -30,7 +31,7 @@ __all__ = [
 def check_puts(subject: Subject) -> None:
     """Check that a put writes a record, whether it exists or not, and sets its number to 0."""
     key = subject.key(b"a")
-    for value in (b"first, long", b"2nd", b"", bytes(range(256)) * 40):
+    for value in (b"integer, long", b"i2", b"", b"i" + bytes(range(256)) * 40):
         version = subject.committed(Commit(puts={key: value}), "put")
         equal(subject.record(b"a"), Record(version, value), "record after a put")
         subject.committed(Commit(adds={key: 5}), "add")
@@ -71,11 +72,11 @@ def check_adds(subject: Subject) -> None:
     subject.committed(Commit(adds={key: 5}), "add to a missing counter")
     version = subject.committed(Commit(adds={key: -7}), "negative add")
     equal(subject.record(b"a"), Record(version, b"", -2), "record that only adds have written")
-    subject.committed(Commit(puts={key: b"value"}), "put")
+    subject.committed(Commit(puts={key: b"i value"}), "put")
     version = subject.committed(Commit(adds={key: 3}), "add to a record with a value")
-    equal(subject.record(b"a"), Record(version, b"value", 3), "record after the add")
+    equal(subject.record(b"a"), Record(version, b"i value", 3), "record after the add")
     version = subject.committed(Commit(adds={key: 0}), "add of 0")
-    equal(subject.record(b"a"), Record(version, b"value", 3), "record after the add of 0")
+    equal(subject.record(b"a"), Record(version, b"i value", 3), "record after the add of 0")
     for delta in (2**62 - 1, 4 - 2**62):
         subject.committed(Commit(puts={key: b""}), "put")
         subject.committed(Commit(adds={key: delta}), "large add")
@@ -85,6 +86,27 @@ def check_adds(subject: Subject) -> None:
     subject.conflicts(Commit(reads=seen, adds={key: 1}), "add to a record that was read and has changed", b"a")
     subject.committed(Commit(reads=subject.reads(b"a"), adds={key: 1}), "add to a record as it was read")
     subject.holds({b"a": (b"", 6 - 2**62)}, "after the adds")
+
+
+def check_adds_to_values(subject: Subject) -> None:
+    """Check that nothing is added to a record that holds a value other than an integer, whoever was first."""
+    others = [b"t", b"text", b"I", b"j[1]", b"\0", b"\xff", b"1", b" i"]
+    subject.fill({b"%d" % number: value for number, value in enumerate(others)} | {b"i": b"i", b"empty": b""})
+    for number, value in enumerate(others):
+        name = b"%d" % number
+        key, n = subject.key(name), subject.key(b"n")
+        subject.conflicts(Commit(adds={key: 1}), f"an add to {value!r}", name)
+        subject.conflicts(Commit(reads=subject.reads(name), adds={key: 0, n: 1}), f"an add to {value!r}, read", name)
+        group = [Commit(adds={n: 1}), Commit(adds={key: 1}), Commit(adds={key: -1}), Commit(adds={n: 1})]
+        outcomes = subject.store.commit_group(group)
+        equal([type(one) for one in outcomes], [Committed, Conflict, Conflict, Committed], "such adds in a group")
+    adds = {subject.key(name): 2 for name in (b"i", b"empty", b"new")}
+    subject.committed(Commit(adds=adds), "adds to integers and to counters")
+    subject.committed(Commit(puts={subject.key(b"new"): b"text"}), "a put over a counter")
+    subject.conflicts(Commit(adds=adds), "an add to it", b"new")
+    kept = {b"%d" % number: value for number, value in enumerate(others)}
+    numbers = {b"i": (b"i", 2), b"empty": (b"", 2), b"n": (b"", 2 * len(others))}
+    subject.holds({**kept, **numbers, b"new": b"text"}, "after the adds")
 
 
 def check_bounds(subject: Subject) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 
 from holdfast.transactions.base import (
@@ -71,11 +71,17 @@ class Group:
             first: statements to run before, in the same packet.
         """
         wanted = [(call, index) for call, commit in enumerate(self.commits) for index, _ in enumerate(commit.ranges)]
-        replies = link.run(chain(first, self.lock_statements(), self._count_statements()))
+        no_integers = list(self._no_integer_statements())
+        replies = link.run(chain(first, self.lock_statements(), no_integers, self._count_statements()))
         counted = len(replies) - len(wanted)
-        for reply in replies[len(first) : counted]:
+        locked = counted - len(no_integers)
+        for reply in replies[len(first) : locked]:
             for key, version, number in reply.rows:
                 self._seen[key] = Record(version, b"", number)
+        for reply in replies[locked:counted]:
+            for key, head in reply.rows:
+                if (record := self._seen.get(key)) is not None:  # else others have created it since: no step expects it
+                    self._seen[key] = replace(record, value=head)
         found = [int(reply.rows[0][0]) for reply in replies[counted:]]
         return judge(self.commits, self.steps, self._seen, dict(zip(wanted, found, strict=True)), self.base)
 
@@ -100,6 +106,11 @@ class Group:
         if step is None:
             return f"({literal(key)},0,'',0)"
         return f"({literal(key)},{version_of(self.base, step.call)},{literal(step.value)},0)"
+
+    def _no_integer_statements(self) -> Iterator[str]:
+        added = dict.fromkeys(step.key for step in self.steps if step.kind is Kind.ADD)
+        for texts in chunked(map(literal, added)):
+            yield _SQL["no_integers"].format(keys=texts)
 
     def _count_statements(self) -> Iterator[str]:
         for commit in self.commits:

@@ -53,6 +53,11 @@ ON DUPLICATE KEY UPDATE holdfast_records.number = holdfast_records.number;
 SELECT `key`, version, number FROM holdfast_records FORCE INDEX (PRIMARY)
 WHERE `key` IN ({keys}) AND version <> 0 AND version NOT BETWEEN {first} AND {last} ORDER BY `key`;
 
+-- name: no_integers
+-- Those of the locked records that hold neither a counter nor an integer, and the first byte of their values.
+SELECT `key`, LEFT(value, 1) FROM holdfast_records FORCE INDEX (PRIMARY)
+WHERE `key` IN ({keys}) AND LEFT(value, 1) NOT IN ('', 'i') ORDER BY `key`;
+
 -- name: count
 -- Counts no further than needed to refute a condition, and leaves out what the transaction itself has inserted.
 SELECT COUNT(*) FROM (

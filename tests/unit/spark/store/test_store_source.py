@@ -30,6 +30,7 @@ from pyspark.sql.types import (
 from holdfast.errors import ConflictError, CorruptDataError, HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.options.store import parse_store_read, parse_store_write
 from holdfast.records import CellTransaction, Row, Store, Value, open_store
+from holdfast.records import batches as row_batches
 from holdfast.records.keys import cell_key, dropped_range, loads_range
 from holdfast.records.load_task import LoadRow, LoadTask
 from holdfast.spark.store import reader as store_reader
@@ -235,7 +236,7 @@ def test_partitions_hold_each_row_once_while_rows_come_and_go(store: Store, url:
 def test_a_batch_begins_with_no_bytes(store: Store, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways: after the first full batch, each row would be a batch of its own."""
     monkeypatch.setattr(store_reader, "_BATCH_BYTES", 200)
-    monkeypatch.setattr(store_writer, "_BATCH_BYTES", 200)
+    monkeypatch.setattr(row_batches, "_BATCH_BYTES", 200)
     written: list[int] = []
     monkeypatch.setattr(store_writer, "LoadTask", lambda *given: _Noted(written, *given))
     rows = [(f"r{number}", "x" * 100) for number in range(7)]

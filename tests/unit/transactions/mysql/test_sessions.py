@@ -101,20 +101,20 @@ def test_a_transaction_that_the_server_keeps_open_is_ended(
 ) -> None:
     """The commit never arrives, and the server does not learn that the client is gone: its locks stay."""
     store = opened(dataclasses.replace(options, port=proxy.port, timeout_s=1.0))
-    store.commit(Commit(puts={b"a": b"0"}))
+    store.commit(Commit(puts={b"a": b"i0"}))
     proxy.interfere_once(is_commit, Fault.SILENCE)
     with pytest.raises(UnavailableError, match="cannot be reached"):  # it is certain that nothing happened
-        store.commit(Commit(puts={b"a": b"1"}))
+        store.commit(Commit(puts={b"a": b"i1"}))
     assert proxy.faults == [Fault.SILENCE]
     hasty = opened(dataclasses.replace(options, timeout_s=0.05))
     assert isinstance(hasty.commit(Commit(adds={b"a": 1})), Committed)
     found = hasty.get_many([b"a"])[b"a"]
-    assert (found.value, found.number) == (b"0", 1)
+    assert (found.value, found.number) == (b"i0", 1)
 
 
 def test_an_outcome_that_nobody_tells_is_unknown(proxy: LossyTcpProxy, options: MysqlOptions, opened: Open) -> None:
     store = opened(dataclasses.replace(options, port=proxy.port, timeout_s=0.2))
-    store.commit(Commit(puts={b"a": b"0"}))
+    store.commit(Commit(puts={b"a": b"i0"}))
 
     def and_then_refuse(request: bytes) -> bool:
         proxy.refuses = proxy.refuses or is_commit(request)
@@ -135,7 +135,7 @@ def test_what_a_server_refuses_later_is_no_answer_about_a_commit(
 ) -> None:
     """The server comes back, but lets nobody in: the commit is not reported as one that did not happen."""
     store = opened(dataclasses.replace(options, port=proxy.port, timeout_s=0.5))
-    store.commit(Commit(puts={b"a": b"0"}))
+    store.commit(Commit(puts={b"a": b"i0"}))
     store._options = dataclasses.replace(store._options, **changes)
     proxy.interfere_once(is_commit, Fault.LOSE_REPLY)
     with pytest.raises(OutcomeUnknownError, match="read the records before repeating"):

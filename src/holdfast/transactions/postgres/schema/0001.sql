@@ -41,6 +41,7 @@ DECLARE
     k       bytea;
     v       bigint;
     num     bigint;
+    head    bytea;                                             -- the first byte of a value to which something is added
     total   bigint;
     i       int := 1;
     j       int;
@@ -87,12 +88,16 @@ BEGIN
             FOR attempt IN 1..20 LOOP
                 IF kinds[i] = 1 THEN
                     SELECT version, number INTO v, num FROM records WHERE key = k FOR SHARE;
+                ELSIF kinds[i] = 6 THEN
+                    SELECT version, number, substr(value, 1, 1) INTO v, num, head
+                    FROM records WHERE key = k FOR NO KEY UPDATE;
                 ELSE
                     SELECT version, number INTO v, num FROM records WHERE key = k FOR NO KEY UPDATE;
                 END IF;
                 EXIT WHEN FOUND;
                 v := 0;
                 num := 0;
+                head := '';
                 INSERT INTO records (key, version, value) VALUES (k, 0, '') ON CONFLICT (key) DO NOTHING;
                 IF FOUND THEN
                     made[i] := true;
@@ -122,7 +127,10 @@ BEGIN
                             status[2 * sharing_calls[m] + 2] := i;
                         END IF;
                     END LOOP;
-                ELSIF kinds[i] = 6 AND abs(num + deltas[i]) > greatest(max_number, abs(num)) THEN
+                ELSIF kinds[i] = 6 AND (
+                    head NOT IN ('', '\x69')  -- neither a counter nor an integer
+                    OR abs(num + deltas[i]) > greatest(max_number, abs(num))
+                ) THEN
                     IF status[2 * calls[i] + 1] = 0 THEN
                         status[2 * calls[i] + 1] := 1;
                         status[2 * calls[i] + 2] := i;

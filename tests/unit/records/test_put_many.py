@@ -1,0 +1,85 @@
+"""Many rows are put in transactions of bounded size; whatever fails, doing it again ends with all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
+from holdfast.records import Store
+from holdfast.records.row_keys import Row
+from holdfast.runtime import Environment
+from holdfast.transactions.memory.store import MemoryTransactionStore
+from tests.unit.records.stores import FAST, open_stores
+from tests.units_world import FAULTS, Death, Shaky, fail_at
+
+
+@pytest.mark.parametrize("backend", FAST)
+@pytest.mark.parametrize("history", [False, True])
+def test_many_rows(backend: str, history: bool, request: pytest.FixtureRequest) -> None:
+    with open_stores(backend, request) as (store, other):
+        store.create_table("t", history=history)
+        assert store.put_many("t", (((number % 1201), number) for number in range(1300))) == 1300
+        assert store.put_many("t", iter([("a", [1, 2])]), column="c") == 1
+        assert store.put_many("t", []) == 0
+        expected = {row: row + 1201 if row < 99 else row for row in range(1201)}
+        assert other.get_many("t", range(1300)) == expected
+        assert other.get_row("t", "a") == {"c": [1, 2]}
+        if history:
+            assert store.history("t", 5) == [(1, 5), (2, 1206)]
+
+
+def _store() -> tuple[Store, Shaky]:
+    shaky = Shaky(MemoryTransactionStore())
+    store = Store(shaky, "memory://", Environment())
+    store.create_table("t")
+    shaky.calls.clear()
+    return store, shaky
+
+
+def test_no_transaction_is_large_and_none_waits_for_the_last_value() -> None:
+    store, shaky = _store()
+    seen: list[int] = []
+
+    def rows() -> Iterator[tuple[Row, bytes]]:
+        for number in range(10):
+            seen.append(shaky.calls.count("commit"))
+            yield number, bytes(700_000)
+
+    store.put_many("t", rows())
+    assert seen == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_after_any_fault_the_same_call_puts_the_rest(fault: str) -> None:
+    values = [(number, number) for number in range(1100)]
+    store, shaky = _store()
+    store.put_many("t", values)
+    calls = len(shaky.calls)
+    for call in range(1, calls + 1):
+        store, shaky = _store()
+        fail_at(shaky, call, fault)
+        with pytest.raises((Death, HoldfastError)):
+            store.put_many("t", values)
+        there = list(store.scan("t"))
+        assert there == [(number, {"value": number}) for number in range(len(there))], "the first ones"
+        assert store.put_many("t", values) == 1100
+        assert dict(store.scan("t")) == {row: {"value": value} for row, value in values}
+
+
+@pytest.mark.parametrize("given", ["ab", 5, ("a",), ("a", 1, 2), ["a", 1]])
+def test_what_is_no_pair_is_refused(given: Any) -> None:
+    store, _shaky = _store()
+    with pytest.raises(InvalidRequestError, match=r"rows come as pairs \(row, value\)"):
+        store.put_many("t", [given])
+    assert not list(store.scan("t"))
+
+
+def test_a_missing_table_is_told_before_a_value_is_taken() -> None:
+    store, _shaky = _store()
+    values = iter([("a", 1)])
+    with pytest.raises(NotFoundError):
+        store.put_many("missing", values)
+    assert list(values) == [("a", 1)]
