@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from holdfast.errors import FencedError, InvalidRequestError, NotFoundError
@@ -45,6 +45,7 @@ T = TypeVar("T")
 
 _MOST_TOP = 10_000
 _SPARE_ROWS = 10
+_MOST_TOLD = 10
 _RATE_VIEWS = 10
 _PATIENCE_S = 60.0
 _BEGIN_POLL_S = 0.5
@@ -65,7 +66,7 @@ class TopRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A table and a job at one instant.
+    """A table and a job at one instant. `print` shows it in a few lines.
 
     Attributes:
         rows: number of rows that have the column.
@@ -73,7 +74,7 @@ class View:
         top: the rows with the largest values, the largest first.
         state: how far the job is; None if no job was named.
         units: how many units the job has; None if nobody knows.
-        units_per_s: over the last views; None in the first one.
+        units_per_s: over the last views; None in the first one; in the last one that of the job's report.
         idle_s: seconds since the view in which a unit was last seen to be done.
         is_steady: False if the units that are done do not look like a sample of all, so that the estimates are not to
             be trusted; None if it is too early to tell.
@@ -85,7 +86,7 @@ class View:
     rows: int
     sum: Number
     top: Sequence[TopRow]
-    state: JobState | None = None
+    state: JobState | None = field(default=None, repr=False)  # it has the figures of all tasks
     units: int | None = None
     units_per_s: float | None = None
     idle_s: float = 0.0
@@ -112,6 +113,23 @@ class View:
         if self.units is None or not self.units_per_s:
             return None
         return max(0, self.units - self.done) / self.units_per_s
+
+    def __str__(self) -> str:
+        lines = [f"{self.rows:,} rows, sum {self.sum:,}"]
+        if self.state is not None:
+            known = "an unknown number of" if self.units is None else f"{self.units:,}"
+            rate = "" if self.units_per_s is None else f", {self.units_per_s:,.0f}/s"
+            lines.insert(0, f"{self.state.job.name}: {self.done:,} of {known} units done{rate}")
+        lines += [f"{one.row!r}: {_told(one)}" for one in self.top[:_MOST_TOLD]]
+        if len(self.top) > _MOST_TOLD:
+            lines.append(f"and {len(self.top) - _MOST_TOLD:,} more rows in top")
+        return "\n".join(lines)
+
+
+def _told(one: TopRow) -> str:
+    if one.final is None or one.final.low == one.final.high:
+        return f"{one.value:,}"
+    return f"{one.value:,}, at the end {one.final.low:,.0f} to {one.final.high:,.0f}"
 
 
 def watch(
@@ -264,11 +282,9 @@ class _Watch:
         )
 
     def _rate(self, state: JobState) -> float | None:
-        """Return how many units are done per second: over the last views, at the end over the whole job."""
-        job = state.job
-        if job.ended_s is not None:
-            took_s = job.ended_s - job.began_s
-            return state.done / took_s if took_s > 0 else None
+        """Return how many units are done per second: over the last views, at the end as the job's report says."""
+        if state.report is not None:
+            return state.report.units_per_s or None
         (first_s, first), (last_s, last) = self._rates[0], self._rates[-1]
         return (last - first) / (last_s - first_s) if last_s > first_s else None
 

@@ -145,7 +145,7 @@ def test_a_counter_that_others_have_lowered_since_is_at_no_limit(environment: En
 def test_an_addition_to_what_is_no_integer_is_refused_at_once(environment: Environment) -> None:
     store = _Store()
     store.inner.commit(Commit(puts={b"n": b"text"}))
-    with pytest.raises(InvalidRequestError, match="only an integer can be added to.*key=b'n'"):
+    with pytest.raises(InvalidRequestError, match=r"only an integer can be added to.*key=b'n'"):
         run_transaction(store, lambda transaction: transaction.add(b"n", 1), environment)
     assert len(store.commits) == 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -274,6 +275,35 @@ def test_a_finished_job_has_one_view() -> None:
         step()
     (view,) = watch(job.store, TABLE, job="count")
     assert view.is_final and view.sum == 1200 and view.units_per_s is not None and view.units_per_s > 0
+
+
+def test_the_last_rate_is_that_of_the_report_also_after_a_resume() -> None:
+    """The units of earlier runs, and the time between two runs, are not part of it."""
+    job, clock = _world()
+    for step in clock.meanwhile[:2]:
+        step()
+    environment = job.store.environment
+    assert job.job is not None
+    report = JobReport.of_progress(job.job, read_progress(job.store.database, job.job), 2.0)
+    end_job(job.store.database, job.job, {**report.to_json(), "earlier": 20}, environment)
+    (view,) = watch(job.store, TABLE, job="count")
+    assert view.done == 60 and view.units_per_s == 20.0
+
+
+def test_a_view_is_printed_in_a_few_lines() -> None:
+    job, _clock = _world()
+    views = list(watch(job.store, TABLE, job="count", top=30))
+    for view in views:
+        assert len(repr(view)) < 200 * len(view.top) + 500 and "JobState" not in repr(view)
+        assert len(str(view).splitlines()) == 2 + min(len(view.top), 10) + (len(view.top) > 10)
+    assert str(views[0]) == "count: 0 of 120 units done\n0 rows, sum 0"
+    lines = str(views[2]).splitlines()
+    assert re.fullmatch(r"count: 60 of 120 units done, [\d,]+/s", lines[0])
+    assert re.fullmatch(r"\d+ rows, sum 600", lines[1])
+    assert re.fullmatch(r"'\w+': \d+, at the end \d+ to \d+", lines[2])
+    assert lines[-1] == "and 20 more rows in top"
+    assert re.fullmatch(r"'\w+': \d+", str(views[-1]).splitlines()[2])
+    assert str(next(watch(job.store, TABLE, top=1))).startswith(f"{views[-1].rows} rows, sum 1,200\n")
 
 
 def test_a_job_that_is_forgotten_meanwhile_is_an_error() -> None:

@@ -31,7 +31,7 @@ def write_plot(report: JobReport, path: Path) -> None:
         units.bar(numbers, [task.units for task in report.tasks], color="C0", label="units")
         units.bar(numbers, [task.reruns for task in report.tasks], color="C3", width=0.4, label="runs repeated")
         units.set_title(
-            f"{report.job}: {report.total.units:,} units, {report.units_per_s:,.0f}/s, "
+            f"{report.job}: {report.total.units - report.earlier:,} units, {report.units_per_s:,.0f}/s, "
             f"{report.conflict_share:.1%} of the commits conflicted",
             loc="left",
         )
