@@ -16,7 +16,7 @@ from holdfast.errors import OutcomeUnknownError, UnavailableError
 from holdfast.transactions.base import Commit, Committed, Record, ScanPage
 from holdfast.transactions.conformance import Check, Subject, checks_for, subject_of
 
-_START = {b"x": Record(1, b"v", 3)}
+_START = {b"x": Record(1, b"iv", 3)}
 
 
 class _Live:
@@ -89,7 +89,7 @@ def test_ways_in_which_a_commit_can_end() -> None:
     assert list(ways) == ["", "fails", "reply lost", "reply lost, effect comes later", "request lost"]
     assert ways[""].reply.value == (Committed(10),)
     for label in ("", "reply lost"):
-        assert _records(ways[label].state) == {b"x": Record(10, b"v", 4)}
+        assert _records(ways[label].state) == {b"x": Record(10, b"iv", 4)}
     for label in ("fails", "request lost", "reply lost, effect comes later"):
         assert _records(ways[label].state) == _START
     assert isinstance(ways["fails"].reply.error, UnavailableError)

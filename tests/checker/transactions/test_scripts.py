@@ -15,6 +15,8 @@ from holdfast.checker.transactions.scripts import (
     apply,
     guard_of,
     play,
+    to_bytes,
+    to_text,
 )
 from holdfast.transactions.base import Commit, Committed, Conflict, Progress
 from holdfast.transactions.memory.store import MemoryTransactionStore
@@ -23,14 +25,14 @@ from holdfast.transactions.transaction import Transaction
 
 def _store(contents: Contents) -> MemoryTransactionStore:
     store = MemoryTransactionStore()
-    store.commit(Commit(puts={name.encode(): value.encode() for name, (value, _number) in contents}))
+    store.commit(Commit(puts={name.encode(): to_bytes(value) for name, (value, _number) in contents}))
     store.commit(Commit(adds={name.encode(): number for name, (_value, number) in contents}))
     return store
 
 
 def _contents(store: MemoryTransactionStore) -> Contents:
     records = store.scan(b"", b"\xff", 1000).records
-    return tuple((key.decode(), (record.value.decode(), record.number)) for key, record in records)
+    return tuple((key.decode(), (to_text(record.value), record.number)) for key, record in records)
 
 
 def _meaning(contents: Contents, played: Played) -> tuple[object, object]:

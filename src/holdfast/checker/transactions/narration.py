@@ -12,7 +12,7 @@ from holdfast.checker.narrative.narrator import Act, Event, Narrator, Thing, Wei
 from holdfast.checker.transactions.database import DATABASE, Image
 from holdfast.checker.transactions.properties import contents_of
 from holdfast.checker.transactions.row_locks import Rows
-from holdfast.checker.transactions.scripts import FAILED, Step
+from holdfast.checker.transactions.scripts import FAILED, Step, to_text
 from holdfast.checker.transactions.server_narration import SERVER_CALLS, server_fault
 from holdfast.checker.transactions.wording import tell_content, tell_saw, tell_steps
 from holdfast.transactions.base import AlreadyDone, Commit, Conflict, Record, ScanPage
@@ -54,7 +54,7 @@ def _names(keys: Sequence[bytes]) -> tuple[str, ...]:
 
 
 def _record(record: Record | None) -> str:
-    return "absent" if record is None else tell_content((record.value.decode(), record.number))
+    return "absent" if record is None else tell_content((to_text(record.value), record.number))
 
 
 def _get_many(event: Event) -> Act:
@@ -85,8 +85,8 @@ def _commit_group(event: Event) -> Act:
 
 def _writes(commit: Commit) -> str:
     parts = [
-        *(f"put {key.decode()}={value.decode()!r}" for key, value in sorted(commit.puts.items())),
-        *(f"insert {key.decode()}={value.decode()!r}" for key, value in sorted(commit.inserts.items())),
+        *(f"put {key.decode()}={to_text(value)!r}" for key, value in sorted(commit.puts.items())),
+        *(f"insert {key.decode()}={to_text(value)!r}" for key, value in sorted(commit.inserts.items())),
         *(f"delete {key.decode()}" for key in sorted(commit.deletes)),
         *(f"add {delta} to {key.decode()}" for key, delta in sorted(commit.adds.items())),
         *(f"{one.count} records from {one.start.decode()} to {one.end.decode()}" for one in commit.ranges),

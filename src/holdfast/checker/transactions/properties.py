@@ -20,7 +20,7 @@ from holdfast.checker.kernel.canonical import canonical
 from holdfast.checker.kernel.world import Property, View
 from holdfast.checker.transactions.database import DATABASE, Image
 from holdfast.checker.transactions.row_locks import Rows
-from holdfast.checker.transactions.scripts import EVERYTHING, FAILED, Content, Contents, Script, apply
+from holdfast.checker.transactions.scripts import EVERYTHING, FAILED, Content, Contents, Script, apply, to_text
 from holdfast.checker.transactions.wording import tell_answer, tell_transaction
 
 __all__ = ["PROPERTIES", "UNIT", "contents_of", "properties_for"]
@@ -32,7 +32,7 @@ UNIT = "unit/"
 def contents_of(view: View) -> Contents:
     """Return all records that are committed."""
     records = cast("Image | Rows", view.states[DATABASE]).records
-    return tuple((key.decode(), (record.value.decode(), record.number)) for key, record in records.as_dict().items())
+    return tuple((key.decode(), (to_text(record.value), record.number)) for key, record in records.as_dict().items())
 
 
 def _operations(view: View) -> list[Operation]:

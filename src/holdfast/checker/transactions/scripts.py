@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, cast
 
 from holdfast.checker.histories.history import Operation
 from holdfast.errors import InvalidRequestError
-from holdfast.transactions.base import Record
+from holdfast.transactions.base import INTEGER, Record
 from holdfast.transactions.transaction import Transaction
 
 __all__ = [
@@ -31,6 +31,8 @@ __all__ = [
     "guard_of",
     "look_at_guard",
     "play",
+    "to_bytes",
+    "to_text",
 ]
 
 Step: TypeAlias = tuple[Any, ...]
@@ -122,13 +124,13 @@ class _Player:
     # --- writes -------------------------------------------------------------------------------------------------------
     def put(self, name: str, value: str) -> None:
         self._look(name)
-        self.transaction.put(self.key(name), value.encode())
+        self.transaction.put(self.key(name), to_bytes(value))
         self.played.did("put", name, value)
 
     def insert(self, name: str, value: str) -> None:
         self._look(name)
         try:
-            self.transaction.insert(self.key(name), value.encode())
+            self.transaction.insert(self.key(name), to_bytes(value))
         except InvalidRequestError:
             return  # the transaction has seen or written the record
         self.played.did("insert", name, value)
@@ -230,8 +232,18 @@ def play(
         pause()
 
 
+def to_bytes(value: str) -> bytes:
+    """Return the bytes of a value: to the store it is an integer, so that every record can be added to."""
+    return INTEGER + value.encode()
+
+
+def to_text(value: bytes) -> str:
+    """Return the value with these bytes; those of a mere counter are empty."""
+    return value.removeprefix(INTEGER).decode()
+
+
 def _content(record: Record | None) -> Content | None:
-    return None if record is None else (record.value.decode(), record.number)
+    return None if record is None else (to_text(record.value), record.number)
 
 
 # --- the meaning ------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from holdfast.checker.transactions.goals import GoalTracker
 from holdfast.checker.transactions.handles import SimulatedDatabase, SteppedDatabase
 from holdfast.checker.transactions.properties import PROPERTIES, properties_for
 from holdfast.checker.transactions.row_locks import Table
-from holdfast.checker.transactions.scripts import Content, Script
+from holdfast.checker.transactions.scripts import Content, Script, to_bytes
 from holdfast.checker.transactions.server import server
 from holdfast.transactions.base import Record
 
@@ -63,7 +63,7 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
     """
     handle = SteppedDatabase if scene.stepped else SimulatedDatabase
     records = {
-        name.encode(): Record(number, value.encode(), amount)
+        name.encode(): Record(number, to_bytes(value), amount)
         for number, (name, (value, amount)) in enumerate(sorted(scene.start.items()), start=1)
     }
     actors = [
