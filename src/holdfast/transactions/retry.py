@@ -172,7 +172,7 @@ def refused_add(store: TransactionStore, commit: Commit, conflict: Conflict) -> 
         return None
     # A record that was created and deleted since has the version that was read, and one that was lowered has room.
     for key, record in now.items():
-        if not takes_adds(record.value):
+        if commit.adds[key] and not takes_adds(record.value):
             return InvalidRequestError("only an integer can be added to: put a new value instead", key=key)
         if abs(record.number + commit.adds[key]) > max(MAX_NUMBER, abs(record.number)):
             return InvalidRequestError("a counter would leave the range of 62 bits: put a new value", key=key)

@@ -92,7 +92,7 @@ def _is_stale(step: Step, record: Record | None) -> bool:
 
 def _can_add(delta: int, record: Record | None) -> bool:
     """Whether a record is a number, and stays within its limits. Small adds of a group may pass them: `independent`."""
-    if record is None:
+    if record is None or delta == 0:
         return True
     return takes_adds(record.value) and abs(record.number + delta) <= max(MAX_NUMBER, abs(record.number))
 

@@ -115,7 +115,8 @@ class Commit:
         deletes: records to delete; absent ones are ignored unless they are in `reads`.
         adds: maps counters to what is added to them. A missing counter starts at 0. Adds to a key that is not in
             `reads` never conflict with other adds. The commit conflicts if the record holds a value that is no integer
-            (`takes_adds`), or if the add would take its number beyond `MAX_NUMBER`, or below `-MAX_NUMBER`.
+            (`takes_adds`), or if the add would take its number beyond `MAX_NUMBER`, or below `-MAX_NUMBER`. To add 0
+            gives any record another version.
         ranges, bounds: conditions. The commit conflicts if one does not hold; the conflict names its guard or key.
         progress: the commit's place in a series, or None.
     """

@@ -71,7 +71,7 @@ class _Draw:
             elif kind == "delete":
                 deletes.append(key)
             elif kind == "add":
-                adds[key] = chance.pick((-2, -1, 1, 2, 3))
+                adds[key] = chance.pick((-2, -1, 0, 1, 2, 3))
             elif kind == "insert" and reads.get(key, ABSENT) == ABSENT:
                 inserts[key] = chance.pick((b"inserted", b"another"))
             elif progress is None and key not in reads:

@@ -39,7 +39,7 @@ class Model:
         wrong |= {
             bound.key for bound in commit.bounds if self._number(bound.key) + commit.adds.get(bound.key, 0) > bound.most
         }
-        wrong |= {key for key in commit.adds if self._value(key)[:1] not in (b"", b"i")}
+        wrong |= {key for key, delta in commit.adds.items() if delta and self._value(key)[:1] not in (b"", b"i")}
         if wrong:
             return Conflict(tuple(sorted(wrong)))
         for key, value in (*commit.puts.items(), *commit.inserts.items()):

@@ -96,10 +96,12 @@ def check_adds_to_values(subject: Subject) -> None:
         name = b"%d" % number
         key, n = subject.key(name), subject.key(b"n")
         subject.conflicts(Commit(adds={key: 1}), f"an add to {value!r}", name)
-        subject.conflicts(Commit(reads=subject.reads(name), adds={key: 0, n: 1}), f"an add to {value!r}, read", name)
+        subject.conflicts(Commit(reads=subject.reads(name), adds={key: -1, n: 1}), f"an add to {value!r}, read", name)
         group = [Commit(adds={n: 1}), Commit(adds={key: 1}), Commit(adds={key: -1}), Commit(adds={n: 1})]
         outcomes = subject.store.commit_group(group)
         equal([type(one) for one in outcomes], [Committed, Conflict, Conflict, Committed], "such adds in a group")
+        version = subject.committed(Commit(adds={key: 0}), f"an add of 0 to {value!r}")
+        equal(subject.record(name), Record(version, value), "record after the add of 0")
     adds = {subject.key(name): 2 for name in (b"i", b"empty", b"new")}
     subject.committed(Commit(adds=adds), "adds to integers and to counters")
     subject.committed(Commit(puts={subject.key(b"new"): b"text"}), "a put over a counter")

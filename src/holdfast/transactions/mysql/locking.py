@@ -108,7 +108,7 @@ class Group:
         return f"({literal(key)},{version_of(self.base, step.call)},{literal(step.value)},0)"
 
     def _no_integer_statements(self) -> Iterator[str]:
-        added = dict.fromkeys(step.key for step in self.steps if step.kind is Kind.ADD)
+        added = dict.fromkeys(step.key for step in self.steps if step.kind is Kind.ADD and step.delta)
         for texts in chunked(map(literal, added)):
             yield _SQL["no_integers"].format(keys=texts)
 

@@ -127,7 +127,7 @@ BEGIN
                             status[2 * sharing_calls[m] + 2] := i;
                         END IF;
                     END LOOP;
-                ELSIF kinds[i] = 6 AND (
+                ELSIF kinds[i] = 6 AND deltas[i] <> 0 AND (
                     head NOT IN ('', '\x69')  -- neither a counter nor an integer
                     OR abs(num + deltas[i]) > greatest(max_number, abs(num))
                 ) THEN
