@@ -44,6 +44,7 @@ __all__ = [
     "ignore_bounds_in_groups",
     "leave_absence",
     "lock_in_order_of_call",
+    "lock_member_by_member",
     "lock_shared",
     "lock_writes_only",
     "look_at_nothing",
@@ -203,6 +204,11 @@ def ask_if_missing(shipped: Callable[..., bool], port: Port, key: bytes) -> bool
 def lock_in_order_of_call(shipped: _StepsOf, commits: Sequence[Commit]) -> list[Step]:
     """In place of `steps_of`: lock what is written first, then what is read, each in the order of the keys."""
     return sorted(shipped(commits), key=lambda step: step.kind is Kind.READ)
+
+
+def lock_member_by_member(shipped: _StepsOf, commits: Sequence[Commit]) -> list[Step]:
+    """In place of `steps_of`: lock for each commit of a group by itself, in the order of the group."""
+    return sorted(shipped(commits), key=lambda step: step.call)
 
 
 _Locked = tuple[dict[bytes, Record], Mapping[tuple[int, int], int]]

@@ -90,6 +90,13 @@ MUTANTS = (
     ),
     # --- locks --------------------------------------------------------------------------------------------------------
     _Mutant(
+        name="locks-one-member-after-the-other",
+        slip="A group locks the records of its first commit, then those of the next one.",
+        swap=swap(steps.steps_of, mistakes.lock_member_by_member),
+        scenes=("crossing-groups-in-steps",),
+        breaks="T5",
+    ),
+    _Mutant(
         name="reads-are-not-locked",
         slip="What is only read is validated without a lock.",
         swap=swap(handles.lock_record, mistakes.lock_writes_only),

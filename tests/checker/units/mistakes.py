@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import cast
 
-from holdfast.errors import OutcomeUnknownError
+from holdfast.errors import InvalidRequestError, OutcomeUnknownError
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.records.cells import Put
 from holdfast.runtime import Environment
@@ -29,11 +29,13 @@ from holdfast.transactions.transaction import Transaction
 from holdfast.units.claim_ledger import ClaimLedger
 from holdfast.units.claims import Claim
 from holdfast.units.execution import Attempt, Change, UnitExecution
-from holdfast.units.jobs import Job
+from holdfast.units.job_input import JobInput
+from holdfast.units.jobs import Job, job_key
 from holdfast.units.locked_reads import LockedReads
 from holdfast.units.metered_store import MeteredStore
 from holdfast.units.progress import TaskProgress
 from holdfast.units.shard_task import ShardTask
+from holdfast.units.statistics import Statistics
 from holdfast.units.task_ledger import TaskLedger
 from holdfast.units.unit import Unit
 from holdfast.units.unit_loop import UnitLoop
@@ -42,6 +44,8 @@ from holdfast.units.work_task import WorkTask
 
 __all__ = [
     "add_unread",
+    "begin_after_the_end",
+    "begin_with_any_input",
     "claim_anything",
     "collect_without_mark",
     "count_only",
@@ -52,6 +56,7 @@ __all__ = [
     "forget_tables",
     "forget_what_others_put_off",
     "keep_a_lost_claim",
+    "let_go_on",
     "look_for_items_only",
     "look_twice",
     "no_fence",
@@ -118,6 +123,38 @@ def no_fence(
 ) -> Change:
     """In place of `TaskLedger.change`: do not look whether another attempt has recorded progress."""
     return replace(shipped(self, done, put_off), reads={})
+
+
+def begin_after_the_end(shipped: Callable[..., None], self: TaskLedger) -> None:
+    """In place of `TaskLedger.load`: if there is no record of the progress, write a new one."""
+    if self._key not in self._store.get_many([self._key]):
+        self._store.commit(Commit(inserts={self._key: TaskProgress(statistics=Statistics()).to_bytes()}))
+    shipped(self)
+
+
+def let_go_on(shipped: Callable[..., None], job: Job, run: str) -> None:
+    """In place of `require_run`: let attempts of an ended run go on."""
+
+
+def begin_with_any_input(
+    shipped: Callable[..., Job],
+    store: DurableStore,
+    name: str,
+    *,
+    kind: str,
+    shards: int | None,
+    environment: Environment,
+    default: int | None = None,
+    keys: str = "",
+    job_input: JobInput | None = None,
+) -> Job:
+    """In place of `begin_job`: take any job that has the name."""
+    given = {"kind": kind, "shards": shards, "default": default, "keys": keys}
+    try:
+        return shipped(store, name, environment=environment, job_input=job_input, **given)
+    except InvalidRequestError:
+        key = job_key(name)
+        return Job.of(key, store.get_many([key])[key])
 
 
 def no_flush(shipped: Callable[..., None], self: ShardTask) -> None:

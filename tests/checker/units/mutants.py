@@ -53,6 +53,33 @@ MUTANTS = (
         scenes=("twins", "three-attempts", "zombie"),
     ),
     _Mutant(
+        name="end-is-a-beginning",
+        slip="An attempt whose job has ended begins with a new record of its progress.",
+        swap=swap(TaskLedger.load, mistakes.begin_after_the_end),
+        scenes=("zombie",),
+    ),
+    _Mutant(
+        name="ended-run-goes-on",
+        slip="An attempt does not look whether its run has ended.",
+        swap=swap(jobs.require_run, mistakes.let_go_on),
+        scenes=("ended-run",),
+        breaks="U7",
+    ),
+    _Mutant(
+        name="ended-run-not-fenced",
+        slip="The end of a run does not stop a commit that was on its way.",
+        swap=swap(TaskLedger.change, mistakes.no_fence),
+        scenes=("ended-run",),
+        breaks="U7",
+    ),
+    _Mutant(
+        name="input-not-compared",
+        slip="A driver goes on with a job that has the input of another one.",
+        swap=swap(jobs.begin_job, mistakes.begin_with_any_input),
+        scenes=("changed-input",),
+        breaks="U3",
+    ),
+    _Mutant(
         name="no-flush",
         slip="A task reports success before its commits are durable.",
         swap=swap(ShardTask._finish, mistakes.no_flush),
@@ -197,7 +224,7 @@ MUTANTS = (
         name="items-not-validated",
         slip="A claim does not validate that its items still wait.",
         swap=swap(claims.take_items, mistakes.claim_anything),
-        scenes=("workers", "emitted-work"),
+        scenes=("workers", "emitted-work", "lost-claims"),
         breaks="W1",
     ),
     _Mutant(

@@ -21,6 +21,8 @@ _QUICK = (
     *("groups", "two-groups", "write-skew", "adds", "read-add", "come-and-go", "stale-reads", "stale-group"),
     *(
         "failing-unit",
+        "changed-input",
+        "ended-run",
         "second-attempt",
         "forgotten",
         "database-crash",

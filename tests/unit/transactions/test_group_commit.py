@@ -211,6 +211,28 @@ def test_each_member_has_its_own_answer_while_the_group_looks_for_locks() -> Non
     assert store.tried == [4, 1, 1, 1, 1]
 
 
+class _HoldingStore(MemoryTransactionStore):
+    """A hasty store in which others hold one record, and say so."""
+
+    def try_commit_group(self, commits: Sequence[Commit], patience_s: float) -> list[Outcome] | None:
+        return None if any(b"held" in commit.puts for commit in commits) else self.commit_group(commits)
+
+    def held_keys(self, keys: Collection[bytes]) -> set[bytes]:
+        return {b"held"}.intersection(keys)
+
+
+def test_each_member_has_its_own_answer_beside_one_that_waits() -> None:
+    store = _HoldingStore()
+    store.commit(Commit(puts={b"old": b""}))
+    group = [
+        *(Commit(puts={b"a": b""}), Commit(puts={b"held": b""}), Commit(inserts={b"old": b""})),
+        *(Commit(puts={b"b": b""}), Commit(reads={b"c": 7}, puts={b"d": b""})),
+    ]
+    answers = GroupCommit(store, clock=StillClock())._commit(group)
+    assert [type(one) for one in answers] == [Committed, _Way, Conflict, Committed, Conflict]
+    assert [one.keys for one in answers if isinstance(one, Conflict)] == [(b"old",), (b"c",)]
+
+
 def test_a_group_does_not_look_for_locks_without_end() -> None:
     clock = StillClock()
     store = _ScriptedStore(1000, clock)

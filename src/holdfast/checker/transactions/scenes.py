@@ -226,6 +226,15 @@ _GENERAL = (
         reached=("conflict",),
     ),
     Scene(
+        name="crossing-groups",
+        summary="two groups of two write the same two records, in another order",
+        groups={
+            "group": ((("put", "x", "1"),), (("put", "y", "1"),)),
+            "pair": ((("put", "y", "2"),), (("put", "x", "2"),)),
+        },
+        reached=("all",),
+    ),
+    Scene(
         name="bounded-group",
         summary="a group of three adds to one counter, two of which have a bound, while another transaction adds to it",
         groups={"group": ((("add", "x", 1),), (("bounded", "x", 1, 2),), (("bounded", "x", 2, 3),))},

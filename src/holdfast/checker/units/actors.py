@@ -10,8 +10,8 @@ from holdfast.checker.kernel.calls import Call
 from holdfast.checker.kernel.process import Port
 from holdfast.checker.transactions.database import DATABASE
 from holdfast.checker.transactions.goals import GoalTracker
-from holdfast.checker.units.contents import Setting
-from holdfast.checker.units.database import DONE, UNNEEDED
+from holdfast.checker.units.contents import Setting, Shards
+from holdfast.checker.units.database import DONE, GIVEN_UP, UNNEEDED
 from holdfast.checker.units.handles import AheadHandle, UnitsHandle, WorkerClock
 from holdfast.checker.units.scene import LIST, Run
 from holdfast.checker.units.scripts import CELLS, Cells, Script, cells_of, run_unit
@@ -21,7 +21,8 @@ from holdfast.records.store import Store
 from holdfast.runtime import Environment, NeverPeriodic, NoAlarm, SeededRandom, SerialRunner
 from holdfast.transactions.base import Record
 from holdfast.units.execution import UnitExecution
-from holdfast.units.jobs import MAP, Job, begin_job, end_job, forget_job
+from holdfast.units.job_input import JobInput, surveyed, units_of
+from holdfast.units.jobs import MAP, Job, begin_job, end_job, end_run, forget_job
 from holdfast.units.settings import CLIENT, SERVER, UnitSettings
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.statistics import Statistics
@@ -29,7 +30,7 @@ from holdfast.units.unit import Unit
 from holdfast.units.work_list import WorkList
 from holdfast.units.work_task import WorkTask
 
-__all__ = ["Surroundings", "attempt", "dropper", "forgetter"]
+__all__ = ["Surroundings", "attempt", "dropper", "ender", "forgetter", "input_of"]
 
 _NOTED = ("conflicts", "deferred", "locked", "skipped", "stale", "unknown", "unavailable")
 """Statistics whose occurrence is a goal of the same name."""
@@ -124,17 +125,23 @@ def _report(port: Port, how: str, wanted: tuple[bytes, ...] = (), unwanted: tupl
 
 def _task(around: Surroundings, run: Run, execution: UnitExecution, database: UnitsHandle, job: Job) -> None:
     units = around.setting.jobs[run.job][run.shard]
-    ShardTask(execution, database, job, run.shard).run(Unit.of(key, None) for key in units)
+    ShardTask(execution, database, job, run.shard, run=run.run).run(Unit.of(key, None) for key in units)
+
+
+def input_of(shards: Shards) -> JobInput:
+    """Return the input of a job: what the first pass over its rows finds."""
+    return JobInput([surveyed((Unit.of(key, None).id for key in units), repeats=False) for units in shards])
 
 
 def _drive(around: Surroundings, run: Run, execution: UnitExecution, database: UnitsHandle) -> None:
-    shards = around.setting.jobs[run.job]
-    environment = execution.environment
-    job = begin_job(database, run.job, kind=MAP, shards=len(shards), environment=environment)
+    shards = [{key: units[key] for key in units if key not in run.without} for units in around.setting.jobs[run.job]]
+    environment, found = execution.environment, input_of(tuple(shards))
+    job = begin_job(database, run.job, kind=MAP, shards=len(shards), environment=environment, job_input=found)
     if job.is_finished:
         return
     for shard, units in enumerate(shards):
-        ShardTask(execution, database, job, shard).run(Unit.of(key, None) for key in units)
+        rows = units_of(((Unit.of(key, None), 1) for key in units), found.tasks[shard])
+        ShardTask(execution, database, job, shard).run(rows)
     end_job(database, job, {}, environment)
 
 
@@ -167,5 +174,17 @@ def forgetter(around: Surroundings, job: str) -> Callable[[Port], None]:
         database, environment = around.open(port)
         with suppress(OutcomeUnknownError, UnavailableError):
             forget_job(database, job, environment)
+
+    return program
+
+
+def ender(around: Surroundings, run: str) -> Callable[[Port], None]:
+    """End a run of a job, as a driver does that gives it up, and report what has not taken effect by then."""
+
+    def program(port: Port) -> None:
+        database, environment = around.open(port)
+        with suppress(UnavailableError):
+            end_run(database, around.jobs["job"], run, environment)
+            _report(port, GIVEN_UP, around.setting.wanted[port.name])
 
     return program

@@ -40,6 +40,8 @@ class Setting:
         fails: units whose function may fail.
         forgets: whether a job may be forgotten while its tasks run.
         loses: whether the newest commits may be lost.
+        ends: whether a run may be ended while its attempts go on.
+        only: by driver, the units that no other driver's input has.
         drops: whether the table of cells, with the id `table_id`, may be dropped and created again.
         work: units of the work list by key, those that were there at the start and those that others emit.
         items: keys on the work list at the start.
@@ -53,6 +55,8 @@ class Setting:
     fails: frozenset[str] = frozenset()
     forgets: bool = False
     loses: bool = False
+    ends: bool = False
+    only: Mapping[str, frozenset[str]] = field(default_factory=dict)
     drops: bool = False
     table_id: int = 0
     drivers: frozenset[str] = frozenset()

@@ -16,9 +16,9 @@ from holdfast.checker.transactions.database import range_accesses, record_access
 from holdfast.checker.transactions.locking import LockableDatabase, LockedImage
 from holdfast.transactions.memory.store import Records
 
-__all__ = ["DIED", "DONE", "UNNEEDED", "End", "UnitsDatabase", "UnitsImage"]
+__all__ = ["DIED", "DONE", "GIVEN_UP", "UNNEEDED", "End", "UnitsDatabase", "UnitsImage"]
 
-DONE, DIED, UNNEEDED = "done", "died", "not needed"
+DONE, DIED, UNNEEDED, GIVEN_UP = "done", "died", "not needed", "given up"
 
 _ENDS = "ends"
 
@@ -36,8 +36,8 @@ class End:
     """How an attempt ended.
 
     Attributes:
-        how: `DONE`, `DIED`, or the error, with the unit that it names.
-        missing: keys whose records did not exist although it said that it was done.
+        how: `DONE`, `DIED`, or the error, with the unit that it names; `GIVEN_UP` if it has ended a run.
+        missing: keys whose records did not exist although it said that it was done, or when a run had ended.
         left: keys of a work list whose records existed although it said so.
     """
 

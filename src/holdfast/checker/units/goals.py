@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.checker.kernel.world import View
 from holdfast.checker.transactions.goals import Goal
 from holdfast.checker.units.contents import image_of
-from holdfast.checker.units.database import DIED, DONE, UNNEEDED
+from holdfast.checker.units.database import DIED, DONE, GIVEN_UP, UNNEEDED
 
 __all__ = ["GOALS"]
 
@@ -30,6 +30,12 @@ GOALS: Mapping[str, Goal] = {
     ),
     "failed": Goal("a unit fails", _ends(lambda hows: any(how.startswith("InvalidRequestError ") for how in hows))),
     "fenced": Goal("an attempt finds its job forgotten", _ends(lambda hows: "FencedError" in hows)),
+    "refused": Goal(
+        "a driver is refused, because the job has another input", _ends(lambda hows: "InvalidRequestError" in hows)
+    ),
+    "given-up": Goal(
+        "a run is ended while an attempt goes on", _ends(lambda hows: {"FencedError", GIVEN_UP} <= set(hows))
+    ),
     "lost": Goal("an attempt finds that the database has lost commits", _ends(lambda hows: "ConflictError" in hows)),
     "conflicts": Goal("a commit conflicts", _noted),
     "deferred": Goal("a unit is put off", _noted),

@@ -26,6 +26,8 @@ class Run:
         shard: which task, or which worker.
         after: the attempt whose death or failure makes Spark start this one; empty to start at any time.
         drives: whether it begins the job, runs all its tasks and ends it: a driver.
+        without: units that are not in the input that a driver is given, although others' inputs have them.
+        run: the run of the job to which the attempt belongs, if a run may end before its attempts.
         group, rounds, most_deferred, is_locked: see `UnitSettings`; the last is buffering on the server.
         reads_ahead: whether a commit reads the cells of the units that follow, which they name beforehand.
     """
@@ -34,6 +36,8 @@ class Run:
     shard: int = 0
     after: str = ""
     drives: bool = False
+    without: frozenset[str] = frozenset()
+    run: str = ""
     group: int = 1
     rounds: int = 7
     most_deferred: int = 100
@@ -55,6 +59,7 @@ class Scene:
         fails: units whose function may fail.
         drops: whether an administrator drops the table of cells meanwhile, and creates it again.
         forgets: a job that an administrator forgets meanwhile; empty for none.
+        ends: a run of the job ``job`` that its driver gives up meanwhile; empty for none.
         crashes: how often the database crashes; each time it loses any number of commits that are not durable.
         mortal: whether actors may crash, if the budgets allow it.
         reached: names of the goals that some history must reach.
@@ -70,6 +75,7 @@ class Scene:
     fails: frozenset[str] = frozenset()
     drops: bool = False
     forgets: str = ""
+    ends: str = ""
     crashes: int = 0
     mortal: bool = True
     budgets: Mapping[Fault, int] = field(default_factory=dict)

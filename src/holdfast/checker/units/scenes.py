@@ -174,6 +174,25 @@ _TWINS = (
     ),
 )
 
+_RUNS = (
+    Scene(
+        name="changed-input",
+        summary="two drivers begin the same job, of which one has another row",
+        jobs={"job": _units(a=_INCREMENT, b=_ADD)},
+        runs={"driver 0": Run(drives=True, without=frozenset({"b"})), "driver 1": Run(drives=True)},
+        reached=("refused",),
+    ),
+    Scene(
+        name="ended-run",
+        summary="a driver ends a run while its attempts go on as zombies, and their commits arrive late",
+        jobs={"job": _units(a=_INCREMENT, b=_ADD)},
+        runs={"attempt": Run(run="run")},
+        ends="run",
+        budgets={Fault.LOST_REPLY: 1},
+        reached=("given-up", "unknown"),
+    ),
+)
+
 _FAULTS = (
     Scene(
         name="second-attempt",
@@ -494,7 +513,9 @@ _WORK_LISTS = (
 )
 
 SCENES: Mapping[str, Scene] = {
-    scene.name: scene for scenes in (_CONFLICTS, _TWINS, _FAULTS, _AHEAD, _LOCKS, _WORK_LISTS) for scene in scenes
+    scene.name: scene
+    for scenes in (_CONFLICTS, _TWINS, _RUNS, _FAULTS, _AHEAD, _LOCKS, _WORK_LISTS)
+    for scene in scenes
 }
 """The quick scenes."""
 

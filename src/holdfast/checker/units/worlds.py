@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from holdfast.checker.kernel.process import Actor
 from holdfast.checker.kernel.world import World
@@ -10,7 +10,7 @@ from holdfast.checker.transactions.copies import Copy
 from holdfast.checker.transactions.database import DATABASE
 from holdfast.checker.transactions.goals import GoalTracker
 from holdfast.checker.transactions.server import server
-from holdfast.checker.units.actors import Surroundings, attempt, dropper, forgetter
+from holdfast.checker.units.actors import Surroundings, attempt, dropper, ender, forgetter, input_of
 from holdfast.checker.units.contents import Setting
 from holdfast.checker.units.database import UnitsDatabase
 from holdfast.checker.units.properties import properties_for
@@ -28,6 +28,8 @@ from holdfast.units.work_list import create_work_list
 
 __all__ = ["build_world"]
 
+_ENDER = "driver that gives up"
+
 
 def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
     """Build the world of a scene.
@@ -41,6 +43,8 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
         actors.append(Actor("administrator", dropper(around), mortal=False))
     if scene.forgets:
         actors.append(Actor("operator", forgetter(around, scene.forgets), mortal=False))
+    if scene.ends:
+        actors.append(Actor(_ENDER, ender(around, scene.ends), mortal=False))
     actors += server(scene.budgets, scene.crashes, marks=False)
     judged = properties_for(around.setting, scene.properties)
     return World(
@@ -68,7 +72,9 @@ def _begin(scene: Scene, tracker: GoalTracker | None) -> tuple[Surroundings, Rec
         database.commit(Commit(puts=dict(work.new_item(key, None, 0) for key in scene.items)))
     driven = {run.job for run in scene.runs.values()} - {run.job for run in scene.runs.values() if not run.drives}
     jobs = {
-        name: begin_job(database, name, kind=MAP, shards=len(shards), environment=environment)
+        name: begin_job(
+            database, name, kind=MAP, shards=len(shards), environment=environment, job_input=input_of(shards)
+        )
         for name, shards in scene.jobs.items()
         if name not in driven
     }
@@ -88,7 +94,10 @@ def _setting(scene: Scene, cells: Table, effects: Table) -> Setting:
         run = scene.runs[who]
         if run.job != LIST:
             for shard, units in enumerate(scene.jobs[run.job]):
-                yield from units if run.drives or shard == run.shard else ()
+                yield from (unit for unit in units if unit not in run.without and (run.drives or shard == run.shard))
+
+    def effects_of(units: Iterable[str]) -> tuple[bytes, ...]:
+        return tuple(cell_key(effects.id, unit, TIMES.encode()) for unit in units)
 
     return Setting(
         start=tuple(sorted(scene.start.items())),
@@ -102,5 +111,16 @@ def _setting(scene: Scene, cells: Table, effects: Table) -> Setting:
         work=scene.work,
         items=scene.items,
         workers=frozenset(who for who, run in scene.runs.items() if run.job == LIST),
-        wanted={who: tuple(cell_key(effects.id, unit, TIMES.encode()) for unit in wanted(who)) for who in scene.runs},
+        ends=bool(scene.ends),
+        only={who: others - run.without for who, run in scene.runs.items() if (others := _left_out(scene, who))},
+        wanted={
+            **{who: effects_of(wanted(who)) for who in scene.runs},
+            _ENDER: effects_of(unit for units in scene.jobs.get("job", ()) for unit in units),
+        },
     )
+
+
+def _left_out(scene: Scene, who: str) -> frozenset[str]:
+    """Return the units that the inputs of all other drivers lack."""
+    others = [run.without for name, run in scene.runs.items() if run.drives and name != who]
+    return frozenset.intersection(*others) if scene.runs[who].drives and others else frozenset()

@@ -1,4 +1,4 @@
-"""Say what must hold for computation units, U1 to U6, and for work lists, W1 and W2."""
+"""Say what must hold for computation units, U1 to U7, and for work lists, W1 and W2."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from holdfast.checker.units.properties.u3_reported_is_done import reported_is_do
 from holdfast.checker.units.properties.u4_progress import progress_is_true
 from holdfast.checker.units.properties.u5_true_errors import true_errors
 from holdfast.checker.units.properties.u6_no_leftovers import no_leftovers
+from holdfast.checker.units.properties.u7_ended_runs import ended_runs
 from holdfast.checker.units.properties.w1_one_place import one_place
 from holdfast.checker.units.properties.w2_end import true_end
 
@@ -24,6 +25,7 @@ PROPERTIES: Mapping[str, Callable[[Setting], Property]] = {
     "U4": progress_is_true,
     "U5": true_errors,
     "U6": no_leftovers,
+    "U7": ended_runs,
     "W1": one_place,
     "W2": true_end,
 }

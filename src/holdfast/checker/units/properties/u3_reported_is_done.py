@@ -17,7 +17,7 @@ def reported_is_done(setting: Setting) -> Property:
 
     def step(before: View, after: View, actor: str) -> str | None:
         for end in image_of(after).ends:
-            if end.missing and end not in image_of(before).ends:
+            if end.how == DONE and end.missing and end not in image_of(before).ends:
                 return f"{end.who} reports success, and these units have not taken effect: {_names(end.missing)}"
         return None
 
