@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,13 @@ import pytest
 
 pytest.importorskip("pyspark.sql")
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.records.opening import open_store
 from holdfast.records.store import Store
-from holdfast.spark.units import TransactionalMap, TransactionalReduce
+from holdfast.spark.units import TransactionalMap, TransactionalReduce, inputs, runner
 from holdfast.units.job_state import poll
 from holdfast.units.jobs import list_jobs
 from holdfast.units.open_work_list import open_work_list
@@ -203,6 +204,53 @@ def test_an_error_of_spark_has_a_note(spark: SparkSession, store: Store) -> None
     with pytest.raises(Exception, match="is not true") as caught:
         TransactionalMap(note, store=store).run(broken, key="id", job="j", tasks=2)
     assert f"it goes on: job='j' done={len(seen(store))} units={ROWS}" in caught.value.__notes__[0]
+
+
+# --- two passes over the rows -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("form", ["rows", pytest.param("pairs", marks=pytest.mark.slow)])
+def test_a_source_is_evaluated_once(form: str, spark: SparkSession, store: Store) -> None:
+    """Spark keeps what it has sorted, so the two passes over the rows see the same ones, however random they are."""
+    evaluated = spark.sparkContext.accumulator(0)
+
+    def row(number: int) -> tuple[int, int]:
+        evaluated.add(1)
+        return number, number
+
+    pairs = spark.sparkContext.parallelize(range(ROWS), 4).map(row)
+    data, key = (pairs.toDF("id long, b long"), "id") if form == "rows" else (pairs, None)
+    assert TransactionalMap(note, store=store).run(data, key=key, job="j", tasks=2).total.units == ROWS
+    assert (evaluated.value, seen(store)) == (ROWS, once(ROWS))
+
+
+@pytest.mark.parametrize("to", [pytest.param(39, marks=pytest.mark.slow), 41])
+def test_rows_that_change_between_the_passes_do_not_run(
+    to: int, spark: SparkSession, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark Connect evaluates a source twice."""
+    size = tmp_path / "size"
+
+    def ids(_batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"id": range(int(size.read_text()))})
+
+    begin_job = runner.begin_job
+
+    def meanwhile(*given: Any, **named: Any) -> Any:
+        found = begin_job(*given, **named)
+        size.write_text(str(to))
+        return found
+
+    monkeypatch.setattr(inputs, "is_classic", lambda _spark: False)
+    units = TransactionalMap(note, store=store)
+    size.write_text(str(ROWS))
+    rows = spark.range(1).coalesce(1).mapInArrow(ids, "id long")
+    with monkeypatch.context() as patched:
+        patched.setattr(runner, "begin_job", meanwhile)
+        with pytest.raises(InvalidRequestError, match=r"the rows have changed since.*; then run the job again"):
+            units.run(rows, key="id", job="j", tasks=2)
+    assert seen(store).keys() <= once(ROWS).keys()
+    size.write_text(str(ROWS))
+    assert units.run(rows, key="id", job="j").total.units == ROWS
+    assert seen(store) == once(ROWS)
 
 
 # --- the end of a run -------------------------------------------------------------------------------------------------
