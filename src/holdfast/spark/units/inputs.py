@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -18,7 +19,7 @@ from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.records.row_keys import Row
 from holdfast.spark.failures import one_sentence
 from holdfast.spark.session import is_classic, require_dataframe
-from holdfast.spark.units.tasks import UnitsTask, key_of_row
+from holdfast.spark.units.tasks import UnitsTask, key_of, key_of_row
 from holdfast.units.job_input import JobInput, TaskInput, surveyed
 from holdfast.units.unit import Unit, id_of
 from holdfast.wording import nearest
@@ -199,13 +200,15 @@ class _ConnectRows:
 
     def survey(self, *, repeats: bool) -> JobInput:
         keys = self.df.select(*self.quoted)
-        names, schema = self.names, keys.schema
+        names = self.names
 
         def survey(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             import pyarrow as pa
 
+            columns = ([column.to_pylist() for column in batch.columns] for batch in batches)
+            rows = chain.from_iterable(zip(*lists, strict=True) for lists in columns)
             with one_sentence():
-                found = surveyed(_ids_of_rows(names, _rows_of(batches, schema)), repeats=repeats)
+                found = surveyed((id_of(key_of(row, names)) for row in rows), repeats=repeats)
             yield pa.RecordBatch.from_pydict({"shard": [_partition()], "input": [found.to_bytes()]})
 
         return _job_input(self.tasks, keys.mapInArrow(survey, "shard long, input binary").collect())

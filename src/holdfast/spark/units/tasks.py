@@ -27,7 +27,7 @@ from holdfast.units.unit import Unit, UnitFunction, UnitReads
 from holdfast.units.work_list import WorkList
 from holdfast.units.work_task import WorkTask
 
-__all__ = ["UnitsTask", "key_of_row", "tasks_at_once"]
+__all__ = ["UnitsTask", "key_of", "key_of_row", "tasks_at_once"]
 
 T = TypeVar("T")
 
@@ -117,7 +117,16 @@ def key_of_row(row: Any, columns: tuple[str, ...]) -> Row:
     Raises:
         InvalidRequestError: it is null.
     """
-    parts = tuple(bytes(part) if isinstance(part, bytearray) else part for part in (row[name] for name in columns))
+    return key_of([row[name] for name in columns], columns)
+
+
+def key_of(values: Iterable[Any], columns: tuple[str, ...]) -> Row:
+    """Return the key that some columns make.
+
+    Raises:
+        InvalidRequestError: one of them is null.
+    """
+    parts = tuple([bytes(value) if isinstance(value, bytearray) else value for value in values])
     if None in parts:
         raise InvalidRequestError(
             "the key of a unit is null: choose columns that are never null, or filter the rows", columns=columns

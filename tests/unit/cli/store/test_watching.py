@@ -165,6 +165,18 @@ def test_jobs_are_listed_with_their_progress(url: str) -> None:
     assert lines[2].split()[:6] == ["half", "map", "not", "finished", "50%", "20"]
 
 
+def test_a_job_that_failed_at_its_last_unit_is_not_said_to_be_complete(url: str) -> None:
+    def fails(txn: Any, key: int, value: object) -> None:
+        assert key < 299
+
+    with open_store(url) as store:
+        job = WatchedJob(store, text(300), shards=1, function=fails)
+        with pytest.raises(InvalidRequestError, match="unit=299"):
+            job.run(0)
+    shown = [run("store", *command).stdout for command in (("jobs", url), ("job", url, "count"))]
+    assert all("99%" in one and "100%" not in one and "not finished" in one for one in shown)
+
+
 def test_a_job_is_shown_by_task_and_in_all(url: str) -> None:
     _finish(url)
     found = json.loads(run("store", "job", url, "count", "--json").stdout)
