@@ -1,11 +1,13 @@
-"""A session of tests that hangs ends at its time limit: it shows where it is, and leaves no process behind."""
+"""A session that hangs shows its place and leaves no process behind, and Ctrl-C reaches what tests start."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,24 +49,39 @@ def pytest_configure(config):
 def test_a_session_that_hangs_shows_its_place_and_ends(workers: int, tmp_path: Path) -> None:
     (tmp_path / "test_hanging.py").write_text(HANGING)
     (tmp_path / "conftest.py").write_text(OVER_WHEN_FROZEN)
-    ended = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"),
-            *("-c", ROOT / "pyproject.toml", "--rootdir", tmp_path, "-n", str(workers), tmp_path),
-        ],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    ended = session(tmp_path, workers)
     assert ended.returncode == pytest.ExitCode.INTERRUPTED, ended.stdout + ended.stderr
     assert "the tests take longer than 3,600 s" in ended.stderr
     frozen = (tmp_path / "frozen").read_text()
     assert f"stopped by a signal: process {frozen}: " in ended.stderr and "a frozen child" in ended.stderr
     assert "test_hanging.py" in ended.stderr and "in test_that_hangs" in ended.stderr
     wait_until(lambda: state(frozen) == "Z", "the frozen child lives on")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_ctrl_c_reaches_what_tests_start_also_in_the_background(workers: int, tmp_path: Path) -> None:
+    (tmp_path / "test_signals.py").write_text(
+        "import signal\ndef test_it():\n    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
+    )
+    ended = session(tmp_path, workers, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def session(folder: Path, workers: int, **more: Any) -> subprocess.CompletedProcess[str]:
+    """Run the tests of a folder in a session like that of these tests."""
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"),
+            *("-c", ROOT / "pyproject.toml", "--rootdir", folder, "-n", str(workers), folder),
+        ],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+        **more,
+    )
 
 
 def test_a_wait_ends_when_what_it_waits_for_can_no_longer_happen() -> None:
