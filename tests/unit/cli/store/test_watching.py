@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.errors import InvalidRequestError
 from holdfast.records import open_store
 from holdfast.runtime import Environment
 from holdfast.units.jobs import list_jobs
