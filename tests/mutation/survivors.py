@@ -10,7 +10,10 @@ from collections.abc import Mapping
 __all__ = ["EQUIVALENT", "REVIEWED"]
 
 _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
-    "Equivalent: the remaining condition refuses the same input, or the order of two checks is not observable": (
+    "Equivalent: the remaining condition refuses the same input, or the order of two steps is not observable": (
+        "records.rows.contents_of operand 1ffdf2",
+        "records.store.Store.drop_table swap 2ebdaf",
+        "records.store.Store.transact swap 3b3a51",
         "two_phase.codec._read_by_job operand c25a91",
         "two_phase.codec._read_marks operand 2e2616",
         "codec.decode_intents operand 9d11da",
@@ -19,8 +22,12 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
     "Equivalent: both records come before the decision is marked done, and a crash between them repeats both": (
         "two_phase.roll_forward.roll_forward swap 45ea31",
     ),
-    "Equivalent: it is never called with an abort entry, since an abort has no write to remember": (
-        "two_phase.write_ids.remember_write operand 5968c4",
+    "Equivalent: the keys of all cells begin with the same byte": ("records.splits._middle first-left-out 791474",),
+    "Equivalent: sums of digests are compared with each other only, and all are limited in the same way": (
+        "records.load_record.Loaded.__add__ off-by-one 46727b",
+    ),
+    "Equivalent: a record is deleted that does not exist": (
+        "records.cell_transaction.CellTransaction._put boundary 19d290",
     ),
     "Equivalent: the first committer, two_phase, has no such records, since its log is searched elsewhere": (
         "recovery._recorded_jobs first-left-out 620a9e",
@@ -42,6 +49,10 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "two_phase.job.describe_job off-by-one 8d1d95",
         "two_phase.job._roll_forward_with_retries leave-loop c0888c",
         "two_phase.stream_jobs._is_announced return-early 91dba6",
+        "records.cell_transaction.CellTransaction._left quantifier c289f8",
+        "records.loads.begin_load last-left-out fd15e5",
+        "records.splits._survey boundary 1dfc5f",
+        "records.splits._survey off-by-one 13f221",
     ),
     "There is a second safeguard: the next step refuses or finds the same, or the job's cleanup handles it": (
         "file_output.recovery._note operand 9bd706",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TypeVar
 
-from holdfast.errors import ConflictError, CorruptDataError, FencedError
+from holdfast.errors import ConflictError, CorruptDataError, FencedError, InvalidRequestError
 from holdfast.records.keys import ID_BYTES, load_key, load_of
 from holdfast.records.tables import Table, check_table_name
 from holdfast.runtime import Environment
@@ -89,7 +89,7 @@ def load_and_state(key: bytes, record: Record) -> tuple[Load, str]:
         valid = valid and type(load.history) is int and load.history >= 0 and type(load.appends) is bool
         valid = valid and type(load.started_s) in (int, float) and state in (OPEN, SEALED, COMMITTED)
         check_table_name(load.table)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, InvalidRequestError) as error:
         raise CorruptDataError("the record of a load cannot be read: report it", key=key) from error
     if not valid:
         raise CorruptDataError("the record of a load cannot be read: report it", key=key)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import pytest
 
@@ -16,21 +17,26 @@ from holdfast.errors import (
     OutcomeUnknownError,
 )
 from holdfast.records.keys import cells_range, dropped_range, load_key, loads_range, table_histories_range
-from holdfast.records.load_record import Load, Loaded
+from holdfast.records.load_record import OPEN, Load, Loaded
 from holdfast.records.load_task import LoadRow, LoadTask
 from holdfast.records.loads import abort_load, abort_old_loads, begin_load, finish_load
 from holdfast.records.store import Store
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Commit, Outcome
+from holdfast.transactions.base import Commit, Outcome, Record
 from holdfast.transactions.memory.store import MemoryTransactionStore
 
 
 class Losing(MemoryTransactionStore):
-    """A store that loses the replies of the next commits, which have taken effect or not."""
+    """A store that counts reads, and loses the replies of the next commits, which have taken effect or not."""
 
     def __init__(self) -> None:
         super().__init__()
         self.lost: list[bool] = []
+        self.requests = 0
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        self.requests += 1
+        return super().get_many(keys)
 
     def commit(self, commit: Commit) -> Outcome:
         if self.lost:
@@ -209,6 +215,7 @@ def test_an_append_adds_updates_and_deletes_cells(store: Store) -> None:
     load = begin(store)
     attempt = task(store, load)
     attempt.write([("b", {"n": 7, "text": None}), ("c", {"n": 8})])
+    assert attempt.finish() == Loaded(rows=2, cells=2)
     finish(store, load, attempt)
     assert content(store) == {"a": {"n": 0, "text": "a"}, "b": {"n": 7}, "c": {"n": 8}}
     assert leftovers(store) == 0
@@ -333,3 +340,36 @@ def test_a_damaged_record_is_reported(store: Store, damage: bytes) -> None:
     store.database.commit(Commit(puts={load_key(load.id): damage}))
     with pytest.raises(CorruptDataError, match="record of a load"):
         task(store, load).write(rows("a"))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"hidden": 2**63},
+        {"hidden": -1},
+        {"before": 2**63},
+        {"history": -1},
+        {"appends": 1},
+        {"started_s": "then"},
+        {"state": "closed"},
+        {"table": "a b"},
+    ],
+    ids=str,
+)
+def test_a_damaged_field_is_reported(store: Store, damage: dict[str, object]) -> None:
+    load = begin(store)
+    fields = json.loads(load.to_bytes(OPEN))
+    store.database.commit(Commit(puts={load.key: json.dumps(fields | damage).encode()}))
+    with pytest.raises(CorruptDataError, match="record of a load"):
+        task(store, load).write(rows("a"))
+
+
+def test_a_batch_reads_what_is_there_in_one_request(database: Losing, store: Store) -> None:
+    requests = []
+    for name, history in (("plain", 0), ("words", 2)):
+        store.create_table(name, history=history)
+        attempt = task(store, begin(store, name))
+        before = database.requests
+        attempt.write(rows("a", "b", "c"))
+        requests.append(database.requests - before)
+    assert requests[1] == requests[0] + 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.records.keys import cell_key, cell_of, cells_range, column_bytes, history_range, row_prefix
-from holdfast.records.row_keys import Part, Row, decode_row, encode_row, prefix_range
+from holdfast.records.row_keys import Part, Row, between_rows, decode_row, encode_row, prefix_range
 
 _LARGEST = 2**64 - 1
 _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5) | st.text("a\0\x01é", max_size=4)
@@ -98,6 +98,27 @@ def test_damaged_keys_are_refused(key: bytes) -> None:
     except CorruptDataError:
         return
     assert _parts_of(row)
+
+
+@pytest.mark.parametrize("row", ["a", b"a", 5, -(2**40), ("a", 5)])
+def test_a_row_without_its_end_is_refused(row: Row) -> None:
+    encoded = encode_row(row)
+    for length in range(len(encoded)):
+        with pytest.raises(CorruptDataError, match="names no row"):
+            decode_row(encoded[:length])
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_an_integer_of_more_than_64_bits_is_refused(sign: int) -> None:
+    code = encode_row(0)[0] + sign * 9
+    with pytest.raises(CorruptDataError, match="names no row"):
+        decode_row(bytes([code]) + b"\x01" * 9 + b"\0")
+
+
+def test_the_middle_of_two_integers_is_found_although_the_greater_key_is_cut() -> None:
+    low, high = encode_row(65536), encode_row(5 << 16)[:2]
+    middle = between_rows(low, high, 0)
+    assert middle is not None and decode_row(middle + b"\0")[0] == 3 << 16
 
 
 def test_integers_of_numpy_are_integers() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -96,6 +97,9 @@ def test_a_scan_of_the_store_has_the_same_limit() -> None:
     store = _filled(9)
     for limit in (1, 8, 9, 10, None):
         assert list(store.scan("t", limit=limit)) == list(store.scan("t"))[:limit]
+    assert list(store.scan("t", limit=sys.maxsize)) == list(store.scan("t"))
+    with store.snapshot() as snapshot:
+        assert list(snapshot.names("t")) == _rows(list(store.scan("t")))
 
 
 @pytest.mark.parametrize("backend", [*FAST, *SERVERS])

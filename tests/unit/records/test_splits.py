@@ -107,3 +107,15 @@ def test_pieces_do_not_overlap_where_negative_integers_become_longer() -> None:
     found = sizes(divide(database, table, *cells_range(table.id), 80).points, keys)
     assert sum(found) == len(rows) and max(found) <= 8
     assert database.probes < 2000, database.probes
+
+
+def test_rows_that_are_too_near_to_each_other_are_not_divided() -> None:
+    database, table, _keys = table_of([b"a" + b"\xff" * 20 + number.to_bytes(2, "big") for number in range(100)])
+    division = divide(database, table, *cells_range(table.id), 4)
+    assert (division.points, division.cells) == ((), None)
+
+
+def test_a_very_long_common_beginning_is_not_searched_to_its_end() -> None:
+    database, table, _keys = table_of(["x" * 900 + f"{number:05}" for number in range(100)])
+    assert divide(database, table, *cells_range(table.id), 2).cells is None
+    assert database.probes < 1500, database.probes

@@ -12,7 +12,7 @@ import holdfast
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.records import CellTransaction, Store, open_store
 from holdfast.records.keys import cells_range, dropped_key, dropped_range, table_histories_range, table_key
-from holdfast.records.tables import ALL_VERSIONS, TableCache
+from holdfast.records.tables import ALL_VERSIONS, Table, TableCache
 from holdfast.transactions.base import Commit, Conflict
 from holdfast.transactions.transaction import Transaction
 from tests.unit.records.stores import FAST, SERVERS, begin, memory_store, open_stores
@@ -192,7 +192,19 @@ def test_an_old_entry_in_the_cache_of_tables_is_noticed() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [b"", b"{}", b"[]", b"nonsense", b'{"id": -1, "history": 0}', b'{"id": 1, "history": true}', b"\xff"]
+    "value",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b"nonsense",
+        b'{"id": -1, "history": 0}',
+        b'{"id": %d, "history": 0}' % 2**63,
+        b'{"id": true, "history": 0}',
+        b'{"id": 1, "history": true}',
+        b'{"id": 1, "history": -1}',
+        b"\xff",
+    ],
 )
 def test_a_damaged_definition_is_told(value: bytes) -> None:
     store = memory_store()
@@ -202,6 +214,15 @@ def test_a_damaged_definition_is_told(value: bytes) -> None:
             call()
 
 
+@pytest.mark.parametrize("table_id", [0, 2**63 - 1])
+def test_ids_have_63_bits(table_id: int) -> None:
+    store = memory_store()
+    table = Table("stock", table_id, 0, 0)
+    store.database.commit(Commit(puts={table.key: table.to_bytes()}))
+    store.put("stock", "apples", 5)
+    assert store.table("stock").id == table_id and store.get("stock", "apples") == 5
+
+
 def test_a_store_is_opened_by_its_url(tmp_path: Any) -> None:
     url = f"sqlite://{tmp_path}/shop.db"
     with pytest.raises(NotFoundError):
@@ -209,6 +230,7 @@ def test_a_store_is_opened_by_its_url(tmp_path: Any) -> None:
     with holdfast.open_store(url, create=True) as store:
         store.create_table("stock")
         assert repr(store) == f"Store({url!r})"
+        assert store.full_url == url
         with pytest.raises(InvalidRequestError, match="pass its URL"):
             pickle.dumps(store)
     store.close()

@@ -199,6 +199,13 @@ def test_damaged_arrays_are_refused_or_mean_an_array(dtype: str, shape: list[int
     _decode(b"a" + header + data)
 
 
+def test_an_array_of_texts_holds_code_points() -> None:
+    encoded = encode_value(np.array(["a", "b"]))
+    assert encoded.endswith(b"b\0\0\0")
+    with pytest.raises(CorruptDataError, match="a stored value cannot be read"):
+        decode_value(encoded[:-4] + b"\0\0\x11\0")
+
+
 def _decode(encoded: bytes) -> None:
     try:
         found = decode_value(encoded)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.records.store import Store
 from holdfast.records.tables import TableCache
+from holdfast.records.values import encode_value
 from holdfast.runtime import Environment
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.transactions.transaction import Transaction
@@ -23,6 +24,7 @@ def test_values_of_units_that_ended_count_once() -> None:
     assert cells.written_bytes == 0, "the unit has not ended"
     cells.end_unit()
     first = cells.written_bytes
+    assert first == len(encode_value(b"12345"))
     cells.put("t", "a", b"54321")
     cells.put("t", "b", b"12345")
     cells.end_unit()
