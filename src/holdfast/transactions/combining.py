@@ -178,7 +178,7 @@ class Combiner(Generic[Q, A]):
 
     def _leave(self, own: _Entry[Q, A]) -> None:
         """Hand over the lead, and what is not answered. Every step may be repeated if an interrupt comes in between."""
-        if own.is_done and own not in self._leading and not own.batch:
+        if own.is_done and own not in self._leading:
             return
         with self._mutex:
             lost = [one for one in own.batch if one is not own and not one.is_done]

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.runtime import Environment
 from holdfast.transactions.base import ABSENT, Commit, Committed
 from holdfast.transactions.group_commit import GroupCommit
 from holdfast.transactions.registry import open_database
+from holdfast.transactions.urls import public_url
+from holdfast.transactions.versions import VersionSource
 from tests.database_servers import NewUrl
 from tests.databases import needs_mariadb, needs_postgres
 
@@ -23,6 +26,32 @@ def test_callers_share_commits_unless_the_url_says_no(tmp_path: Path, option: st
         assert store.get_many([b"a"])[b"a"].value == b"1"
     finally:
         store.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://user:secret@host:5432/shop?password=secret&schema=s1", "postgresql://host:5432/shop?schema=s1"),
+        ("mysql://user:se@cret@host/shop", "mysql://host/shop"),
+        ("postgresql://host/shop?schema=a&schema=b", "postgresql://host/shop"),
+        ("postgresql://host/shop?schema=a-b", "postgresql://host/shop"),
+        ("sqlite:///data/me@home/shop.db?synchronous=normal", "sqlite:///data/me@home/shop.db"),
+        ("sqlite://user:secret@data/shop.db", "sqlite://data/shop.db"),
+        ("postgresql://[::1/shop", "(not a url)"),
+        ("secret", "(not a url)"),
+    ],
+)
+def test_what_is_shown_of_a_url_has_no_secrets(url: str, shown: str) -> None:
+    assert public_url(url) == shown
+
+
+def test_versions_of_a_source_are_of_one_session() -> None:
+    ids = Environment().ids
+    one, other = VersionSource(ids), VersionSource(ids)
+    first, last = one.take(1), one.take(2**20) + 2**20 - 1
+    assert last - first == 2**20
+    assert VersionSource.session_of(first) == VersionSource.session_of(last)
+    assert VersionSource.session_of(first) != VersionSource.session_of(other.take(1))
 
 
 @pytest.mark.parametrize("path", ["/shop.db", "/:memory:", r"/C:\shop.db", "//shop-2.db"])

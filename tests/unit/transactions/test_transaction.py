@@ -57,6 +57,23 @@ def _commit(store: MemoryTransactionStore, transaction: Transaction) -> None:
 
 
 # --- reads ------------------------------------------------------------------------------------------------------------
+def test_a_scan_knows_what_is_missing_in_its_range() -> None:
+    store = _store(c=b"1")
+    transaction = Transaction(store)
+    transaction.scan(b"b", b"d", None, guard=b"g")
+    assert transaction.get_many([b"b", b"c"]).keys() == {b"c"}
+    assert store.asked == []
+    transaction.get(b"d")
+    assert store.asked == [b"d"], "the end is not in the range"
+
+
+def test_a_scan_with_a_limit_has_read_nothing_behind_its_last_record() -> None:
+    store = _store(**{"a": b"1", "a\0": b"2", "b": b"3"})
+    transaction = Transaction(store)
+    assert _values(transaction.scan(b"a", b"z", 1, guard=b"g")) == [(b"a", b"1")]
+    assert transaction.to_commit().reads.keys() <= {b"a", b"g"}
+
+
 def test_each_record_is_read_once() -> None:
     store = _store(a=b"1", b=b"2")
     transaction = Transaction(store)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import shutil
@@ -28,7 +29,8 @@ from holdfast.errors import (
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.registry import open_database
-from holdfast.transactions.sqlite.connection import prepare_file
+from holdfast.transactions.sqlite.connection import prepare_file, sqlite_errors
+from holdfast.transactions.sqlite.lock_holder import lock_holder
 from holdfast.transactions.sqlite.store import SqliteTransactionStore
 from tests.children import Child
 from tests.patience import wait_until
@@ -288,6 +290,45 @@ def test_the_process_that_holds_the_lock_is_named(path: str, tmp_path: Path, sto
         child.result()
     assert isinstance(store.commit(Commit(puts={b"a": b"1"})), Committed)
     store.close()
+
+
+@pytest.mark.parametrize(("byte", "is_named"), [(119, False), (120, True), (121, False)])
+def test_who_holds_another_lock_of_the_file_is_not_named(tmp_path: Path, byte: int, is_named: bool) -> None:
+    path = tmp_path / "records.db"
+    shared = Path(f"{path}-shm")
+    shared.touch()
+
+    def hold() -> None:
+        with shared.open("r+b") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX, 1, byte)
+            (tmp_path / "locked").touch()
+            wait_until((tmp_path / "end").exists, "the test does not end")
+
+    child = Child(hold)
+    try:
+        wait_until((tmp_path / "locked").exists, "the child does not lock")
+        assert (f"process {child.pid} " in lock_holder(str(path))) is is_named
+    finally:
+        (tmp_path / "end").touch()
+        child.result()
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("database is locked", UnavailableError),
+        ("database or disk is full", StorageFullError),
+        ("attempt to write a readonly database", AccessDeniedError),
+        ("unable to open database file", AccessDeniedError),
+        ("file is not a database", InvalidRequestError),
+        ("database disk image is malformed", CorruptDataError),
+        ("disk I/O error", UnavailableError),
+        ("something else", CorruptDataError),
+    ],
+)
+def test_an_error_without_a_code_is_known_by_its_message(message: str, kind: type[HoldfastError]) -> None:
+    with pytest.raises(kind), sqlite_errors("/data/records.db"):
+        raise sqlite3.OperationalError(message)  # as Python 3.10 raises it
 
 
 def test_an_error_in_a_pessimistic_transaction_rolls_it_back(path: str) -> None:
