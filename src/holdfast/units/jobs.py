@@ -291,22 +291,31 @@ def end_run(store: DurableStore, job: Job, run: str, environment: Environment) -
 
     Guarantee: when this returns, no unit of a task's attempt in this run takes effect anymore, wherever it runs: the
     record of each task's progress has another version, and who reads it again finds that the run has ended. Workers of
-    a work list get no new claims; those that they have are dissolved by `dissolve_claims`.
+    a work list get no new claims; those that they have are dissolved by `dissolve_all`. That is durable.
 
     Raises:
-        UnavailableError: the database went away. Repeat later.
+        UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
+
+    def is_over(found: Job | None) -> bool:
+        # Without the records of the progress, nothing takes effect either.
+        return found is None or found.id != job.id or found.is_finished or run in found.ended_runs
 
     def end(transaction: Transaction) -> None:
         found = _find(transaction, job.name)
-        if found is None or found.id != job.id or found.is_finished or run in found.ended_runs:
-            return  # without the records of the progress, nothing takes effect either
+        if found is None or is_over(found):
+            return
         runs = (*found.ended_runs, run)[-_MOST_RUNS:]
         transaction.put(job_key(job.name), replace(found, ended_runs=runs).to_bytes())
         for shard in range(job.shards):
             transaction.add(progress_key(job.id, shard), 0)  # gives it another version, and reads nothing
 
-    run_until_known(store, end, environment, lost_replies=_TRIES)
+    for _ in range(_TRIES):
+        run_until_known(store, end, environment, lost_replies=_TRIES)
+        store.make_durable()
+        if is_over(_find(store, job.name)):  # a crash before that has perhaps undone it
+            return
+    raise UnavailableError("the database loses what it has committed: repeat later", job=job.name)
 
 
 def require_run(job: Job, run: str) -> None:

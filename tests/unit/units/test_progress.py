@@ -169,6 +169,24 @@ def test_nothing_takes_effect_after_the_end_of_a_run(group: int) -> None:
         assert world.progress.is_finished
 
 
+def test_a_crash_of_the_database_does_not_undo_the_end_of_a_run() -> None:
+    """It crashes once before it is asked to make that durable, and once afterwards."""
+    inner = _Forgetful()
+    world = UnitWorld(inner)
+    inner.save()
+    crashes = iter([inner.crash])
+
+    def before(_number: int, name: str) -> None:
+        if name == "make_durable":
+            for crash in crashes:
+                crash()
+
+    end_run(Shaky(inner, before), world.job, "first", world.environment)
+    inner.crash()
+    with pytest.raises(FencedError, match="the run of the job has failed"):
+        world.task(count, run="first").run(units(_KEYS))
+
+
 def test_the_end_of_a_run_leaves_nothing_of_a_finished_job() -> None:
     world = UnitWorld()
     world.run(count, _KEYS)
