@@ -60,6 +60,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "intents.Intents._announce swap f7b028",
         "two_phase.pending_uploads._read_job_folders last-left-out f6f6df",
         "layout.iter_job_folders off-by-one 6fc926",
+        "namespace.inode._check drop cbcf45",
     ),
     "A gap: it needs a store that fails or refuses one more call than in any test": (
         "two_phase.live_jobs.LiveJobs._exists boundary 9bc02d",
@@ -76,6 +77,9 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
     ),
     "A gap: two threads between two instructions of each other, which the tests provoke too seldom": (
         "transactions.combining.Combiner._take_part unlock 09c2c0",
+    ),
+    "A gap: what is repaired changes between the check and its repair": (
+        "namespace.fsck.repairs.leases.close_file and-or 20118c",
     ),
     "A gap: a scratch directory whose name looks like a scheme with one slash": (
         "context_factory._scratch slash 53539f",

@@ -135,6 +135,26 @@ def test_two_first_writers_of_one_namespace_agree() -> None:
         DataClaim("other", "2").hold(store, "x/")
 
 
+def test_of_two_namespaces_that_claim_at_once_the_first_has_it() -> None:
+    class Beaten(MemoryStore):
+        """A store in which another namespace writes its mark just before the first put."""
+
+        is_beaten = False
+
+        def put(
+            self, key: str, data: bytes, mode: PutMode = Overwrite(), metadata: Mapping[str, str] | None = None
+        ) -> ObjectInfo:
+            if not self.is_beaten:
+                self.is_beaten = True
+                DataClaim("first", "1").hold(self, "x/")
+            return super().put(key, data, mode, metadata)
+
+    store = Beaten()
+    with pytest.raises(InvalidRequestError, match="owner='first'"):
+        DataClaim("second", "2").hold(store, "x/")
+    assert DataClaim("first", "1").check(store, "x/")
+
+
 def test_a_mark_that_cannot_be_read_stops_everything() -> None:
     store = MemoryStore()
     store.put("x/namespace.json", b"{")

@@ -11,6 +11,7 @@ from holdfast.namespace import Configuration, Namespace
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import create_namespace
 from holdfast.namespace.errors import FeatureUnsupportedError
+from holdfast.namespace.keys import children_range, inode_key
 from holdfast.runtime import Environment
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.transactions.memory.store import MemoryTransactionStore
@@ -66,3 +67,11 @@ def test_numbers_of_a_file(namespace: Namespace, given: dict[str, int]) -> None:
     with pytest.raises(InvalidRequestError, match=r"^a (replication|block size) is "):
         namespace.create("/g", **given).close()  # type: ignore[arg-type]  # all are numbers
     assert not namespace.exists("/g")
+
+
+@pytest.mark.parametrize("directory", [0, 1, 255, 2**40])
+def test_the_keys_of_children_are_those_of_one_directory(directory: int) -> None:
+    first, last = children_range(directory)
+    for name in (b"\0", b"a", b"\xff" * 255):
+        assert first <= inode_key(directory, name) < last
+        assert not first <= inode_key(directory + 1, name) < last

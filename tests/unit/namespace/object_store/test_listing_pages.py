@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.errors import InvalidRequestError
 from holdfast.namespace.object_store.store import NamespaceStore
 from tests.namespace_world import World
 
@@ -44,3 +45,10 @@ def test_a_listing_begins_after_any_key(store: NamespaceStore, prefix: str) -> N
     for after in (*_KEYS, "a", "a!", "a/", "a/x/y", "b-", "zz"):
         found = [one.key for one in store.list_page(prefix, start_after=after).objects]
         assert found == [key for key in _KEYS if key.startswith(prefix) and key > after], after
+
+
+def test_a_listing_of_names_that_are_not_unicode_is_refused(store: NamespaceStore) -> None:
+    with pytest.raises(InvalidRequestError, match="the prefix of a listing must be valid Unicode"):
+        store.list_page("a/\udcff")
+    with pytest.raises(InvalidRequestError, match="the start_after of a listing must be valid Unicode"):
+        store.list_page("a/", start_after="a/\udcff")
