@@ -54,6 +54,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "records.splits._survey boundary 1dfc5f",
         "records.splits._survey off-by-one 13f221",
         "transactions.seats.Seats.close drop 36ffc4",
+        "units.open_work_list.OpenWorkList._combine last-left-out 90f390",
     ),
     "There is a second safeguard: the next step refuses or finds the same, or the job's cleanup handles it": (
         "file_output.recovery._note operand 9bd706",

@@ -76,13 +76,6 @@ class Item:
     encoded: bytes
 
     @property
-    def priority(self) -> int:
-        """The priority: items with smaller numbers are taken first."""
-        found, _end = decode_row(self.place)
-        assert isinstance(found, int), "a priority comes first"
-        return found
-
-    @property
     def key(self) -> Row:
         """The key of the unit."""
         return decode_row(self.place, decode_row(self.place)[1])[0]

@@ -37,6 +37,7 @@ def test_sums_and_differences() -> None:
     assert total.commit_s == first.commit_s + second.commit_s
     assert total.commits.buckets == {1: 3, 11: 7, 12: 7}
     assert total.since(second) == first
+    assert filled(1).since(Statistics()) == filled(1)
     assert Statistics.total([first, second]) == total
     assert first == filled(1), "a sum changes no summand"
     first.add(second)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import FencedError, OutcomeUnknownError
+from holdfast.errors import ConflictError, CorruptDataError, FencedError, OutcomeUnknownError
 from holdfast.records.paging import read_records
 from holdfast.runtime import NoAlarm
 from holdfast.transactions.base import Commit, Outcome, ScanPage
@@ -19,6 +19,8 @@ from holdfast.units.open_work_list import open_work_list
 from holdfast.units.progress import counter_range
 from holdfast.units.settings import UnitSettings
 from holdfast.units.shard_task import ShardTask
+from holdfast.units.work_list import create_work_list, find_work_list
+from tests.unit.records.stores import memory_store
 from tests.unit.units.work_worlds import LEASE_S, WorkWorld, grow, limited
 from tests.units_world import FAULTS, Death, Shaky, fail_at, interleaved, units
 
@@ -401,3 +403,20 @@ def test_nothing_of_a_job_is_left(end: str) -> None:
     _end(world, end)
     assert not list(read_records(world.inner, start, stop))
     assert not list(read_records(world.inner, b"Sp" + start[2:], b"Sp" + stop[2:]))
+
+
+def test_a_work_list_that_exists_is_returned_if_that_is_allowed() -> None:
+    store = memory_store()
+    created = create_work_list(store.database, "todo", store.environment)
+    assert create_work_list(store.database, "todo", store.environment, exist_ok=True) == created
+    with pytest.raises(ConflictError, match="the work list exists"):
+        create_work_list(store.database, "todo", store.environment)
+
+
+@pytest.mark.parametrize("value", [b"", b"[]", b"{}", b'{"id": true}', b'{"id": -1}', b'{"id": %d}' % 2**63])
+def test_a_damaged_definition_is_told(value: bytes) -> None:
+    store = memory_store()
+    created = create_work_list(store.database, "todo", store.environment)
+    store.database.commit(Commit(puts={created.definition_key: value}))
+    with pytest.raises(CorruptDataError, match="definition of a work list"):
+        find_work_list(store.database, "todo")
