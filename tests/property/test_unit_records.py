@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from holdfast.errors import CorruptDataError
 from holdfast.transactions.base import Record
 from holdfast.units.jobs import Job, job_key
-from holdfast.units.progress import Place, TaskProgress
+from holdfast.units.progress import TaskProgress
 from holdfast.units.statistics import Latencies, Statistics
 
 _COUNTS = st.integers(0, 10**9)
@@ -31,7 +31,8 @@ _STATISTICS = st.builds(
 )
 _PROGRESS = st.builds(
     TaskProgress,
-    place=st.builds(Place, st.binary(max_size=9), _COUNTS, st.binary(max_size=16)),
+    last=st.binary(max_size=9),
+    done=_COUNTS,
     deferred=st.lists(st.binary(max_size=9), max_size=4).map(tuple),
     is_finished=st.booleans(),
     statistics=_STATISTICS,

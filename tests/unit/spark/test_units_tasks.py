@@ -16,9 +16,11 @@ from holdfast.records.store import Store
 from holdfast.runtime import Environment
 from holdfast.spark.units.tasks import UnitsTask
 from holdfast.units.connections import store_of_process
+from holdfast.units.job_input import JobInput, surveyed
 from holdfast.units.jobs import MAP, WORK_LIST, begin_job
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.settings import UnitSettings
+from holdfast.units.unit import id_of
 from holdfast.units.work_list import find_work_list
 
 
@@ -42,6 +44,8 @@ def test_a_task_that_begins_waits_for_the_database(tmp_path: Path, monkeypatch: 
             function=lambda txn, key, value: txn.put("t", key, value),
             url=url,
             job=job,
+            run="run",
+            job_input=JobInput([surveyed([id_of(1)], repeats=False)]),
             settings=UnitSettings(),
             reads=None,
             is_reduce=False,
