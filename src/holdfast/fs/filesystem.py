@@ -16,7 +16,6 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
-from fsspec.spec import AbstractFileSystem
 from fsspec.utils import stringify_path
 
 from holdfast.commit.context import CommitContext, CommitSettings
@@ -28,6 +27,7 @@ from holdfast.commit.pending_sets.completion import abort_all
 from holdfast.commit.sinks import PartBudget
 from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.fs.files import PlainSink, ReadingFile, WritingFile, open_layers
+from holdfast.fs.names import NamingFileSystem, named
 from holdfast.fs.paths import PROTOCOL, Location, canonical, locate, split_magic
 from holdfast.fs.store_options import OF_FSSPEC, parse_keywords
 from holdfast.stores.base import ObjectInfo, ObjectStore, batched_keys, iter_objects
@@ -36,7 +36,7 @@ from holdfast.stores.url import open_destination
 __all__ = ["MagicFileSystem"]
 
 
-class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships no types
+class MagicFileSystem(NamingFileSystem):
     """The stores of ``s3://``, ``file://`` and ``memory://`` urls, with magic paths.
 
     Guarantee: a file that was closed below a magic path is pending: it is invisible at its final path, and appears as
@@ -266,22 +266,29 @@ class MagicFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships
     def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
         """Delete files, or everything below directories. Deleting a magic file aborts its upload.
 
+        Args:
+            path: a path, or a list of paths, such as ``fs.glob("bucket/*.csv")``: names, never patterns.
+
         Raises:
-            FileNotFoundError: nothing is at the path.
-            IsADirectoryError: the path is a directory, and `recursive` is not set.
+            FileNotFoundError: nothing is at the path. Nothing was deleted.
+            IsADirectoryError: the path is a directory, and `recursive` is not set. Nothing was deleted.
         """
         if maxdepth is not None:
             raise UnsupportedError("a directory can only be deleted as a whole: leave maxdepth out", maxdepth=maxdepth)
-        for one in self.expand_path(path):
-            where, ctx = self._locate(one)
-            if self.info(one)["type"] == "file":
-                self.rm_file(one)
-            elif recursive:
-                for keys in batched_keys(found.key for found in iter_objects(ctx.store, f"{where.key}/", markers=True)):
-                    _abort_uploads(ctx, keys)
-                    ctx.store.delete_many(keys)
-            else:
+        kinds = {}
+        for one in self.names(path):
+            with named(one):
+                kinds[one] = self.info(one)["type"]
+            if kinds[one] == "directory" and not recursive:
                 raise IsADirectoryError(one)
+        for one, kind in kinds.items():
+            if kind == "file":
+                self.rm_file(one)
+                continue
+            where, ctx = self._locate(one)
+            for keys in batched_keys(found.key for found in iter_objects(ctx.store, f"{where.key}/", markers=True)):
+                _abort_uploads(ctx, keys)
+                ctx.store.delete_many(keys)
 
     def rm_file(self, path: str) -> None:
         """Delete one file; a missing file is not an error. Deleting a magic file aborts its upload."""

@@ -109,13 +109,53 @@ def test_deleting(fs: MagicFileSystem, root: str) -> None:
         fs.rm(f"{root}/dir")
     fs.rm([f"{root}/dir"], recursive=True)
     assert fs.find(root) == [f"{root}/dirt/e"], "not what merely starts like it"
-    fs.rm(f"{root}/d*/*")
+    fs.rm(fs.glob(f"{root}/d*/*"))
     assert fs.find(root) == []
     fs.rm_file(f"{root}/a")
     with pytest.raises(FileNotFoundError):
         fs.rm(f"{root}/a")
     with pytest.raises(UnsupportedError):
         fs.rm(f"{root}/a", maxdepth=1)
+
+
+@pytest.mark.parametrize("name", ["report[1].csv", "report[!a].csv", "report?.csv", "report*.csv", "report{1,2}.csv"])
+def test_a_name_that_looks_like_a_pattern_means_itself(
+    fs: MagicFileSystem, root: str, name: str, tmp_path: Path
+) -> None:
+    for one in (name, "report1.csv"):
+        fs.pipe_file(f"{root}/p/{one}", one.encode())
+        (tmp_path / one).write_text(one)
+    fs.copy(f"{root}/p/{name}", f"{root}/copy")
+    fs.get(f"{root}/p/{name}", str(tmp_path / "got"))
+    fs.put(str(tmp_path / name), f"{root}/put")
+    fs.put([str(tmp_path / name)], f"{root}/dir")
+    assert fs.cat(f"{root}/p/{name}") == (tmp_path / "got").read_bytes() == name.encode()
+    assert {fs.cat_file(f"{root}/{one}") for one in ("copy", "put", f"dir/{name}")} == {name.encode()}
+    fs.mv(f"{root}/p/{name}", f"{root}/moved")
+    assert fs.cat_file(f"{root}/moved") == name.encode()
+    repeated = (
+        lambda: fs.mv(f"{root}/p/{name}", f"{root}/moved"),
+        lambda: fs.mv(f"{root}/p/{name}", f"{root}/moved", recursive=True),
+        lambda: fs.rm(f"{root}/p/{name}"),
+        lambda: fs.rm([f"{root}/p/{name}"], recursive=True),
+    )
+    for call in repeated:
+        with pytest.raises(FileNotFoundError):
+            call()
+    assert fs.find(f"{root}/p") == [f"{root}/p/report1.csv"]
+
+
+def test_nothing_is_removed_if_one_of_several_is_missing(fs: MagicFileSystem, root: str) -> None:
+    for wrong in ([f"{root}/a", f"{root}/none"], [f"{root}/a", f"{root}/dir"]):
+        with pytest.raises(OSError):
+            fs.rm(wrong)
+        assert fs.exists(f"{root}/a")
+
+
+def test_a_copy_never_leads_out_of_its_target(fs: MagicFileSystem, root: str, tmp_path: Path) -> None:
+    fs.pipe_file(f"{root}/a[1]/../../evil", b"")
+    with pytest.raises(InvalidRequestError, match="leads out of the target"):
+        fs.get(f"{root}/a[1]", str(tmp_path / "in"), recursive=True)
 
 
 def test_creating_a_directory_does_nothing(fs: MagicFileSystem, root: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.arguments import Word
-from holdfast.cli.fs.command import fs_command
+from holdfast.cli.fs.command import fs_command, with_urls
 from holdfast.cli.output import Output
 from holdfast.cli.session import Session, lists_from_namespaces, on_namespaces
 from holdfast.errors import InvalidRequestError
@@ -30,17 +30,18 @@ A value that begins with 0x is hexadecimal, with 0s Base64; everything else is t
 _GET_EPILOG = """\b
 Examples:
   holdfast fs getfattr holdfast://prod/data
-  holdfast fs getfattr -n user.hash -e hex 'holdfast://prod/data/*.csv'"""
+  holdfast fs getfattr -n user.hash -e hex --glob 'holdfast://prod/data/*.csv'"""
 
 
 @fs_command("setfattr", epilog=_SET_EPILOG)
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@with_urls
 @click.option("-n", "name", metavar="NAME", help="Set this attribute, such as user.origin.")
 @click.option("-v", "value", metavar="VALUE", help="Its value.  [default: empty]")
 @click.option("-x", "removed", metavar="NAME", help="Remove this attribute.")
 @on_namespaces
 def setfattr(
     urls: tuple[str, ...],
+    glob: bool,
     name: str | None,
     value: str | None,
     removed: str | None,
@@ -61,17 +62,19 @@ def setfattr(
         else:
             item.namespace.remove_xattr(item.status.path, removed or "")
 
-    change_all(find_items(session, urls), apply, recursive=False, out=out)
+    change_all(find_items(session, urls, glob=glob), apply, recursive=False, out=out)
 
 
 @fs_command("getfattr", epilog=_GET_EPILOG)
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@with_urls
 @click.option("-n", "name", metavar="NAME", help="Show only this attribute.")
 @click.option(
     "-e", "encoding", type=Word(["text", "hex", "base64"]), help="How to show values.  [default: text if it is text]"
 )
 @lists_from_namespaces
-def getfattr(urls: tuple[str, ...], name: str | None, encoding: str | None, session: Session, out: Output) -> None:
+def getfattr(
+    urls: tuple[str, ...], glob: bool, name: str | None, encoding: str | None, session: Session, out: Output
+) -> None:
     """Show the extended attributes of files and directories."""
     from holdfast.cli.fs.items import find_items
     from holdfast.cli.fs.problems import Problems
@@ -79,7 +82,7 @@ def getfattr(urls: tuple[str, ...], name: str | None, encoding: str | None, sess
 
     problems = Problems(out, lines=True)
     found: list[tuple[Item, dict[str, bytes]]] = []
-    for item in find_items(session, urls):
+    for item in find_items(session, urls, glob=glob):
         with problems.noted(item.url):
             values = item.namespace.xattrs(item.status.path)
             if name is not None and name not in values:

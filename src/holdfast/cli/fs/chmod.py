@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.fs.command import fs_command
+from holdfast.cli.fs.command import fs_command, with_urls
 from holdfast.cli.output import Output
 from holdfast.cli.session import Session, on_namespaces
 
@@ -26,10 +26,10 @@ X gives the right to execute to directories, and to files that somebody may exec
 
 @fs_command("chmod", epilog=_EPILOG, ignore_unknown_options=True)
 @click.argument("mode")
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@with_urls
 @click.option("-R", "--recursive", is_flag=True, help="Change everything below too.")
 @on_namespaces
-def chmod(mode: str, urls: tuple[str, ...], recursive: bool, session: Session, out: Output) -> None:
+def chmod(mode: str, urls: tuple[str, ...], glob: bool, recursive: bool, session: Session, out: Output) -> None:
     """Change the permissions of files and directories to MODE, or by MODE."""
     from holdfast.cli.fs.changing import change_all
     from holdfast.cli.fs.items import find_items
@@ -41,7 +41,7 @@ def chmod(mode: str, urls: tuple[str, ...], recursive: bool, session: Session, o
         item.namespace.set_permission(item.status.path, change(item.status.mode, item.status.is_directory))
 
     change_all(
-        find_items(session, urls),
+        find_items(session, urls, glob=glob),
         apply,
         recursive=recursive,
         out=out,

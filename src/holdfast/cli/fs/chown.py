@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.fs.command import fs_command
+from holdfast.cli.fs.command import fs_command, with_urls
 from holdfast.cli.output import Output
 from holdfast.cli.session import Session, on_namespaces
 
@@ -26,10 +26,10 @@ Only the superuser may change the owner; an owner may change the group to anothe
 
 @fs_command("chown", epilog=_EPILOG)
 @click.argument("owner", metavar="OWNER[:GROUP]")
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@with_urls
 @click.option("-R", "--recursive", is_flag=True, help="Change everything below too.")
 @on_namespaces
-def chown(owner: str, urls: tuple[str, ...], recursive: bool, session: Session, out: Output) -> None:
+def chown(owner: str, urls: tuple[str, ...], glob: bool, recursive: bool, session: Session, out: Output) -> None:
     """Give files and directories to another owner or group."""
     from holdfast.cli.fs.changing import change_all
     from holdfast.cli.fs.items import find_items
@@ -41,4 +41,4 @@ def chown(owner: str, urls: tuple[str, ...], recursive: bool, session: Session, 
     def apply(item: Item) -> None:
         item.namespace.set_owner(item.status.path, user or None, group or None)
 
-    change_all(find_items(session, urls), apply, recursive=recursive, out=out)
+    change_all(find_items(session, urls, glob=glob), apply, recursive=recursive, out=out)

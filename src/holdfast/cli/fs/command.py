@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import click
 
-__all__ = ["THREADS", "CopyOptions", "fs_command", "with_copy_options", "with_target"]
+__all__ = ["THREADS", "CopyOptions", "fs_command", "with_copy_options", "with_glob", "with_target", "with_urls"]
 
 THREADS = 8
 """How many files are copied or changed at the same time."""
@@ -24,6 +24,16 @@ def fs_command(
     """
     settings = {"help_option_names": ["--help"], "ignore_unknown_options": ignore_unknown_options}
     return click.command(name, epilog=epilog, context_settings=settings)
+
+
+def with_glob(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the option that makes patterns of URLs; pass it as `glob`."""
+    return click.option("--glob", is_flag=True, help="URLs are patterns, such as '*.csv'.")(command)
+
+
+def with_urls(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the argument of commands that take any number of URLs, and what `with_glob` adds; pass it as `urls`."""
+    return click.argument("urls", metavar="URL...", nargs=-1, required=True)(with_glob(command))
 
 
 def with_target(command: Callable[..., None]) -> Callable[..., None]:

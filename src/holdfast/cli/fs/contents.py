@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.arguments import byte_count
-from holdfast.cli.fs.command import fs_command
+from holdfast.cli.fs.command import fs_command, with_urls
 from holdfast.cli.output import Output
 from holdfast.cli.session import Session, streams_from_namespaces
 
@@ -20,14 +20,14 @@ __all__ = ["cat", "head", "print_files"]
 _CAT_EPILOG = """\b
 Examples:
   holdfast fs cat holdfast://prod/data/one.csv
-  holdfast fs cat 'holdfast://prod/logs/*.gz' | gunzip | wc -l
+  holdfast fs cat --glob 'holdfast://prod/logs/*.gz' | gunzip | wc -l
 
 The bytes are printed as they are."""
 
 _HEAD_EPILOG = """\b
 Examples:
   holdfast fs head holdfast://prod/data/one.csv
-  holdfast fs head -n 1 'holdfast://prod/data/*.csv'
+  holdfast fs head -n 1 --glob 'holdfast://prod/data/*.csv'
   holdfast fs head -c 4 holdfast://prod/data/one.parquet
 
 The bytes are printed as they are, one file after the other."""
@@ -37,24 +37,24 @@ _READERS = 4
 
 
 @fs_command("cat", epilog=_CAT_EPILOG)
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@with_urls
 @streams_from_namespaces
-def cat(urls: tuple[str, ...], session: Session, out: Output) -> None:
+def cat(urls: tuple[str, ...], glob: bool, session: Session, out: Output) -> None:
     """Print files, one after the other."""
-    print_files(urls, session, out)
+    print_files(urls, session, out, glob=glob)
 
 
 @fs_command("head", epilog=_HEAD_EPILOG)
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@with_urls
 @click.option("-n", "--lines", type=click.IntRange(min=0), default=10, show_default=True, help="Lines of each file.")
 @click.option("-c", "--bytes", "length", metavar="SIZE", type=byte_count, help="Bytes of each file, instead of lines.")
 @streams_from_namespaces
-def head(urls: tuple[str, ...], lines: int, length: int | None, session: Session, out: Output) -> None:
+def head(urls: tuple[str, ...], glob: bool, lines: int, length: int | None, session: Session, out: Output) -> None:
     """Print the first lines or bytes of files."""
     from holdfast.cli.fs.items import find_items
     from holdfast.cli.fs.problems import Problems
 
-    items = find_items(session, urls)
+    items = find_items(session, urls, glob=glob)
     problems = Problems(out)
     printed = 0
     for item in items:
@@ -70,12 +70,12 @@ def head(urls: tuple[str, ...], lines: int, length: int | None, session: Session
     problems.end(printed)
 
 
-def print_files(urls: Sequence[str], session: Session, out: Output) -> None:
+def print_files(urls: Sequence[str], session: Session, out: Output, *, glob: bool) -> None:
     """Print the bytes of files, one after the other, and end the command if one of them could not be printed."""
     from holdfast.cli.fs.items import find_items
     from holdfast.cli.fs.problems import Problems
 
-    items = find_items(session, urls)
+    items = find_items(session, urls, glob=glob)
     problems = Problems(out)
     printed = 0
     for item in items:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.cli.fs.command import CopyOptions, fs_command, with_copy_options, with_target
+from holdfast.cli.fs.command import CopyOptions, fs_command, with_copy_options, with_glob, with_target
 from holdfast.cli.output import Output
 from holdfast.cli.session import Session, on_namespaces
 from holdfast.errors import InvalidRequestError
@@ -13,7 +13,7 @@ _EPILOG = """\b
 Examples:
   holdfast fs cp holdfast://prod/data holdfast://prod/copy
   holdfast fs cp s3://bucket/flights holdfast://prod/data/
-  holdfast fs cp 'holdfast://prod/data/*.csv' s3://bucket/export/
+  holdfast fs cp --glob 'holdfast://prod/data/*.csv' s3://bucket/export/
   holdfast fs cp holdfast://prod/data holdfast://test/data
 
 SOURCE and TARGET are holdfast://, s3:// or file:// URLs, URLs of other stores, or paths; one of them has to be in a
@@ -24,11 +24,13 @@ complete; files that are there already are replaced only with --overwrite."""
 
 @fs_command("cp", epilog=_EPILOG)
 @with_target
+@with_glob
 @with_copy_options
 @on_namespaces
 def cp(
     sources: tuple[str, ...],
     target: str,
+    glob: bool,
     how: CopyOptions,
     session: Session,
     out: Output,
@@ -49,5 +51,5 @@ def cp(
     with Locations(session) as locations:
         with out.waiting("planning"):
             goal = locations.any_target(target, overwrite=how.overwrite)
-            plan = make_plan(locations.any_sources(sources), goal, problems)
+            plan = make_plan(locations.any_sources(sources, glob=glob), goal, problems)
         transfer(plan, goal, how, problems, out)

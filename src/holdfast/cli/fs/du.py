@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.fs.command import fs_command
+from holdfast.cli.fs.command import fs_command, with_urls
 from holdfast.cli.output import Output
 from holdfast.cli.session import Session, lists_from_namespaces
 
@@ -21,37 +21,37 @@ __all__ = ["count", "du"]
 _DU_EPILOG = """\b
 Examples:
   holdfast fs du -h holdfast://prod/data
-  holdfast fs du -s -h 'holdfast://prod/*'
+  holdfast fs du -s -h --glob 'holdfast://prod/*'
 
 "space" is the size times the replication, which is what quotas count."""
 
 _COUNT_EPILOG = """\b
 Examples:
   holdfast fs count holdfast://prod/data
-  holdfast fs count -q -h 'holdfast://prod/user/*'"""
+  holdfast fs count -q -h --glob 'holdfast://prod/user/*'"""
 
 
 @fs_command("du", epilog=_DU_EPILOG)
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@with_urls
 @click.option("-s", "--summarize", is_flag=True, help="Show one total for each URL, not its entries.")
 @click.option("-h", "--human", is_flag=True, help="Show sizes in units such as MiB.")
 @lists_from_namespaces
-def du(urls: tuple[str, ...], summarize: bool, human: bool, session: Session, out: Output) -> None:
+def du(urls: tuple[str, ...], glob: bool, summarize: bool, human: bool, session: Session, out: Output) -> None:
     """Show how much space the entries of directories take, with everything below them."""
     from holdfast.cli.fs.rows import amount
 
     def row(found: ContentSummary) -> Sequence[str]:
         return (amount(found.size, human=human), amount(found.space, human=human))
 
-    _show(urls, ["size", "space", "path"], row, session, out, inside=not summarize)
+    _show(urls, glob, ["size", "space", "path"], row, session, out, inside=not summarize)
 
 
 @fs_command("count", epilog=_COUNT_EPILOG)
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@with_urls
 @click.option("-q", "--quotas", is_flag=True, help="Show quotas, and what is left of them.")
 @click.option("-h", "--human", is_flag=True, help="Show sizes in units such as MiB.")
 @lists_from_namespaces
-def count(urls: tuple[str, ...], quotas: bool, human: bool, session: Session, out: Output) -> None:
+def count(urls: tuple[str, ...], glob: bool, quotas: bool, human: bool, session: Session, out: Output) -> None:
     """Count the directories, the files and the bytes at and below URL."""
     from holdfast.cli.fs.rows import amount
 
@@ -68,11 +68,12 @@ def count(urls: tuple[str, ...], quotas: bool, human: bool, session: Session, ou
         return (names, left(found.names_quota, found.directories + found.files), space, space_left, *cells)
 
     limits = ["names quota", "names left", "space quota", "space left"] if quotas else []
-    _show(urls, [*limits, "directories", "files", "size", "path"], row, session, out, inside=False)
+    _show(urls, glob, [*limits, "directories", "files", "size", "path"], row, session, out, inside=False)
 
 
 def _show(
     urls: Sequence[str],
+    glob: bool,
     columns: Sequence[str],
     row: Callable[[ContentSummary], Sequence[str]],
     session: Session,
@@ -87,7 +88,7 @@ def _show(
     problems = Problems(out, lines=True)
     counted: list[tuple[Item, Sequence[str]]] = []
     with out.waiting("counting") as show:
-        for item in _items(urls, inside, session, problems):
+        for item in _items(urls, glob, inside, session, problems):
             show(f"counting {item.url}")
             with problems.noted(item.url):
                 found = item.namespace.content_summary(item.status.path)
@@ -100,14 +101,14 @@ def _show(
     problems.end(len(counted))
 
 
-def _items(urls: Sequence[str], inside: bool, session: Session, problems: Problems) -> Iterator[Item]:
+def _items(urls: Sequence[str], glob: bool, inside: bool, session: Session, problems: Problems) -> Iterator[Item]:
     """Yield what the URLs name or, if wanted, the entries of the directories that they name."""
     from holdfast.cli.fs.descent import entries
     from holdfast.cli.fs.items import find_items
 
     for url in urls:
         with problems.noted(url):
-            for item in find_items(session, [url]):
+            for item in find_items(session, [url], glob=glob):
                 if inside and item.status.is_directory:
                     yield from (item.at(one) for one in entries(item.namespace, item.status.path))
                 else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.arguments import Word, byte_count
-from holdfast.cli.fs.command import fs_command
+from holdfast.cli.fs.command import fs_command, with_urls
 from holdfast.cli.fs.times import time_ms
 from holdfast.cli.output import Output
 from holdfast.cli.patterns import compile_word
@@ -41,7 +41,7 @@ def _size(text: str) -> tuple[str, int]:
 
 
 @fs_command("find", epilog=_EPILOG)
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@with_urls
 @click.option("-name", "names", multiple=True, metavar="PATTERN", help="The name matches; one of them, if repeated.")
 @click.option("-iname", "any_case", multiple=True, metavar="PATTERN", help="The same, in lower or upper case.")
 @click.option("-type", "kind", type=Word(["f", "d"]), help="Files (f) or directories (d) only.")
@@ -52,6 +52,7 @@ def _size(text: str) -> tuple[str, int]:
 @lists_from_namespaces
 def find(
     urls: tuple[str, ...],
+    glob: bool,
     names: tuple[str, ...],
     any_case: tuple[str, ...],
     kind: str | None,
@@ -73,7 +74,7 @@ def find(
         after_ms = _newer_than(newer, session)
         conditions.append(lambda status: status.mtime_ms > after_ms)
     problems = Problems(out, lines=True)
-    tops = find_items(session, urls)
+    tops = find_items(session, urls, glob=glob)
     for top in tops:
         below = descend(top.namespace, top.status.path, max_depth=max_depth, failed=problems.below(top.base))
         for depth, status in itertools.chain([(0, top.status)], below):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.cli.fs.command import CopyOptions, fs_command, with_copy_options, with_target
+from holdfast.cli.fs.command import CopyOptions, fs_command, with_copy_options, with_glob, with_target
 from holdfast.cli.output import Output
 from holdfast.cli.session import Session, on_namespaces
 from holdfast.errors import InvalidRequestError
@@ -12,7 +12,7 @@ __all__ = ["get"]
 _EPILOG = """\b
 Examples:
   holdfast fs get holdfast://prod/data/one.csv .
-  holdfast fs get 'holdfast://prod/data/*.csv' ./csv/
+  holdfast fs get --glob 'holdfast://prod/data/*.csv' ./csv/
   holdfast fs get holdfast://prod/dumps/db.sql - | psql db
 
 If TARGET is a directory, SOURCE goes into it; with a slash at its end, the directory is made if it is missing. Several
@@ -22,11 +22,13 @@ it is complete, and local files are replaced only with --overwrite."""
 
 @fs_command("get", epilog=_EPILOG)
 @with_target
+@with_glob
 @with_copy_options
 @on_namespaces
 def get(
     sources: tuple[str, ...],
     target: str,
+    glob: bool,
     how: CopyOptions,
     session: Session,
     out: Output,
@@ -41,12 +43,12 @@ def get(
     if target == "-":
         if out.json:
             raise InvalidRequestError("standard output takes the files or the document: leave out --json")
-        print_files(sources, session, out)
+        print_files(sources, session, out, glob=glob)
         return
     if "://" in target:
         raise InvalidRequestError("get copies to this machine: copy to elsewhere with fs cp", target=target)
     problems = Problems(out)
     with Locations(session) as locations, out.waiting("planning"):
         goal = locations.local_target(target, overwrite=how.overwrite)
-        plan = make_plan(locations.namespace_sources(sources), goal, problems)
+        plan = make_plan(locations.namespace_sources(sources, glob=glob), goal, problems)
     transfer(plan, goal, how, problems, out)

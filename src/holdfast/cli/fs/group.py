@@ -40,10 +40,11 @@ Examples:
   holdfast fs ls -l holdfast://prod/data
   holdfast fs put ./flights holdfast://prod/data
   holdfast fs mv holdfast://prod/data holdfast://prod/archive
-  holdfast fs rm -r --trash 'holdfast://prod/archive/2013-*'
+  holdfast fs rm -r --trash --glob 'holdfast://prod/archive/2013-*'
 
-A path is holdfast://NAME/path, where holdfast namespace init has created NAME. Put patterns in quotes, so that the
-shell does not expand them: *, ?, [a-c], [!a], {a,b}, and ** for any number of directories."""
+A path is holdfast://NAME/path, where holdfast namespace init has created NAME. Every character of a path is literal.
+With --glob, paths are patterns: *, ?, [a-c], [!a], {a,b}, and ** for any number of directories. Put them in quotes, so
+that the shell does not expand them."""
 
 
 @click.group(cls=CommandGroup, table=_COMMANDS, epilog=_EPILOG)

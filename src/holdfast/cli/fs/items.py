@@ -12,7 +12,7 @@ from holdfast.cli.patterns import compile_word, is_pattern
 from holdfast.cli.session import Session
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace import FileStatus, Namespace, split_url
-from holdfast.namespace.errors import InvalidPathError, PathNotFoundError
+from holdfast.namespace.errors import PathNotFoundError
 from holdfast.namespace.paths import NsPath
 
 __all__ = ["Item", "Spot", "find_items", "find_spot", "is_namespace_url"]
@@ -82,11 +82,14 @@ def find_spot(session: Session, url: str) -> Spot:
     return Spot(session.open(name), f"holdfast://{name}", str(checked), path.endswith("/"))
 
 
-def find_items(session: Session, urls: Sequence[str]) -> list[Item]:
+def find_items(session: Session, urls: Sequence[str], *, glob: bool) -> list[Item]:
     """Return what the URLs name, in their order; the matches of a pattern are sorted. Nothing occurs twice.
 
-    A URL is taken literally if something of that name exists; if not, as a pattern with ``*``, ``?``, ``[a-c]``,
-    ``[!a]``, ``{a,b}`` and, for any number of directories, ``**``. With a slash at its end, it means directories only.
+    What a URL means never depends on what exists, so that a command that is repeated cannot reach anything else.
+
+    Args:
+        glob: whether each URL is a pattern with ``*``, ``?``, ``[a-c]``, ``[!a]``, ``{a,b}`` and, for any number of
+            directories, ``**``; if not, every character is literal. A slash at the end means directories only.
 
     Raises:
         PathNotFoundError: nothing has a URL, or matches a pattern.
@@ -94,7 +97,7 @@ def find_items(session: Session, urls: Sequence[str]) -> list[Item]:
     """
     found: dict[str, Item] = {}
     for url in urls:
-        for item in _find(session, url):
+        for item in _find(session, url, glob):
             found.setdefault(item.url, item)
     return list(found.values())
 
@@ -104,25 +107,25 @@ def _split(url: str) -> tuple[str, str]:
     return name, re.sub("//+", "/", path)
 
 
-def _find(session: Session, url: str) -> list[Item]:
+def _find(session: Session, url: str, glob: bool) -> list[Item]:
     name, path = _split(url)
     namespace, base = session.open(name), f"holdfast://{name}"
+    if glob:
+        matches = {one.path: one for pattern in _without_slashes_in_braces(path) for one in _match(namespace, pattern)}
+        if not matches:
+            raise PathNotFoundError("nothing matches the pattern: check it", url=url)
+        return [Item(namespace, base, matches[path]) for path in sorted(matches, key=str.encode)]
     try:
-        status = namespace.find(path) if is_pattern(path) else namespace.status(path)
-    except InvalidPathError:
-        if not is_pattern(path):
-            raise
-        status = None
-    if status is not None:
-        if path.endswith("/") and not status.is_directory:
-            raise InvalidRequestError("the url ends in a slash, and is a file: remove the slash", url=url)
-        return [Item(namespace, base, status)]
-    matches = {one.path: one for pattern in _without_slashes_in_braces(path) for one in _match(namespace, pattern)}
-    if not matches:
-        raise PathNotFoundError(
-            "nothing matches the pattern: check it, and keep it in quotes so that no shell expands it", url=url
-        )
-    return [Item(namespace, base, matches[path]) for path in sorted(matches, key=str.encode)]
+        status = namespace.status(path)
+    except PathNotFoundError as error:
+        if is_pattern(path):
+            raise PathNotFoundError(
+                "nothing has this name: check it, or add --glob if it is a pattern", url=url
+            ) from error
+        raise
+    if path.endswith("/") and not status.is_directory:
+        raise InvalidRequestError("the url ends in a slash, and is a file: remove the slash", url=url)
+    return [Item(namespace, base, status)]
 
 
 # --- patterns ---------------------------------------------------------------------------------------------------------

@@ -38,19 +38,19 @@ class Locations:
         """
         return [self._source(self._local, path) for path in dict.fromkeys(paths)]
 
-    def namespace_sources(self, urls: Sequence[str]) -> list[Source]:
-        """Return what URLs and patterns name in namespaces; raises what `find_items` raises."""
+    def namespace_sources(self, urls: Sequence[str], *, glob: bool) -> list[Source]:
+        """Return what URLs, or patterns, name in namespaces; raises what `find_items` raises."""
         return [
             self._source(NamespacePlace(item.namespace, item.base), item.status.path)
-            for item in find_items(self._session, urls)
+            for item in find_items(self._session, urls, glob=glob)
         ]
 
-    def any_sources(self, texts: Sequence[str]) -> list[Source]:
-        """Return what URLs of any kind, and local paths, name."""
+    def any_sources(self, texts: Sequence[str], *, glob: bool) -> list[Source]:
+        """Return what URLs of any kind, and local paths, name; with `glob`, those of namespaces are patterns."""
         found: list[Source] = []
         for text in dict.fromkeys(texts):
             if is_namespace_url(text):
-                found += self.namespace_sources([text])
+                found += self.namespace_sources([text], glob=glob)
             elif (path := local_path(text)) is not None:
                 found += self.local_sources([path])
             else:

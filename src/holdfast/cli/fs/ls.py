@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.fs.command import fs_command
+from holdfast.cli.fs.command import fs_command, with_urls
 from holdfast.cli.output import Output
 from holdfast.cli.screen import in_one_line
 from holdfast.cli.session import Session, lists_from_namespaces
@@ -23,12 +23,12 @@ _EPILOG = """\b
 Examples:
   holdfast fs ls holdfast://prod/
   holdfast fs ls -l -h holdfast://prod/data
-  holdfast fs ls -l -t 'holdfast://prod/logs/2013-0[1-6]*'
+  holdfast fs ls -l -t --glob 'holdfast://prod/logs/2013-0[1-6]*'
   holdfast fs ls -R --json holdfast://prod/data | jq -r .url"""
 
 
 @fs_command("ls", epilog=_EPILOG)
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@with_urls
 @click.option("-l", "--long", "is_long", is_flag=True, help="Show permissions, owner, size and time.")
 @click.option("-h", "--human", is_flag=True, help="Show sizes in units such as MiB.")
 @click.option("-d", "--directory", "itself", is_flag=True, help="Show directories themselves, not their entries.")
@@ -39,6 +39,7 @@ Examples:
 @lists_from_namespaces
 def ls(
     urls: tuple[str, ...],
+    glob: bool,
     is_long: bool,
     human: bool,
     itself: bool,
@@ -64,7 +65,7 @@ def ls(
     found: list[Item] = []
     for url in urls:
         with problems.noted(url):
-            found += find_items(session, [url])
+            found += find_items(session, [url], glob=glob)
     listing = _Listing(out, problems, is_long, human, by_time, by_size, reverse)
     plain = [item for item in found if itself or not item.status.is_directory]
     directories = [] if itself else [item for item in found if item.status.is_directory]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.fs.command import fs_command, with_target
+from holdfast.cli.fs.command import fs_command, with_glob, with_target
 from holdfast.cli.output import Output
 from holdfast.cli.screen import in_one_line
 from holdfast.cli.session import Session, on_namespaces
@@ -20,7 +20,7 @@ __all__ = ["mv"]
 _EPILOG = """\b
 Examples:
   holdfast fs mv holdfast://prod/data holdfast://prod/archive
-  holdfast fs mv 'holdfast://prod/in/*.csv' holdfast://prod/done/
+  holdfast fs mv --glob 'holdfast://prod/in/*.csv' holdfast://prod/done/
 
 If TARGET is a directory, SOURCE moves into it; so it has to be one for several sources. Each move is one step, however
 large the directory: everybody sees the old path or the new one."""
@@ -28,14 +28,15 @@ large the directory: everybody sees the old path or the new one."""
 
 @fs_command("mv", epilog=_EPILOG)
 @with_target
+@with_glob
 @click.option("-f", "--overwrite", is_flag=True, help="Replace a file, or an empty directory, in the same step.")
 @on_namespaces
-def mv(sources: tuple[str, ...], target: str, overwrite: bool, session: Session, out: Output) -> None:
+def mv(sources: tuple[str, ...], target: str, glob: bool, overwrite: bool, session: Session, out: Output) -> None:
     """Rename SOURCE to TARGET, or move it into the directory TARGET."""
     from holdfast.cli.fs.items import find_items, find_spot
     from holdfast.cli.fs.problems import Problems
 
-    items = find_items(session, sources)
+    items = find_items(session, sources, glob=glob)
     spot = find_spot(session, target)
     moves = _moves(items, spot)
     problems = Problems(out)

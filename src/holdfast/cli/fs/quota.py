@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.arguments import byte_count
-from holdfast.cli.fs.command import fs_command
+from holdfast.cli.fs.command import fs_command, with_urls
 from holdfast.cli.output import Output
 from holdfast.cli.screen import in_one_line
 from holdfast.cli.session import Session, lists_from_namespaces, on_namespaces
@@ -32,7 +32,7 @@ Examples:
 
 _SHOW_EPILOG = """\b
 Examples:
-  holdfast fs quota show -h 'holdfast://prod/user/*'"""
+  holdfast fs quota show -h --glob 'holdfast://prod/user/*'"""
 
 
 @click.group()
@@ -45,16 +45,19 @@ def quota() -> None:
 
 
 @fs_command("set", epilog=_SET_EPILOG)
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@with_urls
 @click.option("--names", metavar="N", type=click.IntRange(min=1), help="Most files and directories.")
 @click.option("--space", metavar="SIZE", type=byte_count, help="Most bytes, times replication.")
 @on_namespaces
-def _set(urls: tuple[str, ...], names: int | None, space: int | None, session: Session, out: Output) -> None:
+def _set(
+    urls: tuple[str, ...], glob: bool, names: int | None, space: int | None, session: Session, out: Output
+) -> None:
     """Set the quotas of directories; one that you do not name stays as it is."""
     if names is None and space is None:
         raise click.UsageError("nothing is limited: give --names, --space or both")
     _change(
         urls,
+        glob,
         lambda usage: (usage.names_quota if names is None else names, usage.space_quota if space is None else space),
         session,
         out,
@@ -62,14 +65,15 @@ def _set(urls: tuple[str, ...], names: int | None, space: int | None, session: S
 
 
 @fs_command("clear", epilog=_CLEAR_EPILOG)
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@with_urls
 @click.option("--names", is_flag=True, help="Remove only the quota of names.")
 @click.option("--space", is_flag=True, help="Remove only the quota of space.")
 @on_namespaces
-def _clear(urls: tuple[str, ...], names: bool, space: bool, session: Session, out: Output) -> None:
+def _clear(urls: tuple[str, ...], glob: bool, names: bool, space: bool, session: Session, out: Output) -> None:
     """Remove the quotas of directories."""
     _change(
         urls,
+        glob,
         lambda usage: (
             usage.names_quota if space and not names else None,
             usage.space_quota if names and not space else None,
@@ -80,10 +84,10 @@ def _clear(urls: tuple[str, ...], names: bool, space: bool, session: Session, ou
 
 
 @fs_command("show", epilog=_SHOW_EPILOG)
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@with_urls
 @click.option("-h", "--human", is_flag=True, help="Show sizes in units such as MiB.")
 @lists_from_namespaces
-def _show(urls: tuple[str, ...], human: bool, session: Session, out: Output) -> None:
+def _show(urls: tuple[str, ...], glob: bool, human: bool, session: Session, out: Output) -> None:
     """Show the quotas of directories and what counts against them, without counting."""
     from holdfast.cli.fs.items import find_items
     from holdfast.cli.fs.problems import Problems
@@ -92,7 +96,7 @@ def _show(urls: tuple[str, ...], human: bool, session: Session, out: Output) -> 
     problems = Problems(out, lines=True)
     shown: list[Item] = []
     rows = []
-    for item in find_items(session, urls):
+    for item in find_items(session, urls, glob=glob):
         with problems.noted(item.url):
             usage = item.namespace.quota_usage(item.status.path)
             out.line({"url": item.url, **_fields(usage)})
@@ -116,6 +120,7 @@ quota.add_command(_show)
 
 def _change(
     urls: tuple[str, ...],
+    glob: bool,
     limits: Callable[[QuotaUsage], tuple[int | None, int | None]],
     session: Session,
     out: Output,
@@ -127,7 +132,7 @@ def _change(
     problems = Problems(out)
     changed = []
     with out.waiting("counting"):
-        for item in find_items(session, urls):
+        for item in find_items(session, urls, glob=glob):
             with problems.noted(item.url):
                 path = item.status.path
                 names, space = limits(item.namespace.quota_usage(path))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from holdfast.cli.fs.command import fs_command
+from holdfast.cli.fs.command import fs_command, with_urls
 from holdfast.cli.output import Output
 from holdfast.cli.screen import in_one_line
 from holdfast.cli.session import Session, on_namespaces
@@ -15,7 +15,7 @@ _EPILOG = """\b
 Examples:
   holdfast fs rm holdfast://prod/data/one.csv
   holdfast fs rm -r holdfast://prod/data
-  holdfast fs rm -r --trash 'holdfast://prod/logs/2013-*'
+  holdfast fs rm -r --trash --glob 'holdfast://prod/logs/2013-*'
 
 Nothing is removed if one of the paths does not exist (see -f), or is a directory and -r is missing. A directory is gone
 in one step, however large. Its space in the store comes back with holdfast namespace gc. --trash moves everything to
@@ -23,12 +23,14 @@ in one step, however large. Its space in the store comes back with holdfast name
 
 
 @fs_command("rm", epilog=_EPILOG)
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@with_urls
 @click.option("-r", "-R", "--recursive", is_flag=True, help="Remove directories with everything below them.")
 @click.option("-f", "--force", is_flag=True, help="Ignore what does not exist.")
 @click.option("--trash", is_flag=True, help="Move to the trash instead.")
 @on_namespaces
-def rm(urls: tuple[str, ...], recursive: bool, force: bool, trash: bool, session: Session, out: Output) -> None:
+def rm(
+    urls: tuple[str, ...], glob: bool, recursive: bool, force: bool, trash: bool, session: Session, out: Output
+) -> None:
     """Remove files and directories."""
     from holdfast.cli.fs.items import Item, find_items
     from holdfast.cli.fs.problems import Problems
@@ -39,7 +41,7 @@ def rm(urls: tuple[str, ...], recursive: bool, force: bool, trash: bool, session
     found: dict[str, Item] = {}
     for url in urls:
         try:
-            found.update((item.url, item) for item in find_items(session, [url]))
+            found.update((item.url, item) for item in find_items(session, [url], glob=glob))
         except PathNotFoundError:
             if not force:
                 raise

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.fs.command import fs_command
+from holdfast.cli.fs.command import fs_command, with_urls
 from holdfast.cli.output import Output, when
 from holdfast.cli.screen import in_one_line
 from holdfast.cli.session import Session, lists_from_namespaces
@@ -21,7 +21,7 @@ __all__ = ["stat"]
 _EPILOG = """\b
 Examples:
   holdfast fs stat holdfast://prod/data/one.csv
-  holdfast fs stat --format '%s %n' 'holdfast://prod/data/*.csv'
+  holdfast fs stat --format '%s %n' --glob 'holdfast://prod/data/*.csv'
 
 \b
 Letters of --format:
@@ -63,10 +63,10 @@ def _checked(ctx: click.Context, parameter: click.Parameter, text: str | None) -
 
 
 @fs_command("stat", epilog=_EPILOG)
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@with_urls
 @click.option("--format", "template", metavar="FORMAT", callback=_checked, help="Print a line like this instead.")
 @lists_from_namespaces
-def stat(urls: tuple[str, ...], template: str | None, session: Session, out: Output) -> None:
+def stat(urls: tuple[str, ...], glob: bool, template: str | None, session: Session, out: Output) -> None:
     """Show everything that is known about files and directories."""
     from holdfast.cli.fs.items import find_items
     from holdfast.cli.fs.problems import Problems
@@ -76,7 +76,7 @@ def stat(urls: tuple[str, ...], template: str | None, session: Session, out: Out
     shown = 0
     for url in urls:
         with problems.noted(url):
-            for item in find_items(session, [url]):
+            for item in find_items(session, [url], glob=glob):
                 found = fields(item) | _quotas(item)
                 out.line(found)
                 if template is not None:

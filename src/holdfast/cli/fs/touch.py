@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.fs.command import fs_command
+from holdfast.cli.fs.command import fs_command, with_urls
 from holdfast.cli.fs.times import time_ms
 from holdfast.cli.output import Output
 from holdfast.cli.screen import in_one_line
@@ -21,13 +21,13 @@ __all__ = ["touch"]
 _EPILOG = """\b
 Examples:
   holdfast fs touch holdfast://prod/data/_READY
-  holdfast fs touch -c -m -t 2013-01-31T12:00 'holdfast://prod/data/*.csv'
+  holdfast fs touch -m -t 2013-01-31T12:00 --glob 'holdfast://prod/in/*'
 
 A file that does not exist is created empty, unless you give -c. A time without a zone is UTC."""
 
 
 @fs_command("touch", epilog=_EPILOG)
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@with_urls
 @click.option("-c", "--no-create", is_flag=True, help="Create nothing.")
 @click.option("-a", "--accessed", is_flag=True, help="Set only the time of the last access.")
 @click.option("-m", "--modified", is_flag=True, help="Set only the time of the last modification.")
@@ -35,6 +35,7 @@ A file that does not exist is created empty, unless you give -c. A time without 
 @on_namespaces
 def touch(
     urls: tuple[str, ...],
+    glob: bool,
     no_create: bool,
     accessed: bool,
     modified: bool,
@@ -45,7 +46,6 @@ def touch(
     """Set the times of files and directories, and create missing files."""
     from holdfast.cli.fs.items import find_items, find_spot
     from holdfast.cli.fs.problems import Problems
-    from holdfast.cli.patterns import is_pattern
     from holdfast.namespace.errors import PathExistsError, PathNotFoundError
     from holdfast.runtime import SystemClock
 
@@ -53,9 +53,9 @@ def touch(
     missing: list[Spot] = []
     for url in urls:
         try:
-            items += find_items(session, [url])
+            items += find_items(session, [url], glob=glob)
         except PathNotFoundError:
-            if url.endswith("/") or is_pattern(url):
+            if url.endswith("/") or glob:
                 raise
             missing += [] if no_create else [find_spot(session, url)]
     now_ms = int(SystemClock().now_s() * 1000) if at_ms is None else at_ms

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.fs.command import fs_command
+from holdfast.cli.fs.command import fs_command, with_urls
 from holdfast.cli.output import Output
 from holdfast.cli.screen import in_one_line
 from holdfast.cli.session import Session, lists_from_namespaces
@@ -29,18 +29,20 @@ Examples:
 
 
 @fs_command("tree", epilog=_EPILOG)
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@with_urls
 @click.option("-L", "--level", "max_depth", metavar="N", type=click.IntRange(min=1), help="Show so many levels.")
 @click.option("-d", "--directories", is_flag=True, help="Show directories only.")
 @lists_from_namespaces
-def tree(urls: tuple[str, ...], max_depth: int | None, directories: bool, session: Session, out: Output) -> None:
+def tree(
+    urls: tuple[str, ...], glob: bool, max_depth: int | None, directories: bool, session: Session, out: Output
+) -> None:
     """Draw the tree below directories."""
     from holdfast.cli.fs.items import find_items
     from holdfast.cli.fs.problems import Problems
     from holdfast.cli.fs.rows import fields
 
     problems = Problems(out, lines=True)
-    tops = find_items(session, urls)
+    tops = find_items(session, urls, glob=glob)
     for number, top in enumerate(tops):
         if number:
             out.say("")

@@ -9,22 +9,20 @@ import re
 import stat
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from glob import has_magic
 from typing import Any
 
 from fsspec.callbacks import DEFAULT_CALLBACK
-from fsspec.implementations.local import make_path_posix
-from fsspec.spec import AbstractFileSystem
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.fs.files import open_layers
+from holdfast.fs.names import NamingFileSystem, named
 from holdfast.fs.namespace.entries import directory_entry, entry_of, split
 from holdfast.fs.namespace.files import ReadingNamespaceFile, WritingNamespaceFile, open_append
 from holdfast.fs.namespace.finding import find_below
 from holdfast.fs.namespace.options import Options
 from holdfast.fs.namespace.ranges import Range, read_ranges, read_slice
 from holdfast.fs.namespace.sharing import SharedNamespace, shared_namespace
-from holdfast.fs.namespace.targets import Sources, copies, moves
+from holdfast.fs.namespace.targets import moves
 from holdfast.fs.namespace.transaction import NamespaceTransaction
 from holdfast.namespace import Namespace
 from holdfast.namespace.catalog import SCHEME, known_namespaces
@@ -45,7 +43,7 @@ from holdfast.runtime import Environment
 __all__ = ["NamespaceFileSystem"]
 
 
-class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships no types
+class NamespaceFileSystem(NamingFileSystem):
     """The files of ``holdfast://name/path``. To fsspec, a path begins with the name of its namespace.
 
     Guarantee: a file appears as a whole when it is closed; a reader sees it as it was when the reader opened it. A
@@ -242,33 +240,6 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         sizes = {name: entry["size"] for name, entry in found.items()}
         return sum(sizes.values()) if total else sizes
 
-    def expand_path(
-        self,
-        path: Any,
-        recursive: bool = False,
-        maxdepth: int | None = None,
-        assume_literal: bool = False,
-        **_options: Any,
-    ) -> list[str]:
-        """Return the paths that patterns match. A path that exists is never taken for a pattern."""
-        found: set[str] = set()
-        for one in map(self._strip_protocol, [path] if isinstance(path, str | os.PathLike) else path):
-            starts, depth = [one], maxdepth
-            if not assume_literal and has_magic(one) and not self.exists(one):
-                starts, depth = self.glob(one, maxdepth=maxdepth), None if maxdepth is None else maxdepth - 1
-                found.update(starts)
-            if not recursive:
-                found.update(starts)
-            elif depth is None or depth > 0:
-                found.update(name for start in starts for name in self.find(start, maxdepth=depth, withdirs=True))
-        if not found:
-            raise PathNotFoundError("nothing has such a path: check it", path=str(path))
-        return sorted(found)
-
-    @property
-    def _sources(self) -> Sources:
-        return Sources(self.exists, self.isdir, self.expand_path)
-
     # --- attributes ---------------------------------------------------------------------------------------------------
     def modified(self, path: str) -> datetime:
         """Return when a file, or the entries of a directory, changed last."""
@@ -337,22 +308,6 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         ranges = [Range(*one) for one in zip(paths, starts, ends, strict=True)]
         return read_ranges(self._reader, ranges, self._environment.runner, keep_errors=on_error == "return")
 
-    def get(
-        self,
-        rpath: Any,
-        lpath: Any,
-        recursive: bool = False,
-        callback: Any = DEFAULT_CALLBACK,
-        maxdepth: int | None = None,
-        **options: Any,
-    ) -> None:
-        """Copy files to this machine, one after the other. A path that exists is never taken for a pattern."""
-        local = make_path_posix(lpath) if isinstance(lpath, str | os.PathLike) else lpath
-        rpath, lpath = copies(
-            rpath, local, self._sources, recursive=recursive, maxdepth=maxdepth, is_directory=os.path.isdir
-        )
-        super().get(rpath, lpath, recursive, callback, maxdepth, **options)
-
     # --- opening ------------------------------------------------------------------------------------------------------
     def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
         """Open a file in mode ``r``, ``w``, ``x`` or ``a``, binary or text; see fsspec for the options.
@@ -420,26 +375,6 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
             while data := source.read(self.blocksize):
                 callback.relative_update(target.write(data))
 
-    def copy(
-        self,
-        path1: Any,
-        path2: Any,
-        recursive: bool = False,
-        maxdepth: int | None = None,
-        on_error: str | None = None,
-        **options: Any,
-    ) -> None:
-        """Copy files, one after the other. A path that exists is never taken for a pattern.
-
-        Args:
-            on_error: ``ignore`` skips files that disappear meanwhile: the default if `recursive`; or ``raise``.
-        """
-        on_error = on_error or ("ignore" if recursive else "raise")
-        path1, path2 = copies(
-            path1, path2, self._sources, recursive=recursive, maxdepth=maxdepth, is_directory=self.isdir
-        )
-        super().copy(path1, path2, recursive, maxdepth, on_error, **options)
-
     def cp_file(self, path1: str, path2: str, **options: Any) -> None:
         """Copy a file, even to another namespace; the copy appears as a whole. A directory is only made, not filled."""
         try:
@@ -506,18 +441,20 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         process dies, some of them are left: repeat the call.
 
         Args:
-            path: a path, a pattern, or a list of them. A path that exists is never taken for a pattern.
+            path: a path, or a list of paths, such as ``fs.glob("lake/*.csv")``: names, never patterns.
 
         Raises:
-            FileNotFoundError: nothing is at the path.
+            FileNotFoundError: nothing is at a path. Nothing was deleted.
             IsADirectoryError: the path is a directory, and `recursive` is not set. Nothing was deleted.
             InvalidRequestError: a path names no namespace. Nothing was deleted.
         """
         if maxdepth is not None:
             raise FeatureUnsupportedError("a tree is deleted as a whole: leave maxdepth out", maxdepth=maxdepth)
-        paths = self.expand_path(path)
+        paths = self.names(path)
         for one in paths:
-            if self.info(one)["type"] == "directory" and not recursive:
+            with named(one):
+                is_directory = self.info(one)["type"] == "directory"
+            if is_directory and not recursive:
                 raise PathIsDirectoryError("the path is a directory: delete it with recursive=True", path=one)
         for namespace, inner in [self.namespace(one) for one in paths]:
             for target in (entry.path for entry in namespace.list("/")) if inner == "/" else (inner,):
@@ -539,8 +476,8 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         """Move files and directories: each in one step, however large, replacing a file or an empty directory there.
 
         If `path2` is a directory, or ends in a slash, `path1` moves into it; if `path1` ends in a slash, it replaces
-        `path2`. Matches of a pattern and the paths of a list always move into `path2`; a list of targets names each
-        target itself.
+        `path2`. The paths of a list, such as ``fs.glob("lake/*.csv")``, always move into `path2`; a list of targets
+        names each target itself. All of them are names, never patterns.
 
         Args:
             recursive: makes no difference: a directory moves with everything below it.
@@ -552,7 +489,7 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
         """
         if maxdepth is not None:
             raise FeatureUnsupportedError("a tree moves as a whole: leave maxdepth out", maxdepth=maxdepth)
-        for move in moves(path1, path2, self._sources):
+        for move in moves(path1, path2):
             name, namespace, source = self._locate(move.source)
             other, _, target = self._locate(move.target)
             if name != other:
@@ -560,7 +497,8 @@ class NamespaceFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec s
                     "nothing moves between namespaces in one step: copy it, then delete it", source=name, target=other
                 )
             if source != target:
-                namespace.rename(source, target, overwrite=True, into=move.into)
+                with named(move.source):
+                    namespace.rename(source, target, overwrite=True, into=move.into)
 
 
 def _write_mode(mode: str) -> str:

@@ -56,7 +56,7 @@ def test_touch_creates_and_sets_times(ns: Namespace) -> None:
         ("/new", 1_000_000_000_000, 1_000_000_000_000),
         ("/newer", 1_000_000_000_000, 1_000_000_000_000),
     ]
-    run_fs("touch", "-m", "-t", "2001-09-09T03:46:41+02:00", ":/new*")
+    run_fs("touch", "-m", "-t", "2001-09-09T03:46:41+02:00", "--glob", ":/new*")
     run_fs("touch", "-a", "-t", "2001-09-09", ":/new")
     found = ns.status("/new")
     assert (found.mtime_ms, found.atime_ms) == (1_000_000_001_000, 999_993_600_000)
@@ -72,7 +72,7 @@ def test_touch_sets_the_time_of_directories(ns: Namespace) -> None:
     ("arguments", "code", "sentence"),
     [
         (["-c", ":/none"], 0, ""),
-        ([":/none*"], 2, "nothing matches"),
+        (["--glob", ":/none*"], 2, "nothing matches"),
         ([":/none/"], 2, "does not exist"),
         ([":/no/x"], 2, "the parent directory does not exist"),
         (["-t", "noon", ":/x"], 2, "is not a time"),

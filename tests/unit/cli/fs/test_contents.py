@@ -29,7 +29,7 @@ def files(ns: Namespace) -> None:
 @pytest.mark.parametrize("command", [["cat"], ["head", "-c", "1M"]])
 def test_bytes_are_printed_as_they_are(command: list[str]) -> None:
     assert run_fs(*command, ":/binary").stdout_bytes == BINARY
-    assert run_fs(*command, ":/*.txt", ":/empty").stdout_bytes == b"1\n2\n3\na\nb"
+    assert run_fs(*command, "--glob", ":/*.txt", ":/empty").stdout_bytes == b"1\n2\n3\na\nb"
 
 
 def test_large_files_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +50,7 @@ def test_large_files_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None
     ],
 )
 def test_head(options: list[str], printed: bytes) -> None:
-    assert run_fs("head", *options, ":/*.txt").stdout_bytes == printed
+    assert run_fs("head", *options, "--glob", ":/*.txt").stdout_bytes == printed
 
 
 def test_a_directory_is_reported_and_files_are_printed() -> None:

@@ -229,7 +229,7 @@ def test_files_and_directories_are_got(ns: Namespace, here: Path) -> None:
     fill(ns, "/d/one", "/d/sub/two", "/d/empty/")
     ns.write_file("/d/large", LARGE)
     assert run_fs("get", ":/d", "new").stdout == "copied 3 files and 3 directories, 25.0 KiB, to new\n"
-    run_fs("get", ":/d/o*", ":/d/sub", ".")
+    run_fs("get", "--glob", ":/d/o*", ":/d/sub", ".")
     assert _local(here) == [
         *("new/", "new/empty/", "new/large", "new/one", "new/sub/", "new/sub/two", "one", "sub/", "sub/two"),
     ]

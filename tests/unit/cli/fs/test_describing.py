@@ -104,7 +104,7 @@ def test_du_shows_the_entries_or_the_total(ns: Namespace) -> None:
     assert run_fs("du", "-s", "-h", ":/data").stdout.splitlines()[1].split() == [
         *("27", "B", "59", "B", "/data"),
     ]
-    assert [(one["size"], one["space"]) for one in lines(run_fs("du", "--json", "-s", ":/*"))] == [
+    assert [(one["size"], one["space"]) for one in lines(run_fs("du", "--json", "-s", "--glob", ":/*"))] == [
         *((27, 59), (0, 0), (0, 0)),
     ]
 

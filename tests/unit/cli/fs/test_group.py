@@ -91,11 +91,25 @@ _SAFE = "a\\x1b[2J\\nb\\u202egpj"
     "command",
     [
         *(["ls", ":/d"], ["ls", "-l", ":/d"], ["ls", "-R", ":/d"], ["tree", ":/d"], ["find", ":/d"]),
-        *(["stat", ":/d/*"], ["stat", "--format", "%n", ":/d/*"], ["du", ":/d"], ["count", ":/d/*"]),
-        *(["quota", "show", ":/d/*"], ["touch", ":/d/*", "/"], ["mv", ":/d/*", ":/e"], ["rm", ":/d/*"]),
-        *(["rm", "--trash", ":/d/*"], ["mkdir", "holdfast://ns/d/" + _EVIL], ["cat", "holdfast://ns/" + _EVIL]),
-        *(["ls", "holdfast://" + _EVIL], ["get", ":/d/*", _EVIL + "/x"], ["put", _EVIL, ":/"]),
-        *(["mkdir", "holdfast://ns/x" + _EVIL], ["cp", ":/d/*", "holdfast://ns/x" + _EVIL]),
+        *(
+            ["stat", "--glob", ":/d/*"],
+            ["stat", "--format", "%n", "--glob", ":/d/*"],
+            ["du", ":/d"],
+            ["count", "--glob", ":/d/*"],
+        ),
+        *(
+            ["quota", "show", "--glob", ":/d/*"],
+            ["touch", "--glob", ":/d/*", "/"],
+            ["mv", "--glob", ":/d/*", ":/e"],
+            ["rm", "--glob", ":/d/*"],
+        ),
+        *(
+            ["rm", "--trash", "--glob", ":/d/*"],
+            ["mkdir", "holdfast://ns/d/" + _EVIL],
+            ["cat", "holdfast://ns/" + _EVIL],
+        ),
+        *(["ls", "holdfast://" + _EVIL], ["get", "--glob", ":/d/*", _EVIL + "/x"], ["put", _EVIL, ":/"]),
+        *(["mkdir", "holdfast://ns/x" + _EVIL], ["cp", "--glob", ":/d/*", "holdfast://ns/x" + _EVIL]),
     ],
     ids=str,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from holdfast.cli.arguments import Reach
@@ -10,7 +12,7 @@ from holdfast.cli.session import Session
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace import Namespace
 from holdfast.namespace.errors import PathNotFoundError
-from tests.unit.cli.fs.trees import fill
+from tests.unit.cli.fs.trees import fill, run_fs, shown
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +26,8 @@ def files(ns: Namespace) -> None:
 
 def _found(*patterns: str) -> list[str]:
     with Session(None, None, Reach()) as session:
-        return [item.status.path for item in find_items(session, [f"holdfast://ns{one}" for one in patterns])]
+        found = find_items(session, [f"holdfast://ns{one}" for one in patterns], glob=True)
+        return [item.status.path for item in found]
 
 
 @pytest.mark.parametrize(
@@ -42,8 +45,9 @@ def _found(*patterns: str) -> list[str]:
         ("/**/1.csv", ["/a/1.csv", "/a/b/1.csv", "/a/b/c/1.csv"]),
         ("/a/**/**/1.csv", ["/a/1.csv", "/a/b/1.csv", "/a/b/c/1.csv"]),
         ("/a/b/**", ["/a/b/1.csv", "/a/b/c", "/a/b/c/1.csv"]),
-        ("/x[1].csv", ["/x[1].csv"]),
-        ("/star*", ["/star*"]),
+        (r"/x\[1].csv", ["/x[1].csv"]),
+        ("/a/1.csv", ["/a/1.csv"]),
+        ("/", ["/"]),
         (r"/star\**", ["/star*"]),
         ("/sta[r]*", ["/star*", "/stars"]),
         (r"/x\[?].csv", ["/x[1].csv"]),
@@ -81,3 +85,31 @@ def test_braces_that_are_too_deep_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match="nested more than 50 deep"):
         _found("/a/" + "{" * 3000 + "}" * 3000)
     assert _found("/a/" + "{" * 50 + "1.csv" + "}" * 50) == ["/a/1.csv"]
+
+
+ODD_NAMES = ("report[1].csv", "report[!a].csv", "report?.csv", "report*.csv", "report{1,2}.csv")
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_name_never_becomes_a_pattern_because_it_is_missing(ns: Namespace, here: Path, name: str) -> None:
+    """A command that is repeated must not reach another file: all commands take names unless they are told."""
+    fill(ns, f"/p/{name}", "/p/report1.csv", "/q/")
+    url = f":/p/{name}"
+    assert run_fs("mv", url, ":/q").exit_code == run_fs("mv", f":/q/{name}", ":/p").exit_code == 0
+    assert run_fs("cat", url).stdout == f"/p/{name}"
+    assert run_fs("rm", url).exit_code == 0
+    before = shown(ns), ns.status("/p/report1.csv")
+    repeated = (
+        *(["rm", url], ["rm", "-r", "--trash", url], ["mv", url, ":/q"], ["mv", url, ":/q/new"], ["cp", url, ":/q"]),
+        *(["cat", url], ["head", url], ["get", url, "."], ["get", url, "-"], ["du", url], ["count", url], ["ls", url]),
+        *(["chmod", "600", url], ["chown", "bob", url], ["stat", url], ["find", url], ["tree", url]),
+        *(["setfattr", "-n", "user.a", url], ["getfattr", url], ["quota", "clear", url], ["quota", "show", url]),
+    )
+    for command in repeated:
+        result = run_fs(*command)
+        assert result.exit_code != 0, command
+        assert "add --glob if it is a pattern" in result.stderr
+    assert run_fs("rm", "-f", url).exit_code == run_fs("touch", "-c", url).exit_code == 0
+    assert (shown(ns), ns.status("/p/report1.csv")) == before
+    assert run_fs("touch", url).exit_code == 0
+    assert shown(ns) == sorted([*before[0], f"/p/{name}"])

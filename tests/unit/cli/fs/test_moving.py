@@ -24,7 +24,7 @@ def test_a_directory_is_renamed(ns: Namespace) -> None:
 
 def test_sources_move_into_a_directory(ns: Namespace) -> None:
     fill(ns, "/a/1.csv", "/a/2.csv", "/a/x", "/done/")
-    result = run_fs("mv", "--json", ":/a/*.csv", ":/a/x", ":/done/")
+    result = run_fs("mv", "--json", "--glob", ":/a/*.csv", ":/a/x", ":/done/")
     assert [one["to"] for one in json.loads(result.stdout)["moved"]] == [
         *("holdfast://ns/done/1.csv", "holdfast://ns/done/2.csv", "holdfast://ns/done/x"),
     ]
@@ -69,7 +69,7 @@ def test_mv_refuses(ns: Namespace, arguments: list[str], sentence: str) -> None:
 # --- rm ---------------------------------------------------------------------------------------------------------------
 def test_rm(ns: Namespace) -> None:
     fill(ns, "/a", "/b1", "/b2", "/d/e/f")
-    assert run_fs("rm", ":/a", ":/b*").stdout == (
+    assert run_fs("rm", "--glob", ":/a", ":/b*").stdout == (
         "removed holdfast://ns/a\nremoved holdfast://ns/b1\nremoved holdfast://ns/b2\n"
     )
     assert run_fs("rm", "-r", "--json", ":/d").stdout == (
@@ -84,6 +84,9 @@ def test_rm(ns: Namespace) -> None:
         ([":/a", ":/none"], 2, "does not exist"),
         ([":/a", ":/d"], 2, "the path is a directory: remove it with -r"),
         (["-f", ":/none", ":/none*"], 0, ""),
+        (["-f", "--glob", ":/none*"], 0, ""),
+        ([":/[ab]"], 2, "add --glob if it is a pattern"),
+        (["--glob", ":/[bc]"], 2, "nothing matches the pattern"),
         (["-r", ":/"], 2, "the root cannot be deleted"),
         (["-r", "--trash", ":/"], 2, "this contains the trash"),
         ([":/a", "--user", "bob"], 2, "permission denied"),

@@ -201,6 +201,21 @@ def test_getting_a_path_that_looks_like_a_pattern(fs: NamespaceFileSystem, path:
     assert (tmp_path / "pattern" / "z").read_bytes() == b"acb/z"
 
 
+@pytest.mark.parametrize("name", ["a[c]b", "a?b", "a*b"])
+def test_putting_a_file_that_looks_like_a_pattern(
+    fs: NamespaceFileSystem, root: str, name: str, tmp_path: Path
+) -> None:
+    for one in (name, "acb"):
+        (tmp_path / one).write_text(one)
+    fs.put(str(tmp_path / name), f"{root}/one")
+    fs.put([str(tmp_path / name)], f"{root}/dir")
+    fs.put(str(tmp_path / name), f"{root}/dir/")
+    assert fs.cat_file(f"{root}/one") == fs.cat_file(f"{root}/dir/{name}") == name.encode()
+    assert fs.find(root) == [f"{root}/dir/{name}", f"{root}/one"]
+    fs.put(str(tmp_path / "a[bc]b"), f"{root}/pattern/")
+    assert fs.find(f"{root}/pattern") == [f"{root}/pattern/acb"]
+
+
 def test_the_etag_changes_with_the_content(fs: NamespaceFileSystem, root: str) -> None:
     """Caches of downloads, such as that of Hugging Face's datasets, ask for it by this name."""
     fs.pipe_file(f"{root}/x.csv", b"1,2")

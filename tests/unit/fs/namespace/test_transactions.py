@@ -268,7 +268,7 @@ def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[NamespaceFileSystem]:
     fs = NamespaceFileSystem(user="me", skip_instance_cache=True)
     yield fs
     for name in ("one", "two"):
-        fs.rm(f"{name}/*")
+        fs.rm(fs.glob(f"{name}/*"))
 
 
 def test_each_namespace_is_one_step(two: NamespaceFileSystem) -> None:
