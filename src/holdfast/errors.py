@@ -3,7 +3,8 @@
     HoldfastError
     ├── InvalidRequestError(ValueError)   fix the call; nothing happened
     │   ├── NotFoundError                 the named bucket, object or upload does not exist
-    │   └── AccessDeniedError             the credentials do not allow it
+    │   ├── AccessDeniedError             the credentials do not allow it
+    │   └── InputChangedError             a job of units was given other rows than those with which it began
     ├── UnsupportedError                  the store or the platform lacks the capability
     ├── ConflictError                     another writer was first: start over
     │   ├── PreconditionError             the condition of a write or a read does not hold
@@ -32,6 +33,7 @@ __all__ = [
     "DestinationExistsError",
     "FencedError",
     "HoldfastError",
+    "InputChangedError",
     "InvalidRequestError",
     "LogRemovedError",
     "LogTrimmedError",
@@ -77,6 +79,13 @@ class NotFoundError(InvalidRequestError):
 
 class AccessDeniedError(InvalidRequestError):
     """The store rejected the credentials; nothing happened. Fix the credentials or the policy."""
+
+
+class InputChangedError(InvalidRequestError):
+    """A job of units was given other rows than those with which it began; none of these has run.
+
+    Run the job with the rows with which it began, and the new rows under another name.
+    """
 
 
 class UnsupportedError(HoldfastError):

@@ -84,6 +84,24 @@ def test_batches_count_once_from_any_checkpoint(spark: SparkSession, store: Stor
     assert seen(store) == {**dict.fromkeys(range(1, 7), 1), 1: 2}, "batch 0 of the new checkpoint was not dropped"
 
 
+def test_a_repeated_batch_with_other_rows_goes_on_when_the_query_is_as_it_was(
+    spark: SparkSession, store: Store, tmp_path: Path
+) -> None:
+    """The driver dies between the end of a batch and Spark's note of it, and the query is changed before it goes on."""
+    files, checkpoint = tmp_path / "files", tmp_path / "checkpoint"
+    count = TransactionalMap(note, store=store).for_each_batch(key="id", job="counts", tasks=2)
+    write(files, "0", 1, 2, 3)
+    stream(spark, files, checkpoint, count)
+    (checkpoint / "commits" / "0").unlink()
+    (checkpoint / "commits" / ".0.crc").unlink(missing_ok=True)
+    write(files, "1", 4)
+    with pytest.raises(StreamingQueryException, match=r"run the query once more as it was when the batch began"):
+        stream(spark, files, checkpoint, lambda batch, number: count(batch.filter("id <> 3"), number))
+    assert seen(store) == dict.fromkeys((1, 2, 3), 1)
+    stream(spark, files, checkpoint, count)
+    assert seen(store) == dict.fromkeys((1, 2, 3, 4), 1)
+
+
 def test_a_name_that_is_used_again_is_no_reason_to_drop_a_batch(
     spark: SparkSession, store: Store, tmp_path: Path
 ) -> None:

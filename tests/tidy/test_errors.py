@@ -9,7 +9,7 @@ import re
 import pytest
 
 from holdfast.errors import HoldfastError
-from tests.tidy.source_tree import modules
+from tests.tidy.source_tree import ROOT, modules
 
 _HOMES = ("holdfast.errors", "holdfast.namespace.errors")
 
@@ -51,6 +51,13 @@ def test_the_picture_is_the_tree(home: str) -> None:
     own = {cls.__name__ for cls in _tree(HoldfastError) if cls.__module__ == home}
     silent = [line for line in drawn if len(line) < 2 and re.sub(r"\W|\(.*", "", line[0]) in own]
     assert silent == [], "each line says what the caller does next"
+
+
+def test_the_page_of_errors_has_every_class() -> None:
+    _import_everything()
+    page = (ROOT / "docs" / "reference" / "errors.md").read_text()
+    own = [cls for cls in _tree(HoldfastError)[1:] if cls.__module__ == "holdfast.errors"]
+    assert [cls.__name__ for cls in own if f"| `{cls.__name__}`" not in page] == []
 
 
 def test_errors_live_in_two_modules() -> None:

@@ -11,6 +11,7 @@ from holdfast.errors import (
     ConflictError,
     CorruptDataError,
     FencedError,
+    InputChangedError,
     InvalidRequestError,
     NotFoundError,
     UnavailableError,
@@ -188,8 +189,8 @@ def begin_job(
         job_input: all units; None if they are not known.
 
     Raises:
-        InvalidRequestError: the name is not valid, or the job exists with another number of tasks, other keys or
-            another input.
+        InvalidRequestError: the name is not valid, or the job exists with another number of tasks or other keys.
+        InputChangedError: the job exists with another input.
         ConflictError: the job exists, and is of another kind.
         UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
@@ -227,7 +228,7 @@ def begin_job(
             else "the job began with other rows, so nothing of these has run: finish it with the old ones, and run the"
             " new ones under another name"
         )
-        raise InvalidRequestError(sentence, job=name, given=new.units)
+        raise InputChangedError(sentence, job=name, given=new.units)
     return job
 
 

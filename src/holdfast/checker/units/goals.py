@@ -31,7 +31,7 @@ GOALS: Mapping[str, Goal] = {
     "failed": Goal("a unit fails", _ends(lambda hows: any(how.startswith("InvalidRequestError ") for how in hows))),
     "fenced": Goal("an attempt finds its job forgotten", _ends(lambda hows: "FencedError" in hows)),
     "refused": Goal(
-        "a driver is refused, because the job has another input", _ends(lambda hows: "InvalidRequestError" in hows)
+        "a driver is refused, because the job has another input", _ends(lambda hows: "InputChangedError" in hows)
     ),
     "given-up": Goal(
         "a run is ended while an attempt goes on", _ends(lambda hows: {"FencedError", GIVEN_UP} <= set(hows))

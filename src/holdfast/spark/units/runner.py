@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from holdfast.errors import FencedError, HoldfastError, InvalidRequestError, UnsupportedError
+from holdfast.errors import FencedError, HoldfastError, InputChangedError, InvalidRequestError, UnsupportedError
 from holdfast.records.opening import open_store, require_url
 from holdfast.records.store import Store
 from holdfast.runtime import Environment
@@ -133,6 +133,7 @@ class TransactionalMap:
 
         Raises:
             InvalidRequestError: fix the call, the input or the function; see the message.
+            InputChangedError: the job began with other rows; none of these has run.
             NotFoundError: the store does not exist: create it.
             UnavailableError: the database cannot be reached: run the job again.
             HoldfastError: see `holdfast.errors` for what to do next.
@@ -163,11 +164,19 @@ class TransactionalMap:
 
         Raises:
             InvalidRequestError: no job can have such a name.
+            InputChangedError: from the function: query or source have changed since a batch began that Spark repeats.
         """
         check_prefix(job)
 
         def run_batch(batch: DataFrame, number: int) -> None:
-            self.run(batch, key=key, job=job_of_batch(job, batch, number), tasks=tasks)
+            try:
+                self.run(batch, key=key, job=job_of_batch(job, batch, number), tasks=tasks)
+            except InputChangedError as error:
+                raise InputChangedError(
+                    "Spark repeats a batch of the stream, with other rows than at first: run the query once more as it "
+                    "was when the batch began, over the same source, and change them afterwards",
+                    **error.variables,
+                ) from error
 
         return run_batch
 

@@ -124,8 +124,8 @@ def test_a_directory_without_rights_is_reported_and_the_others_are_listed(ns: Na
         (["holdfast:///data"], "write holdfast://name/path"),
         (["holdfast://nsx/data"], "no such namespace: did you mean ns"),
         ([":/a/../b"], "must not contain '..'"),
-        ([":/none*"], "nothing matches the pattern"),
-        ([":/[a"], "a [ in the pattern is not closed"),
+        (["--glob", ":/none*"], "nothing matches the pattern"),
+        (["--glob", ":/[a"], "a [ in the pattern is not closed"),
         (["-t", "-S", ":/"], "leave one out"),
         (["-d", "-R", ":/"], "leave one out"),
     ],
@@ -211,7 +211,7 @@ def test_a_tree_goes_around_directories_without_rights(ns: Namespace) -> None:
             [":/data", "-name", "*.csv", "-newer", "holdfast://ns/data/b.csv"],
             ["/data/a.csv", "/data/sub/deep/x.csv"],
         ),
-        ([":/data/*.csv", ":/top.txt"], ["/data/a.csv", "/data/b.csv", "/top.txt"]),
+        (["--glob", ":/data/*.csv", ":/top.txt"], ["/data/a.csv", "/data/b.csv", "/top.txt"]),
     ],
 )
 def test_find(arguments: list[str], paths: list[str]) -> None:

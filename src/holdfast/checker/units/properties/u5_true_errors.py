@@ -17,7 +17,7 @@ def true_errors(setting: Setting) -> Property:
         return (
             end.how in (DONE, DIED, UNNEEDED, GIVEN_UP)
             or (kind == "InvalidRequestError" and (unit in setting.fails or (setting.drops and bool(unit))))
-            or (kind == "InvalidRequestError" and not unit and bool(setting.only) and end.who in setting.drivers)
+            or (kind == "InputChangedError" and not unit and bool(setting.only) and end.who in setting.drivers)
             or (kind == "FencedError" and (setting.forgets or setting.ends or bool(setting.drivers - {end.who})))
             or (kind == "ConflictError" and setting.loses)
             or (kind == "UnavailableError" and end.who in setting.drivers)
@@ -28,7 +28,7 @@ def true_errors(setting: Setting) -> Property:
             if end in image_of(before).ends:
                 continue
             ran = setting.only.get(end.who, frozenset()) & state_of(after).effects.keys()
-            if end.how == "InvalidRequestError" and ran:
+            if end.how == "InputChangedError" and ran:
                 return f"{end.who} is refused, because the job has another input, and has run {', '.join(sorted(ran))}"
             if not is_true(end):
                 kind, _space, unit = end.how.partition(" ")
