@@ -20,6 +20,7 @@ __all__ = ["verify"]
 _EPILOG = """\b
 Examples:
   holdfast verify s3://bucket/flights
+  holdfast verify s3://bucket/flights --read
   holdfast verify ./flights --json | jq .verified
 
 The exit code is 1 if anything does not match. This command changes nothing and is safe while jobs are running."""
@@ -27,24 +28,29 @@ The exit code is 1 if anything does not match. This command changes nothing and 
 
 @click.command(epilog=_EPILOG)
 @click.argument("url")
+@click.option(
+    "--read",
+    is_flag=True,
+    help="Also read the files, and compare them with the checksums that were computed when they were written.",
+)
 @on_store
 @reports
-def verify(url: str, reach: Reach, out: Output) -> None:
+def verify(url: str, read: bool, reach: Reach, out: Output) -> None:
     """Compare the files at URL with what was committed.
 
     The listing must show exactly the files and sizes that the decision log names, and no files of aborted or undecided
-    jobs; _SUCCESS must belong to the last job. File contents are not read.
+    jobs; _SUCCESS must belong to the last job. With --read, the bytes of each file must be those that were committed.
     """
     from holdfast.cli.destination_checks import require_history
     from holdfast.commit import verify as compare
 
-    with reach.open(url) as ctx, out.waiting("comparing the listing with the log"):
+    with out.progress() as progress, reach.open(url, progress) as ctx:
         try:
             require_history(ctx)
         except InvalidRequestError:
             _note_hadoop_jobs(ctx, out)
             raise
-        report = compare(ctx)
+        report = compare(ctx, read=read)
     totals = report.totals
     out.document(
         {
@@ -54,6 +60,8 @@ def verify(url: str, reach: Reach, out: Output) -> None:
             "files": totals.files,
             "bytes": totals.size_bytes,
             "pending_uploads": report.pending_uploads,
+            "files_read": report.files_read,
+            "without_checksum": report.without_checksum,
             "problems": report.problems,
             "notes": report.notes,
         }
@@ -63,6 +71,8 @@ def verify(url: str, reach: Reach, out: Output) -> None:
     for note in report.notes:
         out.say(f"note: {note}")
     what = f"{counted(totals.files, 'file')}, {size(totals.size_bytes)}, of {counted(report.jobs, 'job')}"
+    if read:
+        what += f"; {counted(report.files_read, 'file')} read"
     if not report.verified:
         out.say(f"NOT verified: {counted(len(report.problems), 'problem')} in {ctx.url} ({what})")
         raise click.exceptions.Exit(PROBLEM)

@@ -15,6 +15,7 @@ from holdfast.errors import CorruptDataError
 __all__ = [
     "BadFieldError",
     "count_field",
+    "crc_field",
     "guarded",
     "json_line",
     "json_object",
@@ -90,3 +91,10 @@ def count_field(value: dict[str, Any], name: str) -> int:
     found = value[name]
     require(type(found) is int and 0 <= found < 2**63, f"{name} is not a count")
     return int(found)
+
+
+def crc_field(value: dict[str, Any]) -> int:
+    """Return the CRC-32 in field ``crc32``: an integer of 32 bits."""
+    found = count_field(value, "crc32")
+    require(found < 2**32, "crc32 is not a checksum")
+    return found

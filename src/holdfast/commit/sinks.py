@@ -7,6 +7,7 @@ and uploading overlap.
 from __future__ import annotations
 
 import threading
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -117,6 +118,7 @@ class UploadSink:
         self._sent = 0
         self._parts: dict[int, Part] = {}
         self._size_bytes = 0
+        self._crc32 = 0
         self._begun = False
         self._closed = False
         budget.sinks[path] = self
@@ -136,6 +138,7 @@ class UploadSink:
         view = memoryview(data).cast("B")
         self._buffer += view
         self._size_bytes += len(view)
+        self._crc32 = zlib.crc32(view, self._crc32)
         while len(self._buffer) >= (size := part_size(self._sent, self._base_part_bytes)):
             self._send(size)
         self._budget.settle()
@@ -227,7 +230,14 @@ class UploadSink:
             "C1: every part is uploaded before the manifest is written"
         )
         parts = tuple((self._parts[number].etag, self._parts[number].size_bytes) for number in sorted(self._parts))
-        return FileEntry(path=self.path, size_bytes=self._size_bytes, rows=rows, upload_id=self._upload_id, parts=parts)
+        return FileEntry(
+            path=self.path,
+            size_bytes=self._size_bytes,
+            rows=rows,
+            upload_id=self._upload_id,
+            parts=parts,
+            crc32=self._crc32,
+        )
 
 
 class RenameSink:
@@ -245,12 +255,14 @@ class RenameSink:
         self._file: WritableFile = store.open_write(key)
         self._written: ObjectInfo | None = None
         self._size_bytes = 0
+        self._crc32 = 0
         self._closed = False
 
     def write(self, data: bytes | bytearray | memoryview, /) -> int:
         view = memoryview(data).cast("B")
         self._file.write(view)
         self._size_bytes += len(view)
+        self._crc32 = zlib.crc32(view, self._crc32)
         return len(view)
 
     def close(self) -> None:
@@ -271,7 +283,9 @@ class RenameSink:
     def entry(self, rows: int) -> FileEntry:
         """Return the file's manifest entry. Requires: the sink is closed and the background executor is drained."""
         assert self._written is not None, "C1: every file is durable before the manifest is written"
-        entry = FileEntry(path=self.path, size_bytes=self._size_bytes, rows=rows, source=self._source)
+        entry = FileEntry(
+            path=self.path, size_bytes=self._size_bytes, rows=rows, source=self._source, crc32=self._crc32
+        )
         if file_owner(self.path) is not None:
             return entry
         return replace(entry, etag=self._written.etag, modified_at_s=self._written.modified_at_s)

@@ -1,7 +1,8 @@
-"""Verify a destination against its log, ``_SUCCESS`` and pending uploads."""
+"""Verify a destination against its log, ``_SUCCESS``, pending uploads and, on request, the checksums of its files."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.commit import layout
@@ -12,14 +13,19 @@ from holdfast.commit.intents import find_announcers
 from holdfast.commit.records import Kind, Totals
 from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.success_file import read_success, report_seq
+from holdfast.commit.two_phase.checksums import find_changed, read_checksums
+from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.commit.two_phase.history import Decision, History, read_history
 from holdfast.commit.two_phase.live_jobs import LiveJobs
 from holdfast.commit.two_phase.pending_uploads import find_uploads
 from holdfast.commit.two_phase.publication import UPLOADS
-from holdfast.commit.two_phase.snapshot import read_snapshot
+from holdfast.commit.two_phase.snapshot import VisibleFile, read_snapshot
+from holdfast.errors import CorruptDataError, NotFoundError, UnavailableError
 from holdfast.wording import counted
 
 __all__ = ["VerifyReport", "verify"]
+
+_ATTEMPTS = 50
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,6 +37,8 @@ class VerifyReport:
         notes: one sentence for each fact that is not a problem but worth knowing.
         totals: number and bytes of the visible files; rows are not counted.
         jobs: how many committed jobs were checked.
+        files_read: how many files were read and compared with their checksums.
+        without_checksum: how many files were not read, because no job in the log wrote them.
     """
 
     problems: list[str] = field(default_factory=list)
@@ -38,20 +46,29 @@ class VerifyReport:
     totals: Totals = field(default_factory=Totals)
     jobs: int = 0
     pending_uploads: int = 0
+    files_read: int = 0
+    without_checksum: int = 0
 
     @property
     def verified(self) -> bool:
         return not self.problems
 
 
-def verify(ctx: CommitContext) -> VerifyReport:
+def verify(ctx: CommitContext, *, read: bool = False) -> VerifyReport:
     """Compare the log with the listing, ``_SUCCESS`` and pending uploads.
 
     Guarantee: this only reads. Every job in the log must have exactly the files and bytes that it committed, except for
     files that later jobs replaced; aborted and undecided jobs must have none.
+
+    Args:
+        read: read the files, and compare them with the checksums that their tasks computed when they wrote them.
+
+    Raises:
+        UnavailableError: jobs are decided faster than the log and the files can be listed. Call this again.
+        CorruptDataError: a log record cannot be read.
     """
-    history = read_history(ctx)
-    found, foreign = _count_files(ctx)
+    history, listed, success = _at_one_moment(ctx)
+    found, foreign = _count_files(listed)
     report = VerifyReport()
     expected = _expected(history)
     for job, (files, size) in expected.items():
@@ -75,10 +92,27 @@ def verify(ctx: CommitContext) -> VerifyReport:
     for decision in history.decisions:
         if decision.state != "done":
             report.problems.append(_unfinished(ctx, decision))
-    _judge_success(ctx, history, report)
+    _judge_success(success, history, report)
     _judge_pending(ctx, history, report)
     _judge_hadoop(ctx, report)
+    if read:
+        _judge_contents(ctx, history, listed, report)
     return report
+
+
+def _at_one_moment(ctx: CommitContext) -> tuple[History, tuple[VisibleFile, ...], Mapping[str, object] | None]:
+    """Return the decisions, the files and ``_SUCCESS`` of one moment: the log did not change while they were read."""
+    for _ in range(_ATTEMPTS):
+        before = read_log(ctx)
+        try:
+            found = read_history(ctx), read_snapshot(ctx).files, read_success(ctx)
+        except NotFoundError:
+            if read_log(ctx) == before:
+                raise
+            continue  # an entry was trimmed after it was listed
+        if read_log(ctx) == before:
+            return found
+    raise UnavailableError("jobs are decided faster than the destination is listed: verify again", url=ctx.url)
 
 
 def _unfinished(ctx: CommitContext, decision: Decision) -> str:
@@ -94,10 +128,10 @@ def _unfinished(ctx: CommitContext, decision: Decision) -> str:
     return f"{sentence}: run holdfast recover"
 
 
-def _count_files(ctx: CommitContext) -> tuple[dict[JobId, Totals], Totals]:
+def _count_files(files: Iterable[VisibleFile]) -> tuple[dict[JobId, Totals], Totals]:
     found: dict[JobId, Totals] = {}
     foreign = Totals()
-    for file in read_snapshot(ctx).files:
+    for file in files:
         one = Totals(files=1, size_bytes=file.size_bytes)
         owner = file_owner(file.path)
         if owner is None:
@@ -144,11 +178,10 @@ def _judge_others(history: History, found: dict[JobId, Totals], report: VerifyRe
             )
 
 
-def _judge_success(ctx: CommitContext, history: History, report: VerifyReport) -> None:
+def _judge_success(success: Mapping[str, object] | None, history: History, report: VerifyReport) -> None:
     commits = [d.entry for d in history.decisions if d.entry.kind is Kind.COMMIT and d.state == "done"]
     if not commits:
         return
-    success = read_success(ctx)
     newest = commits[-1]
     if success is None:
         report.problems.append("_SUCCESS is missing although a job committed: something deleted it")
@@ -186,3 +219,31 @@ def _judge_hadoop(ctx: CommitContext, report: VerifyReport) -> None:
             left = found.leftover
             is_dead = ctx.clock.now_s() - left.active_at_s >= QUIET_S
             (report.problems if left.files or is_dead else report.notes).append(describe(left))
+
+
+def _judge_contents(ctx: CommitContext, history: History, files: Sequence[VisibleFile], report: VerifyReport) -> None:
+    """Read the files whose checksums the log has. A file that has been replaced since it was listed does not count."""
+    visible = {file.path for file in files}
+    checksums: dict[str, int] = {}
+    for decision in history.decisions:
+        if decision.entry.kind is Kind.COMMIT and decision.state != "decided":
+            try:
+                sums = read_checksums(ctx, decision.entry.seq)
+                checksums.update((path, crc32) for path, crc32 in sums if path in visible)
+            except CorruptDataError as error:
+                report.problems.append(f"the checksums of job {decision.entry.job} cannot be read: {error}")
+    changed = list(find_changed(ctx, (file for file in files if file.path in checksums), checksums))
+    still = {(file.path, file.etag) for file in read_snapshot(ctx).files} if changed else set()
+    report.problems += [
+        f"the bytes of {file.path} are not those that were committed: restore the file, or write its rows again in "
+        "place of the old ones"
+        for file in changed
+        if (file.path, file.etag) in still
+    ]
+    report.files_read = len(checksums)
+    report.without_checksum = len(files) - len(checksums)
+    if report.without_checksum:
+        report.notes.append(
+            f"{counted(report.without_checksum, 'file')} of {len(files):,} have no checksum and were not read: no job "
+            "that is still in the log wrote them"
+        )

@@ -171,6 +171,18 @@ def test_verify_of_a_lost_file_exits_1(url: str) -> None:
     assert (document["verified"], len(document["problems"])) == (False, 1)
 
 
+def test_verify_reads_the_files_on_request(url: str) -> None:
+    commit_table(url)
+    assert "2 files read" in run("verify", url, "--read").stdout
+    file = data_files(url)[0]
+    data = bytearray(file.read_bytes())
+    data[10] ^= 1
+    file.write_bytes(data)
+    assert run("verify", url).exit_code == 0
+    result = run("verify", url, "--read")
+    assert result.exit_code == 1 and f"the bytes of {file.parent.name}/{file.name} are not those" in result.stdout
+
+
 # --- history ----------------------------------------------------------------------------------------------------------
 def test_history_shows_every_job(url: str) -> None:
     first = commit_table(url)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
+import itertools
+import zlib
 from collections.abc import Callable
 
 import pytest
 
-from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, verify
+from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, SaveMode, recover, verify
+from holdfast.commit.layout import log_mark
+from holdfast.commit.two_phase.checksums import read_checksums
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash
 from holdfast.stores.interceptors.intercepted import Operation
-from tests.simulation.world import HOME, TASKS, World, run_job, run_tasks, start
+from tests.simulation.world import HOME, PUBLICATIONS, STEPWISE, TASKS, World, interleavings, run_job, run_tasks, start
 from tests.unit.commit.test_upload_owners import write
 
 
@@ -195,3 +200,110 @@ def test_an_upload_that_a_live_job_has_announced_too_is_not_a_finished_jobs() ->
         report = verify(world.context())
         said = [note for note in report.notes if "an upload of finished job" in note]
         assert len(said) == (2 if number == 2 else 0) and report.pending_uploads == 2
+
+
+# --- contents ---------------------------------------------------------------------------------------------------------
+def flip(world: World) -> int:
+    key, data = first_file(world), bytearray(world.store.get(first_file(world)))
+    data[3] ^= 1
+    world.store.put(key, bytes(data))
+    return 1
+
+
+def refill(world: World) -> int:
+    key, data = first_file(world), world.store.get(first_file(world))
+    world.store.put(key, data[:4] + bytes(len(data) - 4))
+    return 1
+
+
+def exchange(world: World) -> int:
+    (first, one), (second, other) = list(world.listing().items())[:2]
+    world.store.put(HOME + first, other)
+    world.store.put(HOME + second, one)
+    return 2
+
+
+@pytest.mark.parametrize("damage", [flip, refill, exchange], ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("publication", PUBLICATIONS)
+def test_changed_bytes_are_found_by_reading(publication: str, damage: Callable[[World], int]) -> None:
+    world = World(publication)
+    run_job(world.context(), "new")
+    report = verify(world.context(), read=True)
+    assert report.verified and (report.files_read, report.without_checksum) == (4, 0)
+    changed = damage(world)
+    assert verify(world.context()).verified, "the sizes are as before"
+    problems = verify(world.context(), read=True).problems
+    assert len(problems) == changed and all("are not those that were committed" in problem for problem in problems)
+
+
+def test_the_checksums_of_a_file_in_many_parts_are_those_of_its_bytes() -> None:
+    world = World("upload")
+    ctx = world.context()
+    job = start(ctx)
+    with TWO_PHASE.setup_task(ctx, job, 0) as task:
+        sink = task.open("chosen.bin")
+        for piece in (b"ab", bytearray(b"cdefghij"), memoryview(b"klm"), b""):
+            sink.write(piece)
+        commit = task.commit()
+    TWO_PHASE.commit_job(ctx, job, [commit], 1)
+    assert verify(ctx, read=True).files_read == 1 and world.contents() == [b"abcdefghijklm"]
+    assert dict(read_checksums(ctx, 1)) == {"chosen.bin": zlib.crc32(b"abcdefghijklm")}
+
+
+@pytest.mark.parametrize("mode", [FaultMode.CRASH_BEFORE, FaultMode.CRASH_AFTER])
+@pytest.mark.parametrize("publication", STEPWISE)
+def test_recovery_records_the_checksums_too(publication: str, mode: FaultMode) -> None:
+    committed = 0
+    for nth in itertools.count(1):
+        world = World(publication)
+        job = start(world.context())
+        messages = run_tasks(world.context(), job, "new")
+        try:
+            TWO_PHASE.commit_job(world.context(Fault(mode, nth=nth)), job, messages, TASKS)
+        except SimulatedCrash:
+            recover(world.context())
+            report = verify(world.context(), read=True)
+            assert report.verified and report.files_read == len(world.listing()) and report.without_checksum == 0
+            committed += report.files_read == 4
+        else:
+            break
+    assert committed > 5
+
+
+def test_files_without_a_checksum_are_counted() -> None:
+    world = World("upload")
+    run_job(world.context(), "new")
+    world.store.put(f"{HOME}theirs.csv", b"1\n")
+    report = verify(world.context(), read=True)
+    assert report.verified and (report.files_read, report.without_checksum) == (4, 1)
+    assert any("1 file of 5 have no checksum" in note for note in report.notes)
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_not_damaged() -> None:
+    def prepare(world: World) -> tuple[Callable[[CommitContext], object], Callable[[], object]]:
+        run_job(world.context(), "old")
+
+        def look(ctx: CommitContext) -> None:
+            assert verify(ctx, read=True).verified
+
+        return look, lambda: run_job(world.context(), "new", SaveMode.OVERWRITE)
+
+    assert sum(1 for _ in interleavings("upload", prepare)) > 4
+
+
+DAMAGED = {
+    "cut": lambda data: data[:-9],
+    "not compressed": gzip.decompress,
+    "no path": lambda data: gzip.compress(b'{"crc32":1}\n'),
+    "no checksum": lambda data: gzip.compress(b'{"path":"x","crc32":-1}\n'),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED)
+def test_damaged_checksums_are_a_problem(damage: Callable[[bytes], bytes]) -> None:
+    world = World("upload")
+    run_job(world.context(), "new")
+    key = HOME + log_mark(1, "visible")
+    world.store.put(key, damage(world.store.get(key)))
+    report = verify(world.context(), read=True)
+    assert len(report.problems) == 1 and "checksums of job" in report.problems[0]

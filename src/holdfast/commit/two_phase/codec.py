@@ -6,6 +6,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from holdfast.commit import layout
@@ -20,7 +21,7 @@ from holdfast.commit.codec import (
     totals_of_fields,
 )
 from holdfast.commit.ids import AttemptId, FileOwner, JobId, file_owner, is_job_id
-from holdfast.commit.json_fields import count_field, guarded, json_line, json_object, require, text_field
+from holdfast.commit.json_fields import count_field, crc_field, guarded, json_line, json_object, require, text_field
 from holdfast.commit.records import FileEntry, JobRecord, Kind, ManifestRef, Totals
 from holdfast.commit.statistics import compact, from_compact
 from holdfast.commit.two_phase.records import (
@@ -67,7 +68,8 @@ def encode_manifest(manifest: TaskManifest) -> bytes:
     }
     lines = [json_line(header)]
     for file in manifest.files:
-        lines.append(json_line({"path": file.path, "bytes": file.size_bytes, "rows": file.rows, **_where(file)}))
+        counts = {"bytes": file.size_bytes, "rows": file.rows, "crc32": file.crc32}
+        lines.append(json_line({"path": file.path, **counts, **_where(file)}))
     return b"".join(lines)
 
 
@@ -153,30 +155,27 @@ def _read_file(value: dict[str, Any], job: JobId, task: int, attempt: AttemptId)
     path = text_field(value, "path")
     require(layout.is_safe_path(path), "path leaves the destination")
     require(file_owner(path) in (None, FileOwner(job, task, attempt)), "path belongs to another attempt")
-    size_bytes, rows = count_field(value, "bytes"), count_field(value, "rows")
+    file = FileEntry(
+        path=path,
+        size_bytes=count_field(value, "bytes"),
+        rows=count_field(value, "rows"),
+        crc32=crc_field(value),
+    )
     if "source" in value:
         source = text_field(value, "source")
         require(source == layout.attempt_file(job, task, attempt, path), "source belongs to another attempt")
         if file_owner(path) is not None:
-            return FileEntry(path=path, size_bytes=size_bytes, rows=rows, source=source)
+            return replace(file, source=source)
         etag, modified_at_s = text_field(value, "etag"), seconds_field(value, "modified_at_s")
         require(bool(etag), "etag is missing")
-        return FileEntry(
-            path=path, size_bytes=size_bytes, rows=rows, source=source, etag=etag, modified_at_s=modified_at_s
-        )
+        return replace(file, source=source, etag=etag, modified_at_s=modified_at_s)
     parts = value["parts"]
     require(isinstance(parts, list) and 0 < len(parts) <= 10_000, "parts are missing")
     for part in parts:
         require(isinstance(part, list) and len(part) == 2, "a part is not a pair")
         require(isinstance(part[0], str) and type(part[1]) is int and part[1] >= 0, "a part is not (etag, size)")
-    require(sum(part[1] for part in parts) == size_bytes, "parts do not add up to the file")
-    return FileEntry(
-        path=path,
-        size_bytes=size_bytes,
-        rows=rows,
-        upload_id=text_field(value, "upload_id"),
-        parts=tuple((etag, size) for etag, size in parts),
-    )
+    require(sum(part[1] for part in parts) == file.size_bytes, "parts do not add up to the file")
+    return replace(file, upload_id=text_field(value, "upload_id"), parts=tuple((etag, size) for etag, size in parts))
 
 
 def decode_manifest(ref: ManifestRef, data: bytes) -> TaskManifest:

@@ -9,6 +9,7 @@ from holdfast.commit.measure import Measure
 from holdfast.commit.records import JobReport
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.success_file import FILENAME_LIMIT
+from holdfast.commit.two_phase.checksums import ChecksumList
 from holdfast.commit.two_phase.manifests import committed_manifests
 from holdfast.commit.two_phase.records import LogEntry, TaskManifest
 from holdfast.errors import CorruptDataError, NotFoundError
@@ -18,21 +19,25 @@ __all__ = ["JobSummary", "report_job", "summarize"]
 
 @dataclass(slots=True)
 class JobSummary:
-    """The facts that the job's report takes from the committed manifests.
+    """The facts that the job's report and its mark ``visible`` take from the committed manifests.
 
     Attributes:
         names: keys of the first files.
         statistics: the statistics of all tasks.
+        checksums: the checksums of all files, for the mark ``visible``.
         lost: files that are neither pending nor visible, and manifests that cannot be read.
     """
 
     names: list[str] = field(default_factory=list)
     statistics: Statistics = NO_STATISTICS
+    checksums: ChecksumList = field(default_factory=ChecksumList)
     lost: list[str] = field(default_factory=list)
 
     def note(self, ctx: CommitContext, manifest: TaskManifest) -> None:
         """Add the files and the statistics of a task."""
         self.statistics += manifest.statistics
+        for file in manifest.files:
+            self.checksums.add(file)
         for file in manifest.files[: FILENAME_LIMIT - len(self.names)]:
             self.names.append("/" + ctx.key(file.path).lstrip("/"))
 

@@ -71,7 +71,7 @@ def roll_forward(
                 return None
             summary = published or JobSummary()
             damaged = _refuse_damage(ctx, entry, summary.lost, accept_damage)
-            write_mark(ctx, entry.seq, "visible")
+            write_mark(ctx, entry.seq, "visible", summary.checksums.encode())
         with measure.stage("job_stage_delete_replaced"):
             damaged += _delete_replaced(ctx, entry, accept_damage)
         report = report_job(measure, entry, summary, len(damaged))

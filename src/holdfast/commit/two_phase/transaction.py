@@ -141,6 +141,6 @@ def _records(
     written = write_record(entry)
     if written is not None:
         yield Put(ctx.key(written[0]), written[1], Create())
-    yield Put(ctx.key(layout.log_mark(entry.seq, "visible")), b"{}\n")
+    yield Put(ctx.key(layout.log_mark(entry.seq, "visible")), files.summary.checksums.encode())
     yield Put(ctx.key(layout.log_mark(entry.seq, "done")), done_mark())
     yield from (Delete(key) for key in files.obsolete)
