@@ -10,12 +10,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for a script, only its own directory is on the path
 
+from benchmarks.busy_processes import busy_processes
 from benchmarks.command_line import add_json_option, add_results_option, positive, run
 from benchmarks.measure import Result, Say
 from benchmarks.namespace_runs.cells import MODES
@@ -82,6 +84,11 @@ def _measure(name: str, database: Database, clients: Clients, program: str | Non
         yield from measure_peer(database, clients, program, given.scale.layouts, given)
 
 
+def _beside(load: int, result: Result) -> Result:
+    title = f"{result.title}, beside {load} busy processes" if load else result.title
+    return replace(result, title=title, settings={**result.settings, "busy_processes": load})
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Measure namespaces in databases under load.")
     parser.add_argument("--only", action="append", choices=_WHAT, metavar="NAME", help=", ".join(_WHAT))
@@ -96,6 +103,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--operations", type=positive, help="operations of the usual size (10000)")
     parser.add_argument("--entries", type=positive, help="the largest directory of growth (1000000)")
     parser.add_argument("--rounds", type=positive, help="rounds; the medians count (3)")
+    parser.add_argument(
+        "--load", type=positive, metavar="N", help="keep N processes busy meanwhile, as other work does"
+    )
     parser.add_argument("--limit-s", type=float, help="seconds after which a measurement stops (4)")
     parser.add_argument("--quick", action="store_true", help="small sizes, one round: three minutes instead of forty")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="also draw a plot")
@@ -116,13 +126,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def measure(say: Say) -> Iterator[Result]:
         given = _run_of(arguments, say)
-        with Clients(max(layout.processes for layout in given.scale.layouts)) as clients:
+        load = arguments.load or 0
+        most = max(layout.processes for layout in given.scale.layouts)
+        with busy_processes(load), Clients(most) as clients:
             for chosen in arguments.database or DATABASES:
                 names = [one for one in arguments.only or _WHAT if chosen in _ONLY_ON.get(one, DATABASES)]
                 if names:
                     with opened(chosen) as database:
                         for name in names:
-                            yield from _measure(name, database, clients, program, given)
+                            for result in _measure(name, database, clients, program, given):
+                                yield _beside(load, result)
 
     def display(results: list[Result], console: Console) -> None:
         show(results, console)

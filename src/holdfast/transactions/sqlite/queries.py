@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from holdfast.transactions.base import Record, ScanPage
 from holdfast.transactions.sql_files import load_queries
@@ -29,9 +30,15 @@ def get_many(connection: sqlite3.Connection, keys: list[bytes], query: str = "ge
 
 def _get_some(connection: sqlite3.Connection, keys: list[bytes], query: str) -> dict[bytes, Record]:
     """Read records in one statement, which sees one snapshot; the driver caches the statements."""
-    many = _SQL[query] if len(keys) == 1 else _SQL[query].replace("= ?", f"IN ({','.join('?' * len(keys))})")
-    rows = connection.execute(many, keys).fetchall()  # at once: a cursor that an error keeps would keep the file open
+    # At once: a cursor that an error keeps would keep the file open.
+    rows = connection.execute(_for_keys(query, len(keys)), keys).fetchall()
     return {key: Record(version, value, number) for key, version, value, number in rows}
+
+
+@cache
+def _for_keys(query: str, count: int) -> str:
+    """Return a query for one key as one for several."""
+    return _SQL[query] if count == 1 else _SQL[query].replace("= ?", f"IN ({','.join('?' * count)})")
 
 
 def scan(connection: sqlite3.Connection, start: bytes, end: bytes, limit: int, guards: list[bytes]) -> ScanPage:

@@ -155,8 +155,9 @@ class SqliteTransactionStore:
 
     def _end_forgotten(self) -> None:
         """End the snapshots of this process from which nobody reads: the log keeps all that was written since."""
-        for one in list(self._snapshots):
-            one.end_if_idle()
+        if self._snapshots:
+            for one in list(self._snapshots):
+                one.end_if_idle()
 
     @contextmanager
     def _write_lock(self) -> Iterator[sqlite3.Connection]:

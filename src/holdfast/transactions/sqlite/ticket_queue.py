@@ -44,6 +44,7 @@ class TicketQueue:
         self._descriptor = descriptor
         self._seats = Seats()
         self._passed = 0  # tickets below this one are not waited for
+        self._latest = -1  # the ticket that this process has had last
 
     @classmethod
     def of(cls, path: str) -> TicketQueue:
@@ -98,12 +99,31 @@ class TicketQueue:
     def _queue_up(self, clock: Clock, deadline_s: float) -> None:
         """Wait for the turn of this process. If the file fails, on a full disk for example, go on without a queue."""
         try:
+            if self._is_first():
+                return
             ticket = self._draw(clock, deadline_s)
             if ticket is not None:
                 self._await(ticket, clock, deadline_s)
                 os.pwrite(self._descriptor, ticket.to_bytes(_COUNTER_BYTES, "big"), _COUNTER_BYTES)
         except OSError:
             self._unlock()
+
+    def _is_first(self) -> bool:
+        """Take the next ticket if nobody else has come since this process had the one before it.
+
+        Most writers are alone, and this takes half of the system calls.
+        """
+        ticket = self._latest + 1
+        if not 0 < ticket < _MOST_TICKETS or not self._try_lock(0, _TICKETS + ticket + 1):
+            return False
+        counters = os.pread(self._descriptor, 2 * _COUNTER_BYTES, 0)
+        if counters != _counters(ticket, ticket - 1):
+            self._unlock()
+            return False
+        os.pwrite(self._descriptor, _counters(ticket + 1, ticket), 0)
+        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, _TICKETS + ticket, 0)
+        self._latest = ticket
+        return True
 
     def _unlock(self) -> None:
         """Give up all locks of this process, even one that was being taken when an interrupt came."""
@@ -118,6 +138,7 @@ class TicketQueue:
         os.pwrite(self._descriptor, (ticket + 1).to_bytes(_COUNTER_BYTES, "big"), 0)
         self._try_lock(_TICKETS + ticket, 1)
         fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, 0)
+        self._latest = ticket
         return ticket
 
     def _await(self, ticket: int, clock: Clock, deadline_s: float) -> None:
@@ -168,6 +189,11 @@ class TicketQueue:
                 return False
             clock.sleep(step_s())
         return True
+
+
+def _counters(following: int, served: int) -> bytes:
+    """Return the two counters as the file has them: the next ticket, and the one being served."""
+    return following.to_bytes(_COUNTER_BYTES, "big") + served.to_bytes(_COUNTER_BYTES, "big")
 
 
 class _Queues:

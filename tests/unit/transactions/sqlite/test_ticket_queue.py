@@ -87,6 +87,20 @@ def test_who_waits_is_not_overtaken(path: str) -> None:
     assert waiting.result() == 1
 
 
+def test_who_has_had_the_latest_ticket_is_not_served_before_others(path: str) -> None:
+    """A process that is alone takes its next ticket in one step, unless others have drawn or served meanwhile."""
+    assert [_served(path) for _ in range(3)] == [0, 1, 2]
+    assert Child(lambda: _served(path)).result() == 3
+    assert [_served(path) for _ in range(2)] == [4, 5]
+    descriptor = TicketQueue.of(path)._descriptor
+    os.pwrite(descriptor, (3).to_bytes(8, "big"), 8)
+    with TicketQueue.of(path).turn(CLOCK, PATIENCE_S):
+        assert _counter(path, 8) == 6
+        waiting = Child(lambda: _served(path))
+        wait_until(lambda: _drawn(path) == 8, "the child does not draw a ticket")
+    assert waiting.result() == 7
+
+
 def _served(path: str) -> int:
     """Take a turn; return the number of its ticket."""
     with TicketQueue.of(path).turn(CLOCK, PATIENCE_S):
