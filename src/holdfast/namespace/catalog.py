@@ -55,7 +55,9 @@ def split_url(url: str) -> tuple[str, str]:
     """
     scheme, separator, rest = url.partition("://")
     name, slash, path = rest.partition("/")
-    if scheme != SCHEME or not separator or not name:
+    if scheme != SCHEME or not separator:
+        raise InvalidRequestError("this is no URL of a namespace: write holdfast://name/path", url=url)
+    if not name:
         raise InvalidRequestError("the URL of a namespace has a name: write holdfast://name/path", url=url)
     return name, slash + path or "/"
 
