@@ -9,11 +9,11 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, recover
 from holdfast.commit.layout import is_hidden
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, UnavailableError
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import SimulatedClock
-from holdfast.stores.base import iter_objects
+from holdfast.stores.base import Delete, iter_objects
 from tests.forgetful_database import ForgetfulDatabase
 from tests.namespace_check import problems_of
 from tests.namespace_world import HookedDatabase
@@ -71,6 +71,52 @@ def test_what_tasks_and_the_job_have_reported_is_there() -> None:
     TWO_PHASE.commit_job(crashing.ctx, job, reports, TASKS)
     crashing.crash()
     assert crashing.contents() == expected("new")
+
+
+def test_the_decision_of_another_job_is_not_taken_for_a_lost_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database loses a decision before it is flushed, and another driver decides the same number meanwhile."""
+    crashing = Crashing()
+    ann, bob = crashing.context(), crashing.context()
+    job, other = start(ann), start(bob)
+    reports = [run_task(ann, job, task, "ann") for task in range(TASKS)]
+    others = [run_task(bob, other, task, "bob") for task in range(TASKS)]
+    make_durable = crashing.database.make_durable
+
+    def crash() -> None:
+        monkeypatch.setattr(crashing.database, "make_durable", make_durable)
+        crashing.crash()
+        TWO_PHASE.commit_job(bob, other, others, TASKS)
+        make_durable()
+
+    monkeypatch.setattr(crashing.database, "make_durable", crash)
+    try:
+        TWO_PHASE.commit_job(ann, job, reports, TASKS)
+        told = {"ann", "bob"}
+    except HoldfastError:
+        told = {"bob"}
+    found = {name for name in ("ann", "bob") if any(name.encode() in one for one in crashing.contents())}
+    assert found == told
+
+
+def test_a_certain_deletion_that_is_lost_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    crashing = Crashing()
+    store = crashing.context().store
+    assert isinstance(store, NamespaceStore)
+    etag = store.put("kept/a", b"1").etag
+    store.make_durable()
+    make_durable = crashing.database.make_durable
+
+    def crash() -> None:
+        crashing.crash()
+        make_durable()
+
+    monkeypatch.setattr(crashing.database, "make_durable", crash)
+    with pytest.raises(UnavailableError, match="has lost what it had committed"):
+        store.apply([Delete("kept/a", etag)])
+    assert store.get("kept/a") == b"1"
+    monkeypatch.undo()
+    store.apply([Delete("kept/a", etag)])
+    assert list(iter_objects(store, "kept/")) == []
 
 
 def test_a_crash_before_any_call_makes_no_report_of_success_untrue() -> None:

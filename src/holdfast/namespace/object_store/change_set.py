@@ -85,12 +85,14 @@ class ChangeSet:
     Attributes:
         empty: the directories that must have no files.
         emptied: once the changes are made, the directories that have lost a file.
+        published: once they are made, a path and the id of the file that was created there; None if none was.
     """
 
     contents: Contents
     changes: Sequence[Change]
     empty: Sequence[NsPath] = field(init=False)
     emptied: set[NsPath] = field(init=False, default_factory=set)
+    published: tuple[NsPath, int] | None = field(init=False, default=None)
     _stored: list[Extent] = field(init=False, default_factory=list)
     _large: dict[int, tuple[int, Extent]] = field(init=False, default_factory=dict)  # files and blobs by position
     _expiry: Expiry = field(init=False)  # how long these blobs may wait
@@ -128,6 +130,7 @@ class ChangeSet:
             PreconditionError: a directory that must have no files has one.
         """
         self.emptied.clear()  # this may be another try
+        self.published = None
         free: list[RequireNoObjects] = []
         for path in self.empty:
             below = directories_below(self.contents.namespace, path)
@@ -150,13 +153,15 @@ class ChangeSet:
             if isinstance(one, Complete):
                 yield completed(template, one)
             elif isinstance(one, Put):
+                path = path_of(one.key)
                 if position in self._large:
                     file_id, extent = self._large[position]
-                    path = path_of(one.key)
                     is_late = self._expiry.is_over
                     file = replace(template, path=path, file_id=file_id, extents=(extent,), is_late=is_late)
                 else:
                     file_id = self.contents.namespace.new_id()
                     extents, data = self.contents.store(file_id, bytes(one.data))
-                    file = replace(template, path=path_of(one.key), file_id=file_id, extents=extents, data=data)
+                    file = replace(template, path=path, file_id=file_id, extents=extents, data=data)
+                if isinstance(one.mode, Create):
+                    self.published = path, file_id
                 yield created(file, one.mode)

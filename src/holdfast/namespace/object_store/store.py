@@ -47,14 +47,12 @@ from holdfast.stores.base import (
     Capabilities,
     Change,
     Complete,
-    Create,
     Delete,
     MultipartLimits,
     ObjectInfo,
     ObjectPage,
     Overwrite,
     Part,
-    Put,
     PutMode,
     Support,
     UploadInfo,
@@ -314,27 +312,39 @@ class NamespaceStore:
         except (PreconditionError, NotFoundError):
             self.make_durable()  # perhaps an earlier call of this caller, whose reply was lost, is in the way
             raise
-        self._settle(changes)
+        self._settle(whole)
         self._prune(whole.emptied)
 
     def make_durable(self) -> None:
         self.namespace.database.make_durable()
 
-    def _settle(self, changes: Sequence[Change]) -> None:
-        """Make changes durable that were just made.
+    def _settle(self, made: ChangeSet) -> None:
+        """Make changes durable that were just made, and look whether they are there: others may be in their place.
+
+        What neither creates a file nor deletes a certain one leaves nothing that could be told from others' changes.
 
         Raises:
-            OutcomeUnknownError: it is unknown whether they are.
+            OutcomeUnknownError: it is unknown whether they are durable.
             UnavailableError: the database crashed before it was asked for that, and has lost them.
         """
-        created = next((one.key for one in changes if isinstance(one, Put) and isinstance(one.mode, Create)), None)
         try:
             self.make_durable()
-            is_there = created is None or self.namespace.exists(str(path_of(created)))
+            is_there = self._is_there(made)
         except UnavailableError as error:
             raise OutcomeUnknownError("it is unknown whether changes are durable: read them, then decide") from error
         if not is_there:
-            raise UnavailableError("the database has lost what it had committed: repeat the call", key=created)
+            raise UnavailableError(
+                "the database has lost what it had committed: repeat the call", key=made.changes[0].key
+            )
+
+    def _is_there(self, made: ChangeSet) -> bool:
+        if made.published is not None:
+            path, file_id = made.published
+            found = self.namespace.find(str(path))
+            return found is not None and found.id == file_id
+        deleted = next((one for one in made.changes if isinstance(one, Delete) and one.etag), None)
+        found = None if deleted is None else self.namespace.find(str(path_of(deleted.key)))
+        return found is None or deleted is None or found.etag != deleted.etag
 
     def _prune(self, directories: Collection[NsPath]) -> None:
         """Remove directories that have become empty, from the bottom up, each of them once.
