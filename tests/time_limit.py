@@ -26,7 +26,8 @@ over = threading.Event()
 """Ends the session like the limit."""
 
 _SHOW = signal.SIGUSR1
-_WRITING_S = 5.0  # for the workers to write their stacks; nothing but the output depends on it
+_WRITING_S = 0.5  # for one process to write its stacks, before the next begins: they all write to one file
+_LAST_WRITING_S = 5.0  # nothing but the output depends on it
 
 
 def show_stacks_on_request() -> None:
@@ -53,10 +54,13 @@ def _end(errors: int, reason: str) -> None:
     processes = session_processes()
     frozen = [f"stopped by a signal: {one}" for one in processes if one.state == "T"]
     os.write(errors, "\n".join(["", reason, *frozen, "stacks of all threads, innermost calls first:", ""]).encode())
-    for pid in (os.getpid(), *(one.pid for one in processes if one.catches(_SHOW))):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, _SHOW)
-    threading.Event().wait(_WRITING_S)
+    faulthandler.dump_traceback(errors, all_threads=True)
+    for one in processes:
+        if one.catches(_SHOW):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(one.pid, _SHOW)
+            threading.Event().wait(_WRITING_S)
+    threading.Event().wait(_LAST_WRITING_S)
     for one in processes:
         with contextlib.suppress(ProcessLookupError):
             os.kill(one.pid, signal.SIGKILL)
