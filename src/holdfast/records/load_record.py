@@ -23,6 +23,7 @@ __all__ = [
     "COMMITTED",
     "OPEN",
     "SEALED",
+    "AttemptReport",
     "Load",
     "Loaded",
     "cell_digest",
@@ -112,6 +113,21 @@ class Loaded:
     def __add__(self, other: Loaded) -> Loaded:
         digest = (self.digest + other.digest) % 2 ** (8 * _DIGEST_BYTES)
         return Loaded(self.rows + other.rows, self.cells + other.cells, digest)
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptReport:
+    """What an attempt at a task reports.
+
+    Attributes:
+        loaded: what it has written.
+        key: of its record, if it has written anything.
+        batches: how many batches it has written: the value of its record.
+    """
+
+    loaded: Loaded
+    key: bytes
+    batches: int
 
 
 def require_open(load: Load, record: Record | None) -> None:

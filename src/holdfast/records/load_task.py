@@ -9,7 +9,15 @@ from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.records.cells import apply_writes, head_record
 from holdfast.records.keys import cell_key, column_bytes, history_key, row_prefix, table_key
-from holdfast.records.load_record import Load, Loaded, cell_digest, require_open, require_table, until_known
+from holdfast.records.load_record import (
+    AttemptReport,
+    Load,
+    Loaded,
+    cell_digest,
+    require_open,
+    require_table,
+    until_known,
+)
 from holdfast.records.row_keys import Row
 from holdfast.records.tables import TablesRead
 from holdfast.records.values import Value, encode_value
@@ -58,8 +66,8 @@ class LoadTask:
         self._loaded += self._append(rows) if self._load.appends else self._write_hidden(rows)
         self._batches += 1
 
-    def finish(self) -> Loaded:
-        """Return what was written, for `finish_load`: everything, and durably.
+    def finish(self) -> AttemptReport:
+        """Report what was written, for `finish_load`: everything, and durably.
 
         Raises:
             FencedError: the load has ended: stop.
@@ -71,7 +79,7 @@ class LoadTask:
             if self._key not in found:
                 require_open(self._load, found.get(self._load.key))
             self._require_batches(found.get(self._key), self._batches)
-        return self._loaded
+        return AttemptReport(self._loaded, self._key, self._batches)
 
     def _require_batches(self, record: Record | None, *counts: int) -> None:
         """Check that the database has as many batches of this attempt as it has written.

@@ -10,12 +10,13 @@ after the end conflicts. There are two kinds of loads:
 
 Each attempt at a task has a record in the range of the load's own id: how many batches it has written. Every batch
 advances it. So if the database has crashed and lost one of them, and whatever this attempt has seen before, the next
-batch shows it, or the end of the attempt, before which everything is made durable.
+batch shows it, or the end of the attempt, before which everything is made durable. If it is lost later, as in a
+failover, the end of the load shows it: it looks once more for the last batch of each attempt that counts.
 
 | state of the record | means | who ends it |
 |---|---|---|
 | open | tasks write | `finish_load` or `abort_load` |
-| sealed | nobody writes anymore; the cells are counted | the same |
+| sealed | nobody writes anymore; what tasks have written is checked | the same |
 | committed | the load has taken effect | whoever sees it deletes the record |
 | no record | the load has ended | |
 """
@@ -23,6 +24,7 @@ batch shows it, or the end of the attempt, before which everything is made durab
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from holdfast.errors import ConflictError, FencedError, HoldfastError, InvalidRequestError, UnavailableError
 from holdfast.records.keys import cells_range, dropped_key, loads_range, table_key
@@ -30,6 +32,7 @@ from holdfast.records.load_record import (
     COMMITTED,
     OPEN,
     SEALED,
+    AttemptReport,
     Load,
     Loaded,
     cell_digest,
@@ -42,7 +45,7 @@ from holdfast.records.row_keys import decode_row
 from holdfast.records.rows import read_cells
 from holdfast.records.tables import Table, check_table_name
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Commit, Database, TransactionStore
+from holdfast.transactions.base import Commit, Committed, Database, TransactionStore
 from holdfast.transactions.transaction import Transaction
 from holdfast.wording import counted
 
@@ -51,6 +54,9 @@ __all__ = ["abort_load", "abort_old_loads", "begin_load", "finish_load"]
 _log = logging.getLogger(__name__)
 
 _CRASHES = 5
+
+_PAGE = 1000
+"""Records of attempts that are read at once."""
 
 
 # --- the beginning ----------------------------------------------------------------------------------------------------
@@ -89,39 +95,40 @@ def begin_load(database: Database, environment: Environment, table: str, *, over
     for _ in range(_CRASHES):
         load = until_known(database, begin, environment)
         database.make_durable()
-        if _state(database, load) is not None:
+        if load.key in database.get_many([load.key]):
             return load
     raise _losing(name)
 
 
 # --- the end ----------------------------------------------------------------------------------------------------------
-def finish_load(database: Database, environment: Environment, load: Load, expected: Loaded) -> None:
+def finish_load(database: Database, environment: Environment, load: Load, reports: Sequence[AttemptReport]) -> None:
     """End a load: what its tasks have written takes effect.
 
-    Guarantee: a load that makes or replaces a table takes effect in one step, and only if the cells are exactly those
-    that the tasks report. That is durable. May be repeated.
+    Guarantee: it takes effect only if everything is there that the tasks report, also after a failover. A load that
+    makes or replaces a table takes effect in one step, and only if there is nothing else. That is durable. May be
+    repeated.
 
     Args:
-        expected: the sum over one attempt of each task.
+        reports: one for each task.
 
     Raises:
         InvalidRequestError: two tasks, or two batches of one, have written the same row.
-        ConflictError: the cells are others than reported, or the table was made, replaced or dropped meanwhile.
+        ConflictError: the database has lost rows, or has others than reported, or the table was made, replaced or
+            dropped meanwhile: load the rows again.
         FencedError: the load was aborted.
         UnavailableError, OutcomeUnknownError: the database went away. Call this again, or `abort_load`.
 
     Crash: the load has taken effect, or goes on. The next collection deletes what it replaced, or the marks.
     """
     for _ in range(_CRASHES):
-        if not load.appends and _end(database, environment, load, SEALED) != COMMITTED:
-            found = _count(database, load)
-            if found != expected:
-                raise _difference(load, found, expected)
+        if _end(database, environment, load, SEALED) != COMMITTED:
+            _require_batches(database, load, reports)
+            if not load.appends:
+                _require_cells(database, load, sum((report.loaded for report in reports), Loaded()))
         if _end(database, environment, load, COMMITTED) != COMMITTED:
-            continue  # a crash has undone the seal: what was counted may have changed
+            continue  # a crash has undone the seal: what was there may have changed
         database.make_durable()
-        if _state(database, load) == COMMITTED:
-            _forget(database, load)
+        if _forget(database, load):
             return
         # Also without a record: a crash has perhaps undone the end, and a collection has aborted the load since.
     raise _losing(load.table)
@@ -135,7 +142,7 @@ def _end(database: Database, environment: Environment, load: Load, state: str) -
         if record is None:
             raise FencedError("the load was aborted: start it again", table=load.table)
         present = load_and_state(load.key, record)[1]
-        if present in (state, COMMITTED) or (state == COMMITTED and present == OPEN and not load.appends):
+        if present in (state, COMMITTED) or (state == COMMITTED and present == OPEN):
             return present
         transaction.put(load.key, load.to_bytes(state))
         if state == COMMITTED:
@@ -195,22 +202,61 @@ def abort_old_loads(database: Database, environment: Environment, older_than_s: 
     return aborted
 
 
-def _state(database: TransactionStore, load: Load) -> str | None:
-    """Return the state of a load; None if it has no record anymore."""
-    record = database.get_many([load.key]).get(load.key)
-    return None if record is None else load_and_state(load.key, record)[1]
-
-
 def _losing(table: str) -> UnavailableError:
     return UnavailableError("the database loses what it has committed: load the rows again later", table=table)
 
 
-def _forget(database: TransactionStore, load: Load) -> None:
-    """Delete the record of a load that has taken effect; if that fails, a collection does it."""
+def _forget(database: TransactionStore, load: Load) -> bool:
+    """Delete the record of a load, if that says that it has taken effect, and return whether it does.
+
+    If the deletion fails, a collection does it.
+    """
+    record = database.get_many([load.key]).get(load.key)
+    if record is None or load_and_state(load.key, record)[1] != COMMITTED:
+        return False
     try:
-        database.commit(Commit(deletes=[load.key]))
+        outcome = database.commit(Commit(reads={load.key: record.version}, deletes=[load.key]))
+        return isinstance(outcome, Committed)
     except HoldfastError as error:
         _log.info("the record of a load will be deleted by a collection: %s", error)
+        return True
+
+
+def _require_batches(database: TransactionStore, load: Load, reports: Sequence[AttemptReport]) -> None:
+    """Check that the last batch of each attempt is there: a database that has it has lost nothing that came before.
+
+    Raises:
+        ConflictError: it is not.
+    """
+    written = [report for report in reports if report.batches]
+    for start in range(0, len(written), _PAGE):
+        page = written[start : start + _PAGE]
+        found = database.get_many([report.key for report in page])
+        if any(report.key not in found or found[report.key].value != b"%d" % report.batches for report in page):
+            raise ConflictError(
+                "the database has lost rows that tasks had written, perhaps in a failover: load them again",
+                table=load.table,
+            )
+
+
+def _require_cells(database: Database, load: Load, expected: Loaded) -> None:
+    """Check that the hidden table has exactly these cells.
+
+    Raises: see `finish_load`.
+    """
+    found = _count(database, load)
+    if found.rows < expected.rows or found.cells < expected.cells:
+        shared = counted(max(expected.rows - found.rows, 1), "row")
+        raise InvalidRequestError(
+            f"several rows have the same name, {shared} too many: aggregate them, or drop some", table=load.table
+        )
+    if found != expected:
+        raise ConflictError(
+            "the rows of a repeated task were not the same as the first time: store what is random, then load it",
+            table=load.table,
+            rows=found.rows,
+            expected=expected.rows,
+        )
 
 
 def _count(database: Database, load: Load) -> Loaded:
@@ -224,17 +270,3 @@ def _count(database: Database, load: Load) -> Loaded:
         cells += 1
         digest += cell_digest(key, content.encoded)
     return Loaded() + Loaded(rows, cells, digest)
-
-
-def _difference(load: Load, found: Loaded, expected: Loaded) -> HoldfastError:
-    if found.rows < expected.rows or found.cells < expected.cells:
-        shared = counted(max(expected.rows - found.rows, 1), "row")
-        return InvalidRequestError(
-            f"several rows have the same name, {shared} too many: aggregate them, or drop some", table=load.table
-        )
-    return ConflictError(
-        "the rows of a repeated task were not the same as the first time: store what is random, then load it",
-        table=load.table,
-        rows=found.rows,
-        expected=expected.rows,
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -65,7 +66,7 @@ def task(store: Store, load: Load, number: int = 0) -> LoadTask:
 
 
 def finish(store: Store, load: Load, *tasks: LoadTask) -> None:
-    finish_load(store.database, store.environment, load, sum((one.finish() for one in tasks), Loaded()))
+    finish_load(store.database, store.environment, load, [one.finish() for one in tasks])
 
 
 def rows(*names: str, start: int = 0) -> list[LoadRow]:
@@ -204,7 +205,7 @@ def test_a_sealed_load_takes_no_rows_although_it_is_not_finished(store: Store) -
     attempt = task(store, load)
     attempt.write(rows("a"))
     with pytest.raises(InvalidRequestError):
-        finish_load(store.database, store.environment, load, Loaded(2, 4, 0))
+        finish_load(store.database, store.environment, load, [replace(attempt.finish(), loaded=Loaded(2, 4, 0))])
     with pytest.raises(FencedError):
         attempt.write(rows("b"))
     finish(store, load, attempt)  # sealed twice
@@ -215,7 +216,7 @@ def test_an_append_adds_updates_and_deletes_cells(store: Store) -> None:
     load = begin(store)
     attempt = task(store, load)
     attempt.write([("b", {"n": 7, "text": None}), ("c", {"n": 8})])
-    assert attempt.finish() == Loaded(rows=2, cells=2)
+    assert attempt.finish().loaded == Loaded(rows=2, cells=2)
     finish(store, load, attempt)
     assert content(store) == {"a": {"n": 0, "text": "a"}, "b": {"n": 7}, "c": {"n": 8}}
     assert leftovers(store) == 0
@@ -315,12 +316,12 @@ def test_a_collection_aborts_loads_of_dead_drivers(store: Store) -> None:
     attempt.write(rows("a"))
     store.collect()
     attempt.write(rows("b"))
-    loaded = attempt.finish()
+    report = attempt.finish()
     assert store.collect(loads_older_than_s=-1.0) == 4 + 1  # the cells, and what the attempt has counted
     with pytest.raises(FencedError, match="has ended"):
         attempt.finish()
     with pytest.raises(FencedError, match="aborted"):
-        finish_load(store.database, store.environment, load, loaded)
+        finish_load(store.database, store.environment, load, [report])
     assert leftovers(store) == 0
 
 
@@ -331,7 +332,7 @@ def test_what_cannot_be_stored_is_named(store: Store, existing: bool) -> None:
     attempt = task(store, begin(store))
     with pytest.raises(InvalidRequestError, match="row='b' column='n'"):
         attempt.write([*rows("a"), ("b", {"n": object()})])  # type: ignore[dict-item]  # the mistake under test
-    assert attempt.finish() == Loaded()
+    assert attempt.finish().loaded == Loaded()
 
 
 @pytest.mark.parametrize("damage", [b"{}", b"[]", b"\xff", b'{"state":"open"}'])

@@ -11,9 +11,9 @@ from contextlib import suppress
 import pytest
 
 from holdfast.errors import ConflictError, FencedError
-from holdfast.records.load_record import Load, Loaded
+from holdfast.records.load_record import AttemptReport, Load
 from holdfast.records.load_task import LoadRow, LoadTask
-from holdfast.records.loads import abort_old_loads, begin_load, finish_load
+from holdfast.records.loads import abort_load, abort_old_loads, begin_load, finish_load
 from holdfast.records.store import Store
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Outcome, Record
@@ -30,10 +30,15 @@ LOADED = {row: dict(columns) for batches in TASKS for batch in batches for row, 
 
 
 class Crashing(MemoryTransactionStore):
-    """A store that crashes before one of its calls, and loses some of the newest commits that are not durable."""
+    """A store that crashes before one of its calls, and loses some of the newest commits that are not durable.
 
-    def __init__(self) -> None:
+    Args:
+        keeps: whether `make_durable` makes anything durable: not if a replica takes over that lags.
+    """
+
+    def __init__(self, *, keeps: bool = True) -> None:
         super().__init__()
+        self.keeps = keeps
         self.calls, self.loses = 0, 0
         self.at: int | None = None
         self.then: Callable[[], object] = lambda: None
@@ -55,7 +60,8 @@ class Crashing(MemoryTransactionStore):
 
     def make_durable(self) -> None:
         self._count()
-        self.unsaved.clear()
+        if self.keeps:
+            self.unsaved.clear()
 
     def _count(self) -> None:
         if self.calls == self.at:
@@ -69,11 +75,10 @@ def load_like_spark(store: Store, *, overwrite: bool) -> None:
     """Load the rows: a task that fails is run again."""
     database, environment = store.database, store.environment
     load = begin_load(database, environment, "words", overwrite=overwrite)
-    loaded = [_run_task(store, load, number) for number in range(len(TASKS))]
-    finish_load(database, environment, load, sum(loaded, Loaded()))
+    finish_load(database, environment, load, [_run_task(store, load, number) for number in range(len(TASKS))])
 
 
-def _run_task(store: Store, load: Load, number: int) -> Loaded:
+def _run_task(store: Store, load: Load, number: int) -> AttemptReport:
     for _ in range(ATTEMPTS):
         task = LoadTask(store.database, store.environment, load, number)
         with suppress(ConflictError):
@@ -112,17 +117,69 @@ def _load_with_a_crash(existing: bool, overwrite: bool, at: int | None, loses: i
     return calls
 
 
+@pytest.mark.parametrize(("existing", "overwrite"), [(False, False), (True, False), (True, True)])
+def test_no_failover_takes_rows_from_a_load_that_reports_success_later(existing: bool, overwrite: bool) -> None:
+    """Before each call, with each number of lost commits. A load that is refused says so, and may be repeated."""
+    expected = LOADED if overwrite or not existing else {"old": {"n": 0}} | LOADED
+    database, store = _begun(existing)
+    load_like_spark(store, overwrite=overwrite)
+    calls, refused = database.calls, 0
+    for at in range(calls):
+        for loses in range(1, at + 1):
+            database, store = _begun(existing)
+            database.at, database.loses = at, loses
+            try:
+                load_like_spark(store, overwrite=overwrite)
+            except (ConflictError, FencedError):
+                refused += 1
+                load_like_spark(store, overwrite=overwrite)
+            assert dict(store.scan("words")) == expected, f"a failover before call {at} loses {loses} commits"
+    assert refused > calls
+
+
+def _begun(existing: bool) -> tuple[Crashing, Store]:
+    """Return a database that loses what comes from now on."""
+    database = Crashing(keeps=False)
+    store = Store(database, "memory://loads", Environment())
+    if existing:
+        store.create_table("words")
+        store.put("words", "old", 0, column="n")
+    database.unsaved.clear()
+    database.calls = 0
+    return database, store
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+@pytest.mark.parametrize(("existing", "overwrite"), [(False, False), (True, False), (True, True)])
+def test_rows_that_a_failover_loses_after_their_task_are_to_be_loaded_again(
+    existing: bool, overwrite: bool, attempts: int
+) -> None:
+    database, store = _begun(existing)
+    load = begin_load(database, store.environment, "words", overwrite=overwrite)
+    tasks = [LoadTask(database, store.environment, load, 0) for _ in range(attempts)]
+    for task in tasks:
+        task.write([("a", {"n": 1})])
+    empty = LoadTask(database, store.environment, load, 1)
+    reports = [tasks[-1].finish(), empty.finish()]
+    database.crash(1)
+    with pytest.raises(ConflictError, match=r"lost rows that tasks had written.*: load them again"):
+        finish_load(database, store.environment, load, reports)
+    abort_load(database, store.environment, load)
+    load_like_spark(store, overwrite=overwrite)
+    assert store.get("words", "a", column="n") == 1
+
+
 def test_rows_that_come_after_the_count_are_noticed_although_a_crash_has_undone_the_seal() -> None:
     database = Crashing()
     store = Store(database, "memory://loads", Environment())
     load = begin_load(database, store.environment, "words", overwrite=True)
     task, late = (LoadTask(database, store.environment, load, 0) for _ in range(2))
     task.write([("a", {"n": 1})])
-    loaded = task.finish()
+    report = task.finish()
     database.at, database.loses = database.calls + 1, 1  # between the seal and the end
     database.then = lambda: late.write([("b", {"n": 2})])
     with pytest.raises(ConflictError, match="not the same"):
-        finish_load(database, store.environment, load, loaded)
+        finish_load(database, store.environment, load, [report])
     assert database.at is None
     assert store.tables() == []
 
@@ -133,11 +190,11 @@ def test_a_load_that_is_aborted_after_a_crash_has_undone_its_end_reports_no_succ
     load = begin_load(database, store.environment, "words", overwrite=True)
     task = LoadTask(database, store.environment, load, 0)
     task.write([("a", {"n": 1})])
-    loaded = task.finish()
+    report = task.finish()
     database.at, database.loses = database.calls + 2, 1  # between the end and what makes it durable
     database.then = lambda: abort_old_loads(database, store.environment, -1)
     with pytest.raises(FencedError, match="aborted"):
-        finish_load(database, store.environment, load, loaded)
+        finish_load(database, store.environment, load, [report])
     assert database.at is None
     assert store.tables() == []
 

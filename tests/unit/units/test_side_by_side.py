@@ -23,7 +23,7 @@ def test_everything_is_listed_and_collected_beside_everything_else() -> None:
     store.collect(loads_older_than_s=3600)
     assert [one.name for one in list_work_lists(database)] == ["frontier"]
     assert [one.name for one in list_jobs(database)] == ["job"]
-    finish_load(database, environment, load, task.finish())
+    finish_load(database, environment, load, [task.finish()])
     assert [one.name for one in store.tables()] == ["loaded", "t"]
     assert work.counts() == (1, 0)
     work.drop()

@@ -22,7 +22,7 @@ from holdfast.options.store import StoreWriteOptions
 from holdfast.records import Row, Store, Value, open_store
 from holdfast.records.batches import batches
 from holdfast.records.keys import column_bytes
-from holdfast.records.load_record import Load, Loaded
+from holdfast.records.load_record import AttemptReport, Load
 from holdfast.records.load_task import LoadRow, LoadTask
 from holdfast.records.loads import abort_load, begin_load, finish_load
 from holdfast.spark.catalog import refuse_table
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 class LoadReport(WriterCommitMessage):
     """The report of a task: what it has written."""
 
-    loaded: Loaded
+    attempt: AttemptReport
 
 
 class StoreWriter(DataSourceArrowWriter):
@@ -95,9 +95,8 @@ class StoreWriter(DataSourceArrowWriter):
             reports = [message for message in messages if isinstance(message, LoadReport)]
             if len(reports) != len(messages):
                 raise InvalidRequestError("a task has not reported what it wrote: write the rows again")
-            total = sum((report.loaded for report in reports), Loaded())
             with self._opened() as store:
-                finish_load(store.database, store.environment, self._load, total)
+                finish_load(store.database, store.environment, self._load, [report.attempt for report in reports])
                 _collect(store)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
