@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from holdfast.errors import OutcomeUnknownError, UnavailableError
+from holdfast.errors import ConflictError, OutcomeUnknownError, UnavailableError
 from holdfast.records.row_keys import Row, encode_row
 from holdfast.records.store import Store
 from holdfast.runtime import Environment, NoAlarm, SeededRandom
@@ -26,9 +26,22 @@ from holdfast.units.settings import UnitSettings
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.statistics import Statistics
 from holdfast.units.unit import Unit, UnitFunction, UnitReads
+from tests.forgetful_database import ForgetfulDatabase
 from tests.patience import PATIENCE_S
 
-__all__ = ["FAULTS", "Death", "Model", "Shaky", "UnitWorld", "fail_at", "interleaved", "replayed", "units"]
+__all__ = [
+    "FAULTS",
+    "Death",
+    "Model",
+    "Shaky",
+    "UnitWorld",
+    "change_at",
+    "fail_at",
+    "interleaved",
+    "refused_after_failovers",
+    "replayed",
+    "units",
+]
 
 T = TypeVar("T")
 
@@ -134,6 +147,56 @@ def fail_at(shaky: Shaky, call: int, fault: str) -> None:
             raise OutcomeUnknownError("the reply was lost") if name in _COMMITS else UnavailableError("no reply")
 
     shaky.before, shaky.after = before, after
+
+
+def change_at(call: int, act: Callable[[], object]) -> Callable[[int, str], None]:
+    """Return a function that acts before one call."""
+
+    def before(number: int, name: str) -> None:
+        if number == call:
+            act()
+
+    return before
+
+
+def refused_after_failovers(prepare: Callable[[Store], object], act: Callable[[Store], object], advice: str) -> int:
+    """Act on a database that loses commits, each number of them before each call; return how often that was refused.
+
+    Args:
+        prepare: makes what is never lost.
+        act: fails if it succeeds without effect; it can be repeated.
+        advice: what each refusal says.
+    """
+    quiet = Shaky(ForgetfulDatabase(keeps=False))
+    store = Store(quiet, "memory://", Environment())
+    prepare(store)
+    quiet.calls.clear()
+    act(store)
+    refused = 0
+    for call in range(1, len(quiet.calls) + 1):
+        for lost in range(1, quiet.calls.count("commit") + 1):
+            refused += _is_refused(prepare, act, advice, call, lost)
+    return refused
+
+
+def _is_refused(
+    prepare: Callable[[Store], object], act: Callable[[Store], object], advice: str, call: int, lost: int
+) -> bool:
+    database = ForgetfulDatabase(keeps=False)
+    shaky = Shaky(database)
+    store = Store(shaky, "memory://", Environment())
+    prepare(store)
+    database.forget_nothing_before()
+    shaky.calls.clear()
+    shaky.before = change_at(call, lambda: database.forget(min(lost, database.newest)))
+    try:
+        act(store)
+    except ConflictError as error:
+        if advice not in str(error):
+            raise
+        act(store)
+        return True
+    return False
 
 
 # --- jobs -------------------------------------------------------------------------------------------------------------

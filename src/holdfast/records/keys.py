@@ -6,7 +6,7 @@ from functools import lru_cache
 from struct import Struct
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.records.kinds import CELL, DROPPED, HISTORY, LOAD, TABLE
+from holdfast.records.kinds import CELL, COMMITS, DROPPED, HISTORY, LOAD, TABLE
 from holdfast.records.row_keys import Row, after_prefix, decode_row, encode_row
 from holdfast.transactions.base import MAX_KEY_BYTES
 
@@ -16,6 +16,7 @@ __all__ = [
     "cell_of",
     "cells_range",
     "column_bytes",
+    "commit_count_key",
     "counter_of",
     "dropped_key",
     "dropped_range",
@@ -26,6 +27,7 @@ __all__ = [
     "load_key",
     "load_of",
     "loads_range",
+    "old_commit_counts_range",
     "row_prefix",
     "table_histories_range",
     "table_key",
@@ -87,6 +89,20 @@ def load_of(key: bytes) -> int:
 def loads_range() -> tuple[bytes, bytes]:
     """Return the range of the records of all loads."""
     return LOAD, after_prefix(LOAD)
+
+
+def commit_count_key(now_s: float, token: str) -> bytes:
+    """Return the key of the number of transactions of a call.
+
+    Args:
+        now_s: when it began, in seconds since the epoch.
+    """
+    return COMMITS + id_bytes(int(now_s)) + token.encode()
+
+
+def old_commit_counts_range(before_s: float) -> tuple[bytes, bytes]:
+    """Return the range of these numbers of all calls that began before a time."""
+    return COMMITS, COMMITS + id_bytes(max(int(before_s), 0))
 
 
 def column_bytes(column: object) -> bytes:

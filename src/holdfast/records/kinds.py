@@ -9,6 +9,7 @@ from __future__ import annotations
 __all__ = [
     "BEAT",
     "CELL",
+    "COMMITS",
     "COUNTER",
     "DROPPED",
     "HISTORY",
@@ -27,6 +28,7 @@ KINDS = {
     "HISTORY": b"Sh",  # table id, row, column, 0, update counter: an earlier or present value of a cell
     "DROPPED": b"Sd",  # table id: a table that was dropped, and whose cells are not all deleted yet (`dropped`)
     "LOAD": b"Si",  # load id: a load that has not ended (`loads`)
+    "COMMITS": b"Sm",  # seconds, token: how many transactions of a call took effect, as its number (`several_commits`)
     "JOB": b"Sj",  # job: a job of computation units (`holdfast.units.jobs`)
     "PROGRESS": b"Sp",  # job id, shard: how far a task of a job is (`holdfast.units.progress`)
     "COUNTER": b"Sn",  # job id, slot: how many units a worker of a work list has done, as its number
@@ -38,5 +40,6 @@ KINDS = {
 assert len(set(KINDS.values())) == len(KINDS), "each kind has its own bytes"
 
 TABLE, CELL, HISTORY, DROPPED = KINDS["TABLE"], KINDS["CELL"], KINDS["HISTORY"], KINDS["DROPPED"]
-LOAD, JOB, PROGRESS, COUNTER = KINDS["LOAD"], KINDS["JOB"], KINDS["PROGRESS"], KINDS["COUNTER"]
+LOAD, COMMITS, JOB = KINDS["LOAD"], KINDS["COMMITS"], KINDS["JOB"]
+PROGRESS, COUNTER = KINDS["PROGRESS"], KINDS["COUNTER"]
 WORK_LIST, WORK, BEAT = KINDS["WORK_LIST"], KINDS["WORK"], KINDS["BEAT"]

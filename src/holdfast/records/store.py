@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
@@ -18,6 +18,7 @@ from holdfast.records.keys import dropped_key, table_key
 from holdfast.records.loads import abort_old_loads
 from holdfast.records.row_keys import Row
 from holdfast.records.rows import limit_of, naming_cell
+from holdfast.records.several_commits import delete_old_counts, in_several_commits
 from holdfast.records.snapshot import StoreSnapshot
 from holdfast.records.tables import Table, TablesRead, check_table_name, history_length, list_tables, missing_table
 from holdfast.records.values import Value, encode_value
@@ -130,10 +131,11 @@ class Store:
 
         Args:
             loads_older_than_s: a load that began so long ago, a week unless told otherwise, is aborted: its driver has
-                died.
+                died. So has the caller of a `put_many`.
         """
         abort_old_loads(self.database, self.environment, loads_older_than_s)
-        return collect_dropped(self.database)
+        deleted = delete_old_counts(self.database, self.environment, loads_older_than_s)
+        return deleted + collect_dropped(self.database)
 
     # --- cells --------------------------------------------------------------------------------------------------------
     def get(self, table: str, row: Row, *, column: str = VALUE, default: Value | None = None) -> Value | None:
@@ -167,15 +169,20 @@ class Store:
 
         Raises:
             InvalidRequestError: something is no such pair, or cannot be stored: those before it are perhaps written.
+            ConflictError: the database has lost some of them meanwhile, as in a failover: call it again with the same
+                values.
             TransactionConflictError, UnavailableError, OutcomeUnknownError: see `transact`; those before are written.
+            UnsupportedError: the server does not let this user flush its log; they are written.
 
         Crash: the first of them are written. Call it again with the same values: cells that are written already are
         written again, so where others have changed one meanwhile, or the table has a history, look before.
         """
         reads_first = bool(self.table(table).history)
         count = 0
-        for batch in batches(map(_pair, values), _BATCH, _value_bytes):
-            self.transact(partial(_put_all, table=table, column=column, batch=batch, reads_first=reads_first))
+        found = batches(map(_pair, values), _BATCH, _value_bytes)
+        for batch, adds in in_several_commits(found, self.database, self.environment):
+            put = partial(_put_all, table=table, column=column, batch=batch, reads_first=reads_first)
+            self._transact(put, adds=adds)
             count += len(batch)
         return count
 
@@ -238,6 +245,12 @@ class Store:
             InvalidRequestError: it adds to a cell that holds no integer; nothing happened.
             OutcomeUnknownError: the reply was lost. Read before you repeat.
         """
+        return self._transact(function, attempts=attempts)
+
+    def _transact(
+        self, function: Callable[[CellTransaction], T], *, attempts: int = 10, adds: Mapping[bytes, int] | None = None
+    ) -> T:
+        """Run a function in one transaction, which also adds to some records that are no cells; see `transact`."""
 
         def run(transaction: Transaction) -> T:
             cells = CellTransaction(transaction, TablesRead(transaction, self.database))
@@ -245,6 +258,7 @@ class Store:
             cells.end_unit()
             cells.end()
             apply_writes(cells.writes, transaction)
+            apply_writes(adds or {}, transaction)
             return result
 
         try:

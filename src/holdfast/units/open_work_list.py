@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.errors import NotFoundError
+from holdfast.records.batches import batches
 from holdfast.records.opening import require_open_store
 from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row
+from holdfast.records.several_commits import in_several_commits
 from holdfast.records.store import Store
 from holdfast.records.values import Value
 from holdfast.transactions.base import Commit, Conflict, SnapshotReader
@@ -59,28 +60,30 @@ class OpenWorkList:
         Raises:
             InvalidRequestError: an item is not valid.
             NotFoundError: the list was dropped.
+            ConflictError: the database has lost some of the keys meanwhile, as in a failover.
             TransactionConflictError: others kept changing what waits; some of the keys may be there.
             OutcomeUnknownError: the reply was lost.
 
-        Crash: some are there; add all of them again, unless to combine values twice changes them, as sums do.
+        Crash: some are there. After that, and after these errors, add all of them again, unless to combine values twice
+            changes them, as sums do.
         """
         count = 0
-        records = iter(new_records(self._work, items, combine))
-        while batch := list(islice(records, _BATCH)):
+        found = batches(new_records(self._work, items, combine), _BATCH, lambda one: len(one.encoded))
+        for batch, adds in in_several_commits(found, self._store.database, self._store.environment):
             if combine is None:
-                self._put(batch)
+                self._put(batch, adds)
             else:
-                self._combine(batch, combine)
+                self._combine(batch, combine, adds)
             count += len(batch)
         return count
 
-    def _put(self, batch: Sequence[NewRecord]) -> None:
+    def _put(self, batch: Sequence[NewRecord], adds: Mapping[bytes, int]) -> None:
         puts = {one.key: one.encoded for one in batch}
-        commit = Commit(reads={self._work.definition_key: self._work.version}, puts=puts)
+        commit = Commit(reads={self._work.definition_key: self._work.version}, puts=puts, adds=adds)
         if isinstance(self._store.database.commit(commit), Conflict):
             raise self._dropped()
 
-    def _combine(self, batch: Sequence[NewRecord], combine: Combine) -> None:
+    def _combine(self, batch: Sequence[NewRecord], combine: Combine, adds: Mapping[bytes, int]) -> None:
         definition_key = self._work.definition_key
 
         def add(transaction: Transaction) -> None:
@@ -90,6 +93,8 @@ class OpenWorkList:
             for one in batch:
                 waiting = transaction.get(one.key)
                 transaction.put(one.key, one.combined_with(None if waiting is None else waiting.value, combine))
+            for key, amount in adds.items():
+                transaction.add(key, amount)
 
         run_transaction(self._store.database, add, self._store.environment)
 

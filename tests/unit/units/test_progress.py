@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from holdfast.units.progress import TaskProgress, progress_key
 from holdfast.units.settings import UnitSettings
 from holdfast.units.statistics import Statistics
 from holdfast.units.unit import Unit
-from tests.units_world import Death, Shaky, UnitWorld, replayed, units
+from tests.units_world import Death, Shaky, UnitWorld, change_at, replayed, units
 
 _KEYS = ("a", "b", "c", "d", "e", "f")
 _ONE_BY_ONE = UnitSettings(group=1)
@@ -25,16 +25,6 @@ _ONE_BY_ONE = UnitSettings(group=1)
 
 def count(txn: Any, key: Row, value: object) -> None:
     txn.add("t", key)
-
-
-def change_at(call: int, act: Callable[[], object]) -> Callable[[int, str], None]:
-    """Return a function that acts before one call."""
-
-    def before(number: int, name: str) -> None:
-        if number == call:
-            act()
-
-    return before
 
 
 def _dying(world: UnitWorld, after: int) -> Shaky:

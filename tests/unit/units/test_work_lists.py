@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.errors import ConflictError, CorruptDataError, FencedError, OutcomeUnknownError
 from holdfast.records.paging import read_records
+from holdfast.records.store import Store
 from holdfast.runtime import NoAlarm
 from holdfast.transactions.base import Commit, Outcome, ScanPage
 from holdfast.units.claims import decode_claim, dissolve, dissolve_slot, take_items
@@ -22,7 +23,7 @@ from holdfast.units.shard_task import ShardTask
 from holdfast.units.work_list import create_work_list, find_work_list
 from tests.unit.records.stores import memory_store
 from tests.unit.units.work_worlds import LEASE_S, WorkWorld, grow, limited
-from tests.units_world import FAULTS, Death, Shaky, fail_at, interleaved, units
+from tests.units_world import FAULTS, Death, Shaky, fail_at, interleaved, refused_after_failovers, units
 
 
 def _calls(group: int) -> int:
@@ -140,6 +141,19 @@ def _die_when(condition: bool) -> None:
 
 
 # --- what is taken ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("combine", [None, min])
+def test_what_a_failover_loses_while_items_are_added_is_no_success(combine: Callable[[Any, Any], Any] | None) -> None:
+    def add(store: Store) -> None:
+        items = open_work_list(store, "list")
+        assert items.add_many(((key, key) for key in range(1100)), combine=combine) == 1100
+        assert items.counts() == (1100, 0)
+
+    def prepare(store: Store) -> None:
+        open_work_list(store, "list", create=True)
+
+    assert refused_after_failovers(prepare, add, "call it again with the same values") > 6
+
+
 def test_many_items_are_added_and_dropped() -> None:
     world = WorkWorld()
     dropped = world.list
