@@ -111,20 +111,26 @@ class Store:
 
         Raises:
             NotFoundError: there is none with this name.
+            ConflictError: the database has lost the drop, as in a failover: drop it again.
 
         Crash: the next call of `drop_table` or `collect` deletes the rest of the cells.
         """
         check_table_name(name)
 
-        def drop(transaction: Transaction) -> None:
+        def drop(transaction: Transaction) -> Table:
             record = transaction.get(table_key(name))
             if record is None:
                 raise missing_table(self.database, name)
             transaction.delete(table_key(name))
-            transaction.put(dropped_key(Table.of(name, record).id), b"")
+            dropped = Table.of(name, record)
+            transaction.put(dropped_key(dropped.id), b"")
+            return dropped
 
-        run_transaction(self.database, drop, self.environment)
+        dropped = run_transaction(self.database, drop, self.environment)
         self.collect()
+        record = self.database.get_many([dropped.key]).get(dropped.key)
+        if record is not None and record.version == dropped.version:
+            raise ConflictError("the database has lost the drop, perhaps in a failover: drop it again", table=name)
 
     def collect(self, *, loads_older_than_s: float = _OLD_LOAD_S) -> int:
         """Delete the cells of dropped tables, and of loads that were given up; return how many records that were.

@@ -29,8 +29,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
+from itertools import chain
 
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.records.integers import integer_of
@@ -40,7 +43,7 @@ from holdfast.records.paging import read_pages, read_records
 from holdfast.records.row_keys import Row, decode_row, encode_row
 from holdfast.records.values import Value, decode_value, encode_value
 from holdfast.runtime import Environment
-from holdfast.transactions.base import MAX_KEY_BYTES, Commit, Record, SnapshotReader, TransactionStore
+from holdfast.transactions.base import MAX_KEY_BYTES, Record, SnapshotReader, TransactionStore
 from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
 from holdfast.wording import nearest
@@ -262,18 +265,28 @@ def drop_work_list(store: TransactionStore, name: str, environment: Environment)
 
     Raises:
         NotFoundError: there is none with this name.
+        ConflictError: the database has lost the drop, as in a failover; the rest of the list is as it was.
 
     Crash: what is left of it is never seen again.
     """
     found = find_work_list(store, name)
 
-    def drop(transaction: Transaction) -> None:
+    def is_there(transaction: Transaction) -> bool:
         record = transaction.get(found.definition_key)
-        if record is None or record.version != found.version:
+        return record is not None and record.version == found.version
+
+    def drop(transaction: Transaction) -> None:
+        if not is_there(transaction):
             raise NotFoundError("the work list was dropped meanwhile", list=name)
         transaction.delete(found.definition_key)
 
+    def delete(transaction: Transaction, page: Iterable[tuple[bytes, Record]]) -> None:
+        if is_there(transaction):
+            raise ConflictError("the database has lost the drop, perhaps in a failover: drop it again", list=name)
+        for key, _record in page:
+            transaction.delete(key)
+
     run_transaction(store, drop, environment)
-    for start, end in (found.range, found.beats):
-        for page in read_pages(store, start, end):
-            store.commit(Commit(deletes=[key for key, _record in page]))
+    pages = chain.from_iterable(read_pages(store, *one) for one in (found.range, found.beats))
+    for page in chain(pages, [()]):  # in the end, look once more
+        run_transaction(store, partial(delete, page=page), environment)

@@ -211,7 +211,8 @@ def test_no_crash_leaves_records_of_a_dropped_table_behind(history: bool) -> Non
             store.put("words", "a", 0, column="n")
             database.make_durable()
             database.calls, database.at, database.loses = 0, at, loses
-            store.drop_table("words")
+            with suppress(ConflictError):  # the drop itself is lost
+                store.drop_table("words")
             calls = database.calls
             store.collect()
             for table in store.tables():

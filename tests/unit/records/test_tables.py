@@ -12,10 +12,11 @@ import holdfast
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.records import CellTransaction, Store, open_store
 from holdfast.records.keys import cells_range, dropped_key, dropped_range, table_histories_range, table_key
-from holdfast.records.tables import ALL_VERSIONS, Table, TableCache
+from holdfast.records.tables import ALL_VERSIONS, Table, TableCache, list_tables
 from holdfast.transactions.base import Commit, Conflict
 from holdfast.transactions.transaction import Transaction
 from tests.unit.records.stores import FAST, SERVERS, begin, memory_store, open_stores
+from tests.units_world import refused_after_failovers
 
 
 def _records(store: Store) -> int:
@@ -111,6 +112,22 @@ def test_what_a_crash_left_of_a_dropped_table_is_collected() -> None:
     assert dict(store.scan("stock")) == {1: {"value": "new"}}
     for first, last in (cells_range(table.id), table_histories_range(table.id), dropped_range()):
         assert not store.database.scan(first, last, 1).records
+
+
+def test_a_table_whose_drop_a_failover_undoes_is_not_reported_as_dropped_and_loses_nothing() -> None:
+    rows = {row: {"value": row} for row in range(100)}
+
+    def prepare(store: Store) -> None:
+        store.create_table("t")
+        store.put_many("t", ((row, row) for row in rows))
+
+    def drop(store: Store) -> None:
+        assert dict(store.scan("t")) == rows
+        store.drop_table("t")
+        with store.snapshot() as seen:
+            assert not list_tables(seen.reader)
+
+    assert refused_after_failovers(prepare, drop, "drop it again") > 0
 
 
 def test_a_missing_table_cannot_be_dropped() -> None:

@@ -20,7 +20,7 @@ from holdfast.units.open_work_list import open_work_list
 from holdfast.units.progress import counter_range
 from holdfast.units.settings import UnitSettings
 from holdfast.units.shard_task import ShardTask
-from holdfast.units.work_list import create_work_list, find_work_list
+from holdfast.units.work_list import create_work_list, find_work_list, list_work_lists
 from tests.unit.records.stores import memory_store
 from tests.unit.units.work_worlds import LEASE_S, WorkWorld, grow, limited
 from tests.units_world import FAULTS, Death, Shaky, fail_at, interleaved, refused_after_failovers, units
@@ -152,6 +152,20 @@ def test_what_a_failover_loses_while_items_are_added_is_no_success(combine: Call
         open_work_list(store, "list", create=True)
 
     assert refused_after_failovers(prepare, add, "call it again with the same values") > 6
+
+
+def test_a_list_whose_drop_a_failover_undoes_is_not_reported_as_dropped_and_loses_nothing() -> None:
+    def prepare(store: Store) -> None:
+        open_work_list(store, "list", create=True).add_many((key, None) for key in range(100))
+
+    def drop(store: Store) -> None:
+        items = open_work_list(store, "list")
+        assert items.counts() == (100, 0)
+        items.drop()
+        with store.snapshot() as seen:
+            assert not list_work_lists(seen.reader)
+
+    assert refused_after_failovers(prepare, drop, "drop it again") > 0
 
 
 def test_many_items_are_added_and_dropped() -> None:
