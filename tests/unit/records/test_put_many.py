@@ -88,7 +88,7 @@ def test_calls_that_do_not_end_leave_a_record_for_a_week() -> None:
     store.put_many("t", [(number, number) for number in range(501)])
     assert not shaky.inner.scan(*old_commit_counts_range(2**40), 1).records
     with pytest.raises(InvalidRequestError):
-        store.put_many("t", [*((number, number) for number in range(1100)), "ab"])  # type: ignore[list-item]
+        store.put_many("t", [*((number, number) for number in range(1100)), "ab"])  # type: ignore[list-item]  # the mistake under test
     assert store.collect() == 0
     assert store.collect(loads_older_than_s=-2) == 1
     assert not shaky.inner.scan(*old_commit_counts_range(2**40), 1).records
