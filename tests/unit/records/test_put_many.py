@@ -13,11 +13,11 @@ from holdfast.records.keys import old_commit_counts_range
 from holdfast.records.row_keys import Row
 from holdfast.runtime import Environment
 from holdfast.transactions.memory.store import MemoryTransactionStore
-from tests.unit.records.stores import FAST, open_stores
+from tests.unit.records.stores import FAST, SERVERS, open_stores
 from tests.units_world import FAULTS, Death, Shaky, fail_at, refused_after_failovers
 
 
-@pytest.mark.parametrize("backend", FAST)
+@pytest.mark.parametrize("backend", [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SERVERS)])
 @pytest.mark.parametrize("history", [False, True])
 def test_many_rows(backend: str, history: bool, request: pytest.FixtureRequest) -> None:
     with open_stores(backend, request) as (store, other):
