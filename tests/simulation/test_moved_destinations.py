@@ -1,6 +1,7 @@
 """A destination that is renamed or deleted while a job runs takes the job with it: nothing is split or comes back.
 
-The rename or deletion comes before each store call of the job, from its set-up to its decision.
+The rename or deletion comes before each store call of the job, from its set-up to its decision; for the committers
+without a decision, to its end: either all of the job's files have been at one place, or the job fails.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from holdfast.stores.base import ObjectStore, iter_objects
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
 from tests.namespace_world import World as NamespaceWorld
 from tests.simulation.world import HOME, PUBLICATIONS, TASKS, World, expected, run_job, run_tasks, start
+from tests.unit.commit.committer_jobs import Bucket
 
 T = TypeVar("T")
 
@@ -188,3 +190,59 @@ def test_by_the_interfaces_of_a_namespace(event: _Event, has_table: bool) -> Non
             assert verify(world.context(home=_NEW_HOME)).verified
             assert world.pending() == [] and world.leftovers(_NEW_HOME) == []
     assert decided, "also after the decision"
+
+
+# --- the committers without a decision log ----------------------------------------------------------------------------
+_OTHERS = ("magic", "staging-directory", "manifest", "file-v1", "file-v2")
+
+
+class _BucketHappening:
+    """An interceptor that lets an event happen once, before the nth call, and notes what the job had published."""
+
+    def __init__(self, nth: int, bucket: Bucket, event: _Event) -> None:
+        self._nth, self._bucket, self._event = nth, bucket, event
+        self._calls = 0
+        self.fired = False
+        self.published: list[bytes] = []
+
+    def __call__(self, call: StoreCall, proceed: Callable[[], T]) -> T:
+        self._calls += 1
+        if self._calls == self._nth:
+            self.fired = True
+            self.published = _new_files(self._bucket, HOME)
+            self._event(self._bucket.store)
+        return proceed()
+
+
+def _new_files(bucket: Bucket, home: str) -> list[bytes]:
+    return sorted(content for content in bucket.visible(home).values() if content.startswith(b"new"))
+
+
+@pytest.mark.parametrize("event", [_copy_and_delete, _delete_all, _rename, _rename_dir, _delete])
+@pytest.mark.parametrize("committer", _OTHERS)
+def test_other_committers_report_no_part_of_a_job_as_a_success(committer: str, event: _Event) -> None:
+    outcomes = set()
+    for nth in itertools.count(1):
+        bucket = Bucket(committer)
+        if event not in (_copy_and_delete, _delete_all):
+            namespace = NamespaceWorld(clock=StillClock(1_800_000_000.0)).client()
+            bucket.store = NamespaceStore(namespace, close_namespace=False)  # type: ignore[assignment]  # another store
+        bucket.store.put(f"{HOME}_there", b"")
+        happening = _BucketHappening(nth, bucket, event)
+        ctx = bucket.context(HOME, store=InterceptedStore(bucket.store, happening))
+        succeeds = True
+        job = None
+        try:
+            job = bucket.start(ctx)
+            commits = [bucket.run_task(ctx, job, task, bucket.contents("new", task)) for task in range(2)]
+            bucket.commit(ctx, job, commits)
+        except HoldfastError:
+            succeeds = False
+            if job is not None:
+                bucket.value.abort_job(ctx, job)
+        if not happening.fired:
+            break
+        outcomes.add(succeeds)
+        places = [happening.published, _new_files(bucket, HOME), _new_files(bucket, _NEW_HOME)]
+        assert not succeeds or bucket.expected("new") in places, (nth, places)
+    assert outcomes == {True, False} and nth > 10

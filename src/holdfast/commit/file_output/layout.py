@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from holdfast.commit.codec import encode_job
 from holdfast.commit.context import CommitContext
-from holdfast.commit.file_operations import delete_dir, is_dir, open_whole_file
+from holdfast.commit.file_operations import delete_dir, file_info, is_dir, open_whole_file
 from holdfast.commit.hadoop_names import attempt_name, task_name
 from holdfast.commit.ids import FileOwner, JobId, is_job_id
 from holdfast.commit.job_setup import new_truncating_job
@@ -42,6 +42,7 @@ __all__ = [
     "open_attempt_file",
     "recorded_job",
     "require_attempt",
+    "require_job",
     "start_file_job",
 ]
 
@@ -74,6 +75,22 @@ def start_file_job(
     if job is not None:
         ctx.store.put(ctx.key(job_record(job)), encode_job(job))
     return job
+
+
+def require_job(ctx: CommitContext, job: JobRecord) -> None:
+    """Check, before the job commit, that the job's record is still where the job began.
+
+    Raises:
+        NotFoundError: the job or another one has ended here (C7 does not hold), or the destination was renamed or
+            deleted, and files of committed tasks with it.
+    """
+    if file_info(ctx, job_record(job)) is None:
+        raise NotFoundError(
+            "the job's record does not exist, because the destination was renamed or deleted while the job ran, or a "
+            "job ended in it: run the job again",
+            url=ctx.url,
+            job=job.job,
+        )
 
 
 def job_attempt_dir(job_attempt: int) -> str:

@@ -43,6 +43,7 @@ from holdfast.commit.file_output.layout import (
     job_attempt_dir,
     open_attempt_file,
     require_attempt,
+    require_job,
     start_file_job,
 )
 from holdfast.commit.file_output.merging import merge_paths_v1
@@ -158,17 +159,19 @@ class FileV1Committer(Committer):
             commits: the reports of the tasks that ran in this attempt at the job; recovered tasks do not report.
 
         Raises:
-            NotFoundError: tasks wrote files that no longer exist, because the job was already committed or aborted
-                (scenario 8).
+            NotFoundError: the job's record no longer exists, because the job was already committed or aborted (scenario
+                8), or the destination was renamed or deleted; or tasks wrote files that no longer exist.
 
         Crash: some files are visible. The job commit cannot be repeated; `holdfast recover` deletes these files.
         """
         with measured_commit(ctx, self.name, job) as measure:
             totals = reported_totals(check_messages(job, commits, tasks))
+            require_job(measure.ctx, job)
             committed = list(list_v1_tasks(measure.ctx, job))
             if totals.files and not committed:
                 raise NotFoundError(
-                    "no output of the job exists, so it was committed or aborted before: run it again",
+                    "no output of the job exists, because a late attempt is replacing it or the job has ended: run it "
+                    "again",
                     url=measure.ctx.url,
                     job=job.job,
                 )

@@ -25,6 +25,7 @@ from holdfast.commit.file_output.layout import (
     clean_up,
     open_attempt_file,
     require_attempt,
+    require_job,
     start_file_job,
 )
 from holdfast.commit.file_output.merging import merge_paths_v2
@@ -65,12 +66,19 @@ class FileV2Committer(Committer):
         commits: Sequence[TaskCommit | None],
         tasks: int | Collection[int],
     ) -> JobOutcome:
-        """Write ``_SUCCESS``, then delete ``_temporary``; the tasks have done the rest. Idempotent (scenario 8).
+        """Write ``_SUCCESS``, then delete ``_temporary``; the tasks have done the rest.
 
-        ``_SUCCESS`` names no files, because the driver does not know them.
+        ``_SUCCESS`` names no files, because the driver does not know them. While it names the job, the call is
+        idempotent (scenario 8).
+
+        Raises:
+            NotFoundError: the job's record no longer exists, because the destination was renamed or deleted, or a job
+                ended in it. Files of the tasks stay visible, wherever they are now.
         """
         with measured_commit(ctx, self.name, job) as measure:
             present = check_messages(job, commits, tasks)
+            if not has_succeeded(measure.ctx, job.job):
+                require_job(measure.ctx, job)
             outcome = succeed(measure, job, totals=reported_totals(present), tasks=len(present), paths=())
             outcome = clean_up(measure, job, outcome)
         return report_commit(ctx, measure, outcome)

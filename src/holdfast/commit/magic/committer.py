@@ -106,8 +106,9 @@ class MagicCommitter(Committer):
         deleted and the other uploads are aborted, as far as possible: run the job again.
 
         Raises:
-            NotFoundError: no sets exist, because the job was already committed or aborted (scenario 8); or an upload
-                does not exist.
+            NotFoundError: the set of a task that reported does not exist, because the job was already committed or
+                aborted (scenario 8), or the destination was renamed or deleted while the job ran; or an upload or a
+                published file does not exist.
             CorruptDataError: a set cannot be parsed.
 
         Crash: see C4 at the top of this module.
@@ -118,9 +119,14 @@ class MagicCommitter(Committer):
             reported = check_messages(job, commits, tasks)
             with measure.stage("job_stage_load_manifests"):
                 names = find_pendingsets(measure.ctx, job.job)
-            if reported and not names:
+            missing = [commit.task for commit in reported if pendingset_path(job.job, commit.task) not in names]
+            if missing:
                 raise NotFoundError(
-                    "the job has no pending sets, so it was committed or aborted before: run it again", job=job.job
+                    "pending sets of committed tasks do not exist, because the destination was renamed or deleted "
+                    "while the job ran, or the job has ended: run it again",
+                    url=ctx.url,
+                    job=job.job,
+                    missing=missing[:5],
                 )
             with measure.stage("job_stage_complete_uploads"):
                 inlined = {

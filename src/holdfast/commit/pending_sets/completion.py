@@ -157,6 +157,18 @@ class _Run(Generic[T]):
         recorder.count("committer_bytes_committed", pending.size_bytes)
         return pending
 
+    def require_first(self) -> None:
+        """Check that the file completed first has not gone with its directory: later ones would have made it again."""
+        for key in self.completed[:1]:
+            try:
+                self.measure.ctx.store.head(key)
+            except NotFoundError as error:
+                raise NotFoundError(
+                    "the destination was renamed or deleted while the job committed: run the job again",
+                    url=self.measure.ctx.url,
+                    key=key,
+                ) from error
+
     def undo(self) -> None:
         # Delete files before aborting uploads: while uploads are pending, recovery can distinguish a reverted job from
         # a committed job some of whose files a later job has replaced.
@@ -219,16 +231,17 @@ def complete_all(
     Guarantee: on return all files are visible. After an error no file is visible, as far as possible: the files that
     this call completed are deleted, all other uploads of sets that can be loaded are aborted, and the first error is
     raised, even if the clean-up fails too (scenarios 11, 15). If the reply to a completion is lost, the file's state is
-    checked.
+    checked. If the destination is renamed or deleted meanwhile, the first file is gone at the end, which is an error.
     Memory: the sets that are loaded ahead, and the keys of completed files.
 
     Args:
         sets: small values that identify the sets, such as their names.
         load: loads one set, in a worker thread.
-        revert: False to leave all files and uploads as they are after an error, so that the call can be repeated.
+        revert: False to leave all files and uploads as they are after an error, so that the call can be repeated; then
+            the first file is not looked for at the end.
 
     Raises:
-        NotFoundError: an upload does not exist and its file is not visible.
+        NotFoundError: an upload does not exist and its file is not visible, or the first file is gone at the end.
         HoldfastError: `load` or the store failed.
 
     Crash: some files are visible (C4 does not hold), and the uploads of the others are pending; run it again.
@@ -243,6 +256,8 @@ def complete_all(
             if len(paths) < FILENAME_LIMIT:
                 paths.append(pending.key.removeprefix(ctx.prefix))
             ctx.progress("uploads", done, 0)
+        if revert:
+            run.require_first()
     except Exception:
         uploads.close()  # stops the threads that load
         if revert:

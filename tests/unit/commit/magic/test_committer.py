@@ -221,7 +221,7 @@ def test_a_job_commit_that_fails_is_tried_again() -> None:
         bucket.commit(faulty_context(bucket, Fault(FaultMode.FAIL, Operation.LIST)), job, commits)
     assert bucket.visible() == {}
     assert bucket.commit(ctx, job, commits).committed
-    with pytest.raises(NotFoundError, match="no pending sets"):
+    with pytest.raises(NotFoundError, match="pending sets of committed tasks do not exist"):
         bucket.commit(ctx, job, commits)
     assert sorted(bucket.visible().values()) == bucket.expected("new")
 

@@ -233,7 +233,7 @@ def test_a_success_report_that_cannot_be_written() -> None:
 
 
 def test_the_order_of_the_job_commit() -> None:
-    """Paper 000, VI.A: list, load, complete, ``_SUCCESS``, and only then clean up."""
+    """Paper 000, VI.A: list, load, complete, look for the first file, ``_SUCCESS``, and only then clean up."""
     bucket = Bucket("magic")
     ctx = bucket.context(settings=CommitSettings(part_size_bytes=4, inline_manifest_bytes=0))
     job = bucket.start(ctx)
@@ -250,6 +250,7 @@ def test_the_order_of_the_job_commit() -> None:
         "get",
         "complete_upload",
         "complete_upload",
+        "head",
         "put",
         "list_uploads_page",
         "list_page",

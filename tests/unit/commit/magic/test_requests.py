@@ -70,6 +70,7 @@ def test_a_job_commit() -> None:
         "list_page": 2,
         "get": 200,
         "complete_upload": 1000,
+        "head": 1,
         "put": 1,
         "list_uploads_page": 1,
         "delete_many": 1,
@@ -94,7 +95,7 @@ def test_sets_that_travelled_are_not_read_again() -> None:
     bucket.run_task(ctx, job, 7, [b"late"])
     outcome = bucket.commit(bucket.context(store=InterceptedStore(bucket.store, recorded)), job, commits)
     assert outcome.report is not None
-    assert outcome.report.metrics["requests"] == 1 + 1 + 96, "a listing, task 7's set, the completions: no stages"
+    assert outcome.report.metrics["requests"] == 1 + 1 + 96 + 1, "a listing, task 7's set, the completions, a look"
     assert recorded.count(Operation.GET) == 1, "that of task 7"
     assert sorted(bucket.visible().values()) == [b"late"] + [b"x"] * 95
     assert len(recorded.calls) <= 1.2 * 96

@@ -76,7 +76,7 @@ def test_directory_fail_at_the_job_commit() -> None:
 
 @pytest.mark.parametrize("committer", ["staging-directory", "staging-partitioned"])
 def test_append_never_looks(committer: str) -> None:
-    """Scenarios 41 and 44: neither a listing nor, before the completions, a HEAD below the destination."""
+    """Scenarios 41 and 44: neither a listing nor, before the end, a HEAD below the destination."""
     bucket = bucket_with_data(committer)
     bucket.store.put(HOME + "_SUCCESS", b'{"name": "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"}')
     ctx, recorded = looks(bucket)
@@ -84,7 +84,7 @@ def test_append_never_looks(committer: str) -> None:
     listed = [call.key for call in recorded.calls if call.operation is Operation.LIST]
     assert listed == ["_holdfast/log/", "out put/_holdfast/log/"], "only for a destination that this one would lie in"
     heads = [call.key for call in recorded.calls if call.operation is Operation.HEAD]
-    assert heads == [HOME.rstrip("/")], "only the check that the destination is no file"
+    assert heads == [HOME.rstrip("/"), f"{HOME}day=1/new"], "that it is no file; at the end, that it has not gone"
     assert bucket.visible() == {**OLD, "day=1/new": b"new", "top": b"new"}
 
 
