@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, recover
 from holdfast.commit.layout import is_hidden
-from holdfast.errors import HoldfastError, UnavailableError
+from holdfast.errors import HoldfastError, LogRemovedError, UnavailableError
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import SimulatedClock
-from holdfast.stores.base import Delete, iter_objects
+from holdfast.stores.base import Change, Delete, iter_objects
 from tests.forgetful_database import ForgetfulDatabase
 from tests.namespace_check import problems_of
 from tests.namespace_world import HookedDatabase
@@ -28,10 +28,10 @@ class Crashing:
         at: the number of the call, from 1; 0 for none.
     """
 
-    def __init__(self, at: int = 0) -> None:
+    def __init__(self, at: int = 0, *, keeps: bool = True) -> None:
         self.at = at
         self.calls = 0
-        self.database = ForgetfulDatabase()
+        self.database = ForgetfulDatabase(keeps=keeps)
         self.world = NamespaceWorld(database=self.database)
         self.database.forget_nothing_before()
         self.ctx = self.context(self._before)
@@ -96,6 +96,32 @@ def test_the_decision_of_another_job_is_not_taken_for_a_lost_one(monkeypatch: py
         told = {"bob"}
     found = {name for name in ("ann", "bob") if any(name.encode() in one for one in crashing.contents())}
     assert found == told
+
+
+def test_a_decision_after_a_lost_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failover loses the newest decision, on which another one is being based, and another driver decides again."""
+    crashing = Crashing(keeps=False)
+    ann, bob = crashing.context(), crashing.context()
+    job, other = start(ann), start(bob)
+    reports = [run_task(ann, job, task, "ann") for task in range(TASKS)]
+    others = [run_task(bob, other, task, "bob") for task in range(TASKS)]
+    crashing.database.forget_nothing_before()
+    run_job(crashing.context(), "lost")
+    lost, apply = crashing.database.newest, NamespaceStore.apply
+
+    def fail_over(store: NamespaceStore, changes: Sequence[Change]) -> None:
+        monkeypatch.undo()
+        crashing.database.forget(lost)
+        TWO_PHASE.commit_job(bob, other, others, TASKS)
+        apply(store, changes)
+
+    monkeypatch.setattr(NamespaceStore, "apply", fail_over)
+    with pytest.raises(LogRemovedError, match="run the job again"):
+        TWO_PHASE.commit_job(ann, job, reports, TASKS)
+    TWO_PHASE.abort_job(ann, job)
+    assert crashing.contents() == expected("bob")
+    run_job(ann, "ann")
+    assert crashing.contents() == sorted(expected("bob") + expected("ann"))
 
 
 def test_a_certain_deletion_that_is_lost_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,6 +79,7 @@ class VersionedLog(Generic[E]):
         prefix = self.records.key(self.folder)
         seqs: dict[str, set[int]] = {"json": set(), "visible": set(), "done": set()}
         names: list[tuple[int, str]] = []
+        etags = {0: ""}
         for info in iter_objects(self.records.store, prefix):
             number, _, kind = info.key[len(prefix) :].partition(".")
             if info.key.startswith(f"{prefix}."):
@@ -87,6 +88,8 @@ class VersionedLog(Generic[E]):
                 raise self._not_a_record(info.key)
             seqs[kind].add(int(number))
             names.append((int(number), info.key))
+            if kind == "json":
+                etags[int(number)] = info.etag
         oldest, head = self._bounds(seqs["json"], seqs["done"])
         return LogView(
             oldest=oldest,
@@ -94,6 +97,7 @@ class VersionedLog(Generic[E]):
             visible=frozenset(seqs["visible"]),
             done=frozenset(seqs["done"]),
             stale=tuple((seq, key) for seq, key in names if seq < oldest),
+            etag=etags[head],
         )
 
     def _not_a_record(self, key: str) -> CorruptDataError:
@@ -150,7 +154,7 @@ class VersionedLog(Generic[E]):
         """
         for _ in range(_SEARCHES):
             if view.head < after:
-                raise LogRemovedError("the log was removed: start over", url=self.records.url)
+                raise self._removed()
             # Newest first, because the oldest entries may be trimmed during the search.
             entries = self.entries(range(view.head, max(after, view.oldest - 1), -1))
             try:
@@ -164,7 +168,9 @@ class VersionedLog(Generic[E]):
         raise LogTrimmedError("the log no longer reaches back far enough: start over", url=self.records.url)
 
     # --- append -------------------------------------------------------------------------------------------------------
-    def append(self, entry: E, data: bytes, is_same: Callable[[E], bool], changes: Sequence[Change] = ()) -> E:
+    def append(
+        self, entry: E, data: bytes, is_same: Callable[[E], bool], view: LogView, changes: Sequence[Change] = ()
+    ) -> E:
         """Create `entry` at its number, and return the entry that has this number now: the caller's or the winner's.
 
         Guarantee: the returned entry is part of the log's one order. Suppose that a writer pauses while others append
@@ -172,23 +178,26 @@ class VersionedLog(Generic[E]):
         writer can still create its own; all readers ignore that late entry. Entries are trimmed one by one, oldest
         first, and the entry before an unfinished one is never trimmed. So while the predecessor of `entry` exists, no
         other entry has ever had the number of `entry`. On a store with transactions, the entry is created only if its
-        predecessor exists, so no entry is ever created late, and all appends have to use this method.
+        predecessor is the one in `view`, so no entry is ever created late, and all appends have to use this method. A
+        store in a database may lose its newest entries, so that others get their numbers: nothing is appended then.
 
         Args:
             data: `entry` as bytes that `decode` understands. They contain the token, so no other entry has the same
                 bytes.
             is_same: returns whether the entry that it receives belongs to the same unit of work (for Holdfast: the same
                 job) as `entry`.
+            view: the log for which `entry` was decided, so its number is ``view.head + 1``.
             changes: made in the step that creates the entry, or not at all; only on a store with transactions.
 
         Raises:
             PreconditionError, NotFoundError: the store refused one of `changes`. Nothing happened.
             CorruptDataError: on a store with transactions, the folder of an empty log contains another file.
             LogRemovedError, LogTrimmedError: either `entry` was created too late and is ignored, or it is valid and has
-                already been trimmed; the log cannot tell which.
+                already been trimmed; the log cannot tell which. `LogRemovedError` also means that the store has lost
+                the entries at the end of `view`; then nothing happened.
         """
         if self.records.store.capabilities.transactions:
-            return self._append_with(entry, data, is_same, changes)
+            return self._append_with(entry, data, is_same, view, changes)
         assert not changes, "the store makes one change at a time"
         path = self.path(entry.seq)
         found = self.records.create(path, data)
@@ -204,23 +213,35 @@ class VersionedLog(Generic[E]):
             raise LogTrimmedError("the log no longer reaches back far enough: start over", url=self.records.url)
         return settled
 
-    def _append_with(self, entry: E, data: bytes, is_same: Callable[[E], bool], changes: Sequence[Change]) -> E:
-        """Create `entry` and make other changes in one step, provided that the entry before it exists."""
-        path = self.path(entry.seq)
-        before: Change = Require(self.records.key(self.path(entry.seq - 1)))
-        if entry.seq == 1:
+    def _append_with(
+        self, entry: E, data: bytes, is_same: Callable[[E], bool], view: LogView, changes: Sequence[Change]
+    ) -> E:
+        """Create `entry` and make other changes in one step, provided that the entry before it is that of `view`."""
+        before: Change = Require(self.records.key(self.path(view.head)), view.etag)
+        if view.head == 0:
             before = RequireEmpty(self.records.key(self.folder))
+        path = self.path(entry.seq)
         try:
             found = self.records.create_with(path, data, [before, *changes])
         except (PreconditionError, NotFoundError) as error:
-            view = self.read()
-            if entry.seq == 1 and view.head == 0 and error.variables.get("key") == before.key:
+            now = self.read()
+            if now.head == 0 == view.head and error.variables.get("key") == before.key:
                 raise self._not_a_record(before.key) from error
-            if view.head == entry.seq - 1:
+            if (now.head, now.etag) == (view.head, view.etag):
                 raise  # the log is as the writer knows it, so the store refused one of the other changes
-            settled = self.find(view, is_same, entry.seq - 1)
-            return self.entry(entry.seq) if settled is None else settled
-        return entry if found == data else self.decode(path, entry.seq, found)
+            settled = self.find(now, is_same, view.head)
+            if settled is not None:
+                return settled
+            if now.head == view.head:
+                raise self._removed() from error
+            found = self.records.read(path)
+        winner = entry if found == data else self.decode(path, entry.seq, found)
+        if winner.after != entry.after and not is_same(winner):
+            raise self._removed()
+        return winner
+
+    def _removed(self) -> LogRemovedError:
+        return LogRemovedError("the log was removed: start over", url=self.records.url)
 
     def _follows_its_predecessor(self, entry: E) -> bool:
         """Check whether the previous entry is the one that `entry` names as its predecessor."""

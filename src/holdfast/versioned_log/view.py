@@ -18,6 +18,7 @@ class LogView:
         done: numbers of the entries that have no work left.
         stale: number and key of each record before `oldest`: leftovers of an interrupted trim, or entries that a late
             writer created under trimmed numbers (see `VersionedLog.append`).
+        etag: of the newest entry: a later entry with its number has another one. Empty for an empty log.
     """
 
     oldest: int
@@ -25,6 +26,7 @@ class LogView:
     visible: frozenset[int]
     done: frozenset[int]
     stale: tuple[tuple[int, str], ...] = ()
+    etag: str = ""
 
     @property
     def unfinished(self) -> list[int]:

@@ -75,21 +75,21 @@ __all__ = [
 
 # --- the decision -----------------------------------------------------------------------------------------------------
 def publish_first(
-    shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, changes: Sequence[Change] = ()
+    shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, view: LogView, changes: Sequence[Change] = ()
 ) -> LogEntry:
     """In place of `append_entry`: publish the files of the job, then write its decision."""
     if entry.kind is Kind.COMMIT:
         roll_forward._publish_all(ctx, entry, None, False)
-    return shipped(ctx, entry, changes)
+    return shipped(ctx, entry, view, changes)
 
 
 def abort_without_entry(
-    shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, changes: Sequence[Change] = ()
+    shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, view: LogView, changes: Sequence[Change] = ()
 ) -> LogEntry:
     """In place of `append_entry`: write no abort, so that the job's files are dropped without one."""
     if entry.kind is Kind.ABORT:
         raise FencedError("the abort is not in the log", job=entry.job)
-    return shipped(ctx, entry, changes)
+    return shipped(ctx, entry, view, changes)
 
 
 def _blind_once() -> Callable[..., LogEntry | None]:
@@ -140,9 +140,13 @@ def try_next_number(
     """In place of `_append_commit`: after a conflict, do not check whether the winner decided this very job."""
 
     def append(
-        shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, changes: Sequence[Change] = ()
+        shipped: Callable[..., LogEntry],
+        ctx: CommitContext,
+        entry: LogEntry,
+        view: LogView,
+        changes: Sequence[Change] = (),
     ) -> LogEntry:
-        found = shipped(ctx, entry, changes)
+        found = shipped(ctx, entry, view, changes)
         return found if found.token == entry.token else _anothers(found)
 
     def find(shipped: Callable[..., object], ctx: CommitContext, view: LogView, job: JobId, after: int) -> None:
@@ -166,9 +170,13 @@ def take_any_entry(
     """In place of `_append_commit`: take the entry at the number as the job's own, whatever job it is about."""
 
     def append(
-        shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, changes: Sequence[Change] = ()
+        shipped: Callable[..., LogEntry],
+        ctx: CommitContext,
+        entry: LogEntry,
+        view: LogView,
+        changes: Sequence[Change] = (),
     ) -> LogEntry:
-        raise _StandsError(shipped(ctx, entry, changes))
+        raise _StandsError(shipped(ctx, entry, view, changes))
 
     with planted(swap(append_entry, append)):
         try:
@@ -183,7 +191,11 @@ def take_every_entry_for_anothers(
     """In place of `_append_commit`: take every entry as another job's, as if each put met a conflict."""
 
     def append(
-        shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, changes: Sequence[Change] = ()
+        shipped: Callable[..., LogEntry],
+        ctx: CommitContext,
+        entry: LogEntry,
+        view: LogView,
+        changes: Sequence[Change] = (),
     ) -> LogEntry:
         path = layout.log_entry(entry.seq)
         return _anothers(decode_entry(path, entry.seq, ctx.records.create(path, encode_entry(entry))))

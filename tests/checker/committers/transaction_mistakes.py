@@ -17,7 +17,7 @@ from holdfast.commit.two_phase.records import LogEntry, Replaced
 from holdfast.commit.two_phase.transaction import JobFiles
 from holdfast.errors import OutcomeUnknownError
 from holdfast.stores.base import Change, Create, Delete, Overwrite, Put, Require, RequireEmpty, transactional
-from holdfast.versioned_log import RecordStore
+from holdfast.versioned_log import LogView, RecordStore
 
 __all__ = [
     "complete_over_anything",
@@ -42,62 +42,67 @@ def _is_mark(ctx: CommitContext, change: Change) -> bool:
 
 
 def _apply_after(
-    shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, now: list[Change], later: list[Change]
+    shipped: Callable[..., LogEntry],
+    ctx: CommitContext,
+    entry: LogEntry,
+    view: LogView,
+    now: list[Change],
+    later: list[Change],
 ) -> LogEntry:
     """Make some changes with the entry, and the others in a second step if the entry is the caller's."""
-    winner = shipped(ctx, entry, now)
+    winner = shipped(ctx, entry, view, now)
     if later and winner.token == entry.token:
         transactional(ctx.store).apply(later)
     return winner
 
 
 def publish_in_two(
-    shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, changes: Sequence[Change] = ()
+    shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, view: LogView, changes: Sequence[Change] = ()
 ) -> LogEntry:
     """In place of `append_entry`: decide in one transaction, and do everything else in another."""
-    return _apply_after(shipped, ctx, entry, [], list(changes))
+    return _apply_after(shipped, ctx, entry, view, [], list(changes))
 
 
 def publish_first(
-    shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, changes: Sequence[Change] = ()
+    shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, view: LogView, changes: Sequence[Change] = ()
 ) -> LogEntry:
     """In place of `append_entry`: do everything in one transaction, and decide afterwards."""
     if changes:
         transactional(ctx.store).apply(changes)
-    return shipped(ctx, entry)
+    return shipped(ctx, entry, view)
 
 
 def delete_first(
-    shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, changes: Sequence[Change] = ()
+    shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, view: LogView, changes: Sequence[Change] = ()
 ) -> LogEntry:
     """In place of `append_entry`: delete what the job replaces before the transaction."""
     gone = [one for one in changes if isinstance(one, Delete) and not layout.is_hidden(_path(ctx, one))]
     if gone:
         transactional(ctx.store).apply(gone)
-    return shipped(ctx, entry, [one for one in changes if one not in gone])
+    return shipped(ctx, entry, view, [one for one in changes if one not in gone])
 
 
 def report_afterwards(
-    shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, changes: Sequence[Change] = ()
+    shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, view: LogView, changes: Sequence[Change] = ()
 ) -> LogEntry:
     """In place of `append_entry`: write the report after the transaction."""
     later = [one for one in changes if _path(ctx, one) == layout.SUCCESS]
-    return _apply_after(shipped, ctx, entry, [one for one in changes if one not in later], later)
+    return _apply_after(shipped, ctx, entry, view, [one for one in changes if one not in later], later)
 
 
 def mark_afterwards(
-    shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, changes: Sequence[Change] = ()
+    shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, view: LogView, changes: Sequence[Change] = ()
 ) -> LogEntry:
     """In place of `append_entry`: mark the decision visible and done after the transaction."""
     later = [one for one in changes if _is_mark(ctx, one)]
-    return _apply_after(shipped, ctx, entry, [one for one in changes if one not in later], later)
+    return _apply_after(shipped, ctx, entry, view, [one for one in changes if one not in later], later)
 
 
 def keep_the_records(
-    shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, changes: Sequence[Change] = ()
+    shipped: Callable[..., LogEntry], ctx: CommitContext, entry: LogEntry, view: LogView, changes: Sequence[Change] = ()
 ) -> LogEntry:
     """In place of `append_entry`: leave the records of the job to the cleanup."""
-    return shipped(ctx, entry, [one for one in changes if not _path(ctx, one).startswith(layout.JOBS)])
+    return shipped(ctx, entry, view, [one for one in changes if not _path(ctx, one).startswith(layout.JOBS)])
 
 
 def forget_the_order(

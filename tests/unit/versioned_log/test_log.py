@@ -62,8 +62,8 @@ def log_in(store: object, *, conditional: bool = True) -> VersionedLog[Note]:
     return VersionedLog(records=records, runner=SerialRunner(), folder="log/", decode=_decode)
 
 
-def append(log: VersionedLog[Note], note: Note) -> Note:
-    return log.append(note, _encode(note), lambda other: other.token == note.token)
+def append(log: VersionedLog[Note], note: Note, *changes: Change, view: LogView | None = None) -> Note:
+    return log.append(note, _encode(note), lambda other: other.token == note.token, view or log.read(), changes)
 
 
 def fill(log: VersionedLog[Note], count: int, *, done: bool = True) -> list[Note]:
@@ -267,10 +267,6 @@ def test_a_trim_that_dies_at_any_call_is_finished_by_the_next() -> None:
 
 
 # --- on a store with transactions -------------------------------------------------------------------------------------
-def append_with(log: VersionedLog[Note], note: Note, *changes: Change) -> Note:
-    return log.append(note, _encode(note), lambda other: other.token == note.token, changes)
-
-
 def keys(store: MemoryStore) -> list[str]:
     return [info.key for info in iter_objects(store, "")]
 
@@ -278,23 +274,23 @@ def keys(store: MemoryStore) -> list[str]:
 def test_changes_are_made_together_with_the_entry_or_not_at_all() -> None:
     store = MemoryStore(transactions=True)
     log = log_in(store)
-    assert append_with(log, Note(1, "a"), Put("data/a", b"1"), Put("home/log/" + record_name(1, "done"), b"")) == Note(
+    assert append(log, Note(1, "a"), Put("data/a", b"1"), Put("home/log/" + record_name(1, "done"), b"")) == Note(
         1, "a"
     )
-    assert append_with(log, Note(1, "b"), Put("data/b", b"1")) == Note(1, "a"), "another writer was first"
+    assert append(log, Note(1, "b"), Put("data/b", b"1")) == Note(1, "a"), "another writer was first"
     for refused in (Put("data/a", b"2", Create()), Require("data/missing")):
         with pytest.raises(PreconditionError) as caught:
-            append_with(log, Note(2, "c", "a"), Put("data/c", b"1"), refused)
+            append(log, Note(2, "c", "a"), Put("data/c", b"1"), refused)
         assert caught.value.variables["key"] == refused.key
     with pytest.raises(NotFoundError, match="upload"):
-        append_with(log, Note(2, "c", "a"), Complete("data/c", "no such upload", (Part(1, "", 1),)))
+        append(log, Note(2, "c", "a"), Complete("data/c", "no such upload", (Part(1, "", 1),)))
     assert log.read().head == 1 and log.read().done == {1}
     assert [key for key in keys(store) if key.startswith("data/")] == ["data/a"]
 
 
 def test_a_store_that_makes_one_change_at_a_time_takes_no_others() -> None:
     with pytest.raises(AssertionError, match="one change at a time"):
-        append_with(log_in(MemoryStore()), Note(1, "a"), Put("data/a", b"1"))
+        append(log_in(MemoryStore()), Note(1, "a"), Put("data/a", b"1"))
 
 
 @pytest.mark.parametrize("seq", [1, 3])
@@ -303,12 +299,12 @@ def test_a_writer_from_the_trimmed_past_changes_nothing(seq: int) -> None:
     store = MemoryStore(transactions=True)
     log = log_in(store)
     fill(log, seq - 1)
-    late = Note(seq, "late", "" if seq == 1 else f"t{seq - 1}")
+    late, view = Note(seq, "late", "" if seq == 1 else f"t{seq - 1}"), log.read()
     fill(log, 6)
     log.trim(log.read(), keep=2)
     before = store.image().key
     with pytest.raises(LogTrimmedError):
-        append_with(log, late, Put("data/late", b"1"))
+        append(log, late, Put("data/late", b"1"), view=view)
     assert store.image().key == before
     assert log.read().stale == ()
 
@@ -317,10 +313,11 @@ def test_a_writer_whose_log_was_removed_changes_nothing() -> None:
     store = MemoryStore(transactions=True)
     log = log_in(store)
     fill(log, 3)
+    view = log.read()
     for key in keys(store):
         store.delete(key)
     with pytest.raises(LogRemovedError):
-        append_with(log, Note(4, "late", "t3"), Put("data/late", b"1"))
+        append(log, Note(4, "late", "t3"), Put("data/late", b"1"), view=view)
     assert keys(store) == []
 
 
@@ -331,7 +328,7 @@ def test_a_transaction_without_answer_is_settled_by_content(mode: FaultMode, tim
     log = log_in(InterceptedStore(store, Faulty(Fault(mode, Operation.APPLY, times=times))))
     upload_id = store.create_upload("data/a")
     part = store.upload_part("data/a", upload_id, 1, b"1")
-    assert append_with(log, Note(1, "mine"), Complete("data/a", upload_id, (part,))) == Note(1, "mine")
+    assert append(log, Note(1, "mine"), Complete("data/a", upload_id, (part,))) == Note(1, "mine")
     assert store.get("data/a") == b"1"
 
 
@@ -342,14 +339,14 @@ def test_a_transaction_that_is_never_answered(mode: FaultMode, error: type[Excep
     faults = (Fault(mode, Operation.APPLY, times=FOR_EVER), Fault(FaultMode.FAIL, Operation.GET, times=FOR_EVER))
     log = log_in(InterceptedStore(MemoryStore(transactions=True), Faulty(*faults)))
     with pytest.raises(error, match="run the same command again"):
-        append_with(log, Note(1, "mine"), Put("data/a", b"1"))
+        append(log, Note(1, "mine"), Put("data/a", b"1"))
 
 
 def test_a_missing_bucket_is_no_conflict() -> None:
     missing = Fault(FaultMode.FAIL, times=FOR_EVER, error=NotFoundError("no such bucket"))
     log = log_in(InterceptedStore(MemoryStore(transactions=True), Faulty(missing)))
     with pytest.raises(NotFoundError, match="no such bucket"):
-        append_with(log, Note(1, "mine"), Put("data/a", b"1"))
+        append(log, Note(1, "mine"), Put("data/a", b"1"))
 
 
 def test_an_entry_of_the_same_work_is_found_after_the_log_was_trimmed() -> None:
@@ -371,6 +368,25 @@ def test_an_entry_of_the_same_work_is_found_after_the_log_was_trimmed() -> None:
         return result
 
     slow = log_in(InterceptedStore(store, lose_reply))
-    found = slow.append(mine, _encode(mine), lambda other: other.token in ("mine", "again"), [Put("data/mine", b"1")])
+    is_same = {"mine", "again"}.__contains__
+    found = slow.append(mine, _encode(mine), lambda other: is_same(other.token), log.read(), [Put("data/mine", b"1")])
     assert found == Note(5, "again", "t4")
     assert store.get("data/mine") == b"1"
+
+
+@pytest.mark.parametrize("others", [1, 2])
+def test_an_entry_that_was_decided_against_another_history_is_refused(others: int) -> None:
+    """The store has lost the entry before it, and another driver, which did not see it, has written others since."""
+    store = MemoryStore(transactions=True)
+    log = log_in(store)
+    fill(log, 2)
+    view = log.read()
+    store.delete(log.records.key(log.path(2)))
+    for seq in range(2, 2 + others):
+        append(log, Note(seq, f"other{seq}", "t1" if seq == 2 else "other2"))
+    with pytest.raises(LogRemovedError, match="the log was removed: start over"):
+        append(log, Note(3, "mine", "t2"), Put("data/mine", b"1"), view=view)
+    assert [note.token for note in log.entries(range(1, log.read().head + 1))] == ["t1", "other2", "other3"][
+        : 1 + others
+    ]
+    assert not list(iter_objects(store, "data/"))

@@ -127,9 +127,9 @@ def _commit_entry(
             if read_log(measure.ctx).head >= entry.seq:
                 return None  # another job of the same stream was decided first, and has cleaned up after this one
             raise destination_gone(measure.ctx)
-        winner = append_entry(measure.ctx, entry)  # the commit point
+        winner = append_entry(measure.ctx, entry, view)  # the commit point
     else:
-        winner, report = commit_at_once(measure, entry, files, plan)  # the commit point
+        winner, report = commit_at_once(measure, entry, view, files, plan)  # the commit point
         after = replace(after, visible=view.visible | {entry.seq}, done=view.done | {entry.seq})
     if winner is None or winner.job != entry.job:
         return None

@@ -101,22 +101,24 @@ def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> 
         raise _left_behind(ctx, job) from error
 
 
-def append_entry(ctx: CommitContext, entry: LogEntry, changes: Sequence[Change] = ()) -> LogEntry:
+def append_entry(ctx: CommitContext, entry: LogEntry, view: LogView, changes: Sequence[Change] = ()) -> LogEntry:
     """Create `entry` at its number, and return the entry that has this number now: the caller's or the winner's.
 
     Guarantee: the returned entry is part of the log's one order; see `VersionedLog.append`.
 
     Args:
+        view: the log for which `entry` was decided.
         changes: made in the step that creates the entry, or not at all; only on a store with transactions.
 
     Raises:
         PreconditionError, NotFoundError: the store refused one of `changes`. Nothing happened.
         FencedError: either `entry` was created too late and is ignored, or it is valid and has already been trimmed;
             the log cannot tell which. If the job's record exists, the job is undecided, and the next trim deletes the
-            entry. If the record does not exist, the job has ended.
+            entry. If the record does not exist, the job has ended. `LogRemovedError`: the destination is gone, or its
+            database has lost decisions of `view`.
     """
     try:
-        return decision_log(ctx).append(entry, encode_entry(entry), lambda other: other.job == entry.job, changes)
+        return decision_log(ctx).append(entry, encode_entry(entry), lambda other: other.job == entry.job, view, changes)
     except LogRemovedError as error:
         raise destination_gone(ctx) from error
     except LogTrimmedError as error:

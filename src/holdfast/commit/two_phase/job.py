@@ -323,7 +323,7 @@ def _append_abort(ctx: CommitContext, job: JobRecord, view: LogView) -> LogEntry
         state=newest.state,
         after=newest.token,
     )
-    winner = append_entry(ctx, entry)
+    winner = append_entry(ctx, entry, view)
     return winner if winner.job == job.job else None
 
 

@@ -28,6 +28,7 @@ from holdfast.commit.two_phase.write_ids import write_record
 from holdfast.commit.uploads import parts_of
 from holdfast.errors import DestinationExistsError, HoldfastError, NotFoundError, PreconditionError
 from holdfast.stores.base import Change, Complete, Create, Delete, Overwrite, Put, Require
+from holdfast.versioned_log import LogView
 from holdfast.wording import OR_OVERWRITE
 
 __all__ = ["JobFiles", "commit_at_once", "plan_files"]
@@ -76,12 +77,15 @@ def plan_files(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> JobFil
 
 
 def commit_at_once(
-    measure: Measure, entry: LogEntry, files: JobFiles, plan: ReplacementPlan
+    measure: Measure, entry: LogEntry, view: LogView, files: JobFiles, plan: ReplacementPlan
 ) -> tuple[LogEntry | None, JobReport]:
     """Decide a job and carry out the decision, in one transaction.
 
     Guarantee: if the returned entry is `entry`, the job is committed, everything that readers see of it is visible, and
     the decision is done. Otherwise nothing happened.
+
+    Args:
+        view: the log for which the job was decided.
 
     Returns:
         The entry that has the number of `entry` now, and the report of the job. The entry is None if a record that the
@@ -98,8 +102,9 @@ def commit_at_once(
     """
     ctx = measure.ctx
     report = report_job(measure, entry, files.summary)
+    changes = [*files.completions, *_records(ctx, entry, files, plan, report)]
     try:
-        return append_entry(ctx, entry, [*files.completions, *_records(ctx, entry, files, plan, report)]), report
+        return append_entry(ctx, entry, view, changes), report
     except PreconditionError as error:
         if error.variables.get("key") in files.required:
             raise destination_gone(ctx) from error

@@ -181,12 +181,13 @@ class RemoveObject(FileGroup):
 
 @dataclass(frozen=True, slots=True)
 class RequireObject(PathGroup):
-    """Change nothing; refuse if a file does not exist.
+    """Change nothing; refuse if a file does not exist, or has another etag than a given one.
 
     Group: the inodes on the path, shared.
     """
 
     path: NsPath
+    etag: str = ""
 
     @property
     def paths(self) -> tuple[NsPath]:
@@ -197,12 +198,13 @@ class RequireObject(PathGroup):
         """See `Operation`.
 
         Raises:
-            PreconditionError: there is no file.
+            PreconditionError: there is no such file.
             PermissionDeniedError: see the message.
         """
         (chain,) = view.chains
-        if _is_below_file(chain, context) or chain.target is None or chain.target.is_directory:
-            raise PreconditionError("the object does not exist: read again, then decide", key=_key(self.path))
+        target = None if _is_below_file(chain, context) else chain.target
+        if target is None or target.is_directory or self.etag not in ("", etag_of(target)):
+            raise PreconditionError("the object is not there: read again, then decide", key=_key(self.path))
         return Changes(None)
 
 

@@ -145,7 +145,7 @@ class ChangeSet:
 
     def _operations(self) -> Iterator[RequireObject | RemoveObject | CreateObject]:
         """Yield what refers to the state before, then what makes room, then what needs it."""
-        yield from (RequireObject(path_of(one.key)) for one in self.changes if isinstance(one, Require))
+        yield from (RequireObject(path_of(one.key), one.etag) for one in self.changes if isinstance(one, Require))
         removals = (one for one in self.changes if isinstance(one, Delete))
         yield from (RemoveObject(path_of(one.key), one.etag, self.emptied) for one in removals)
         template = self.contents.template()

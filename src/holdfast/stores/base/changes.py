@@ -4,7 +4,7 @@ Worked composition::
 
     store.apply([
         Put("t/log/2", b"decision", Create()),             # refused if the object exists
-        Require("t/log/1"),                                # refused if it does not
+        Require("t/log/1"),                                # refused if it does not, or is another one than given
         Complete("t/part-0", upload_id, parts),            # refused if something is there already
         Delete("t/old", etag),                             # spared if it is another object by now
     ])
@@ -54,9 +54,14 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Require:
-    """Change nothing; refuse all changes if this object does not exist."""
+    """Change nothing; refuse all changes if this object does not exist, or has another etag than the given one.
+
+    Attributes:
+        etag: as listings return it; empty for any object.
+    """
 
     key: str
+    etag: str = ""
 
 
 @dataclass(frozen=True, slots=True)

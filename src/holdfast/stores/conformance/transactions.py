@@ -59,6 +59,7 @@ def check_apply(subject: Subject) -> None:
             Complete(subject.key("data/new"), upload_id, tuple(parts)),
             Delete(subject.key("old")),
             Require(subject.key("kept")),
+            Require(subject.key("old"), subject.store.head(subject.key("old")).etag),
             RequireEmpty(subject.key("empty/")),
         ]
     )
@@ -116,6 +117,7 @@ def check_apply_refused(subject: Subject) -> None:
         Put(subject.key("missing"), b"put", Update(etag)),
         Complete(subject.key("there"), upload_id, tuple(parts)),
         Require(subject.key("missing")),
+        Require(subject.key("there"), etag),
         RequireEmpty(f"{subject.prefix}/"),
     )
     for change in refused:

@@ -409,9 +409,10 @@ class MemoryStore:
                     found = self._objects.get(key)
                     if found is not None and etag in ("", found.info.etag):
                         gone.add(key)
-                case Require(key):
-                    if key not in self._objects:
-                        raise PreconditionError("the object does not exist: read again, then decide", key=key)
+                case Require(key, etag):
+                    found = self._objects.get(key)
+                    if found is None or etag not in ("", found.info.etag):
+                        raise PreconditionError("the object is not there: read again, then decide", key=key)
                 case RequireEmpty(key):
                     if any(self._below(key[:-1])[0]):
                         raise PreconditionError("the directory is not empty: list it, then decide", key=key)

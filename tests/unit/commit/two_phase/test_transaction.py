@@ -12,6 +12,7 @@ from holdfast.commit import TWO_PHASE, CommitContext, JobRecord, Kind, SaveMode,
 from holdfast.commit.layout import job_record, log_entry, log_mark
 from holdfast.commit.measure import Measure
 from holdfast.commit.two_phase.codec import decode_entry, encode_entry
+from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.commit.two_phase.manifests import Prepared, list_refs, prepare_job
 from holdfast.commit.two_phase.publication import RENAMES, TRANSACTION, UPLOADS, choose_publication, publication_of
 from holdfast.commit.two_phase.records import ListRef, LogEntry, LogState
@@ -106,7 +107,7 @@ def test_the_transaction_contains_all_that_readers_and_recovery_look_at() -> Non
     job, prepared = _prepared(ctx, SaveMode.APPEND, "", **{WRITE_ID: "daily"})
     files = plan_files(ctx, job, prepared)
     newest = decode_entry("", 1, world.store.get(HOME + log_entry(1)))
-    winner, report = commit_at_once(Measure(ctx), _entry(job, 2, newest.token), files, ReplacementPlan())
+    winner, report = commit_at_once(Measure(ctx), _entry(job, 2, newest.token), read_log(ctx), files, ReplacementPlan())
     assert winner is not None and winner.token == "mine" and report.job == job.job
     [call] = [call for call in recorded.calls if call.operation is Operation.APPLY]
     paths = [key.removeprefix(HOME) for key in call.keys]
@@ -140,8 +141,7 @@ def test_the_first_entry_requires_an_empty_log() -> None:
     TWO_PHASE.abort_job(ctx, aborted)
     assert conditions == [
         [RequireEmpty(f"{HOME}_holdfast/log/")],
-        [Require(HOME + log_entry(1))],
-        [Require(HOME + log_entry(2))],
+        *([Require(key, ctx.store.head(key).etag)] for key in (HOME + log_entry(1), HOME + log_entry(2))),
     ], "an abort requires it too: a late one would free the number after it"
 
 
