@@ -9,19 +9,29 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from holdfast.errors import ConflictError, OutcomeUnknownError, UnavailableError
+from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row, encode_row
 from holdfast.records.store import Store
 from holdfast.runtime import Environment, NoAlarm, SeededRandom
 from holdfast.runtime.simulated import CountingIds, SimulatedClock
-from holdfast.transactions.base import Commit, Database, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
+from holdfast.transactions.base import (
+    Commit,
+    Database,
+    LockedTransaction,
+    Outcome,
+    Record,
+    ScanPage,
+    SnapshotReader,
+    TransactionStore,
+)
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import MAP, Job, begin_job, read_progress
-from holdfast.units.progress import TaskProgress
+from holdfast.units.progress import TaskProgress, progress_range
 from holdfast.units.settings import UnitSettings
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.statistics import Statistics
@@ -37,6 +47,7 @@ __all__ = [
     "UnitWorld",
     "change_at",
     "fail_at",
+    "finish",
     "interleaved",
     "refused_after_failovers",
     "replayed",
@@ -200,6 +211,13 @@ def _is_refused(
 
 
 # --- jobs -------------------------------------------------------------------------------------------------------------
+def finish(store: TransactionStore, job: Job) -> None:
+    """Record that the tasks of a job are finished, however far they are."""
+    found = dict(read_records(store, *progress_range(job.id)))
+    done = {key: replace(TaskProgress.of(one.value), is_finished=True).to_bytes() for key, one in found.items()}
+    store.commit(Commit(puts=done))
+
+
 class UnitWorld:
     """A store with the table ``t``, and a job with one task or several.
 

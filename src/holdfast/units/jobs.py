@@ -26,6 +26,7 @@ from holdfast.transactions.transaction import Transaction
 from holdfast.units.job_input import JobInput
 from holdfast.units.progress import TaskProgress, counter_key, counter_range, progress_key, progress_range
 from holdfast.units.statistics import Statistics
+from holdfast.units.work_list import WorkList
 from holdfast.wording import nearest
 
 __all__ = [
@@ -37,7 +38,6 @@ __all__ = [
     "end_job",
     "end_run",
     "find_job",
-    "finished_progress",
     "forget_job",
     "job_key",
     "list_jobs",
@@ -262,12 +262,24 @@ def _checked_shards(shards: object) -> int | None:
     return number
 
 
-def end_job(store: DurableStore, job: Job, report: Mapping[str, object], environment: Environment) -> Job:
+def end_job(
+    store: DurableStore,
+    job: Job,
+    report: Mapping[str, object],
+    environment: Environment,
+    work: WorkList | None = None,
+) -> Job:
     """Record that a job is finished; all its tasks have said so. The records of their progress are deleted.
 
-    Guarantee: attempts that still run fail with their next commit. The end is durable.
+    Guarantee: all its units have taken effect, and nothing is left on its work list, in the step in which it ends: what
+    the tasks have said may have been undone. Attempts that still run fail with their next commit. The end is durable.
+
+    Args:
+        work: the work list, if it has one.
 
     Raises:
+        ConflictError: units are left. The database has lost what a task had made durable, as a replica without it has
+            taken over, or it was restored; or somebody has added to the list. Run the job again.
         FencedError: the job was forgotten meanwhile.
         UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
@@ -279,12 +291,35 @@ def end_job(store: DurableStore, job: Job, report: Mapping[str, object], environ
             raise FencedError("the job was forgotten meanwhile: begin it again", job=job.name)
         if found.is_finished:
             return found
+        _require_end(transaction, job, work)
         ended = replace(found, ended_s=ended_s, report=report)
         transaction.put(job_key(job.name), ended.to_bytes())
         _delete_progress(transaction, job)
         return ended
 
     return _durably(store, end, environment)
+
+
+def _require_end(transaction: Transaction, job: Job, work: WorkList | None) -> None:
+    """Check that all units of a job are done, and see to it that the commit checks this, too.
+
+    Raises:
+        ConflictError: see `end_job`.
+    """
+    progress = transaction.get_many([progress_key(job.id, shard) for shard in range(job.shards)])
+    if not all(TaskProgress.of(record.value).is_finished for record in progress.values()):
+        raise ConflictError(
+            "the database has lost units of the job, in a failover or a restore: run the job again with its name, and "
+            "it goes on",
+            job=job.name,
+        )
+    if work is not None and transaction.scan(*work.range, 1, guard=work.definition_key):
+        raise ConflictError(
+            "the work list is not empty: the database has lost units, in a failover or a restore, or somebody has added"
+            " to the list meanwhile: run the job again with its name, and it goes on",
+            job=job.name,
+            list=work.name,
+        )
 
 
 def end_run(store: DurableStore, job: Job, run: str, environment: Environment) -> None:
@@ -381,25 +416,6 @@ def read_progress(store: SnapshotReader, job: Job) -> list[TaskProgress]:
     done = {key: record.number for key, record in read_records(store, *counter_range(job.id))}
     counts = [done.get(counter_key(job.id, slot), 0) for slot in range(len(found))]
     return [replace(one, done=count) for one, count in zip(found, counts, strict=True)]
-
-
-def finished_progress(store: SnapshotReader, job: Job) -> list[TaskProgress]:
-    """Return the progress of all tasks of a job, each of which has said that it is finished.
-
-    If another driver has ended the job, there is none left.
-
-    Raises:
-        ConflictError: the database has lost what a task had made durable: a replica without it has taken over, or it
-            was restored. Run the job again.
-    """
-    found = read_progress(store, job)
-    if not all(one.is_finished for one in found):
-        raise ConflictError(
-            "the database has lost units of the job, in a failover or a restore: run the job again with its name, and "
-            "it goes on",
-            job=job.name,
-        )
-    return found
 
 
 def forget_job(store: TransactionStore, name: str, environment: Environment) -> None:

@@ -33,6 +33,7 @@ from holdfast.units.work_list import create_work_list
 from holdfast.units.work_task import WorkTask
 from tests.patience import PATIENCE_S, wait_until
 from tests.unit.units.watched_jobs import TABLE, RunningClock, WatchedJob, add_words, memory_store, text
+from tests.units_world import finish
 
 WORDS = 10
 
@@ -253,6 +254,7 @@ def test_a_job_that_is_over_creates_no_table_any_more() -> None:
     store = memory_store()
     job = begin_job(store.database, "count", kind=MAP, shards=1, environment=store.environment)
     report = JobReport.of_progress(job, read_progress(store.database, job), 1.0)
+    finish(store.database, job)
     end_job(store.database, job, report.to_json(), store.environment)
     with pytest.raises(NotFoundError, match="no such table"):
         next(watch(store, "wrods", job="count", begin_within_s=10.0))
@@ -285,6 +287,7 @@ def test_the_last_rate_is_that_of_the_report_also_after_a_resume() -> None:
     environment = job.store.environment
     assert job.job is not None
     report = JobReport.of_progress(job.job, read_progress(job.store.database, job.job), 2.0)
+    finish(job.store.database, job.job)
     end_job(job.store.database, job.job, {**report.to_json(), "earlier": 20}, environment)
     (view,) = watch(job.store, TABLE, job="count")
     assert view.done == 60 and view.units_per_s == 20.0

@@ -16,7 +16,7 @@ from holdfast.units import job_input
 from holdfast.units.job_input import JobInput, TaskInput, surveyed, units_of
 from holdfast.units.jobs import MAP, Job, begin_job, end_job, find_job
 from holdfast.units.unit import Unit, id_of
-from tests.units_world import Shaky
+from tests.units_world import Shaky, finish
 
 
 def survey(keys: Iterable[int], *, repeats: bool = False) -> TaskInput:
@@ -120,6 +120,7 @@ def test_a_job_is_begun_with_one_input() -> None:
     assert (job.units, begin(store, range(40))) == (40, job)
     with pytest.raises(InvalidRequestError, match=r"began with other rows.*under another name job='j' given=60"):
         begin(store, range(60))
+    finish(store, job)
     end_job(store, job, {}, Environment())
     with pytest.raises(InvalidRequestError, match=r"is finished, and had other rows: choose another.*given=60"):
         begin(store, range(60))

@@ -11,10 +11,10 @@ from holdfast.errors import ConflictError, NotFoundError
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.transactions.memory.store import MemoryTransactionStore
-from holdfast.units.jobs import MAP, begin_job, end_job, finished_progress, forget_job, list_jobs
+from holdfast.units.jobs import MAP, begin_job, end_job, forget_job, list_jobs
 from holdfast.units.progress import progress_range
 from tests.forgetful_database import ForgetfulDatabase
-from tests.units_world import Shaky, UnitWorld, fail_at
+from tests.units_world import Shaky, UnitWorld, fail_at, finish
 
 
 @pytest.mark.parametrize("fault", ["lost with effect", "lost without effect"])
@@ -56,6 +56,7 @@ def test_a_job_that_is_forgotten_as_soon_as_it_has_ended_has_ended() -> None:
     environment = Environment(clock=StillClock(), ids=CountingIds())
     inner = MemoryTransactionStore(CountingIds())
     job = begin_job(inner, "job", kind=MAP, shards=1, environment=environment)
+    finish(inner, job)
     shaky = Shaky(inner)
 
     def before(_number: int, name: str) -> None:
@@ -90,7 +91,7 @@ def test_a_job_whose_units_a_failover_has_lost_is_not_ended_but_goes_on() -> Non
     world.run(step, keys)
     database.forget(database.newest)
     with pytest.raises(ConflictError, match="run the job again"):
-        finished_progress(database, world.job)
+        end_job(database, world.job, {}, world.environment)
     world.run(step, keys)
-    assert finished_progress(database, world.job) == [world.progress]
+    assert end_job(database, world.job, {}, world.environment).is_finished
     assert {row: value for (row, _), value in world.cells.items()} == dict.fromkeys(keys, 1)

@@ -21,9 +21,20 @@ from holdfast.units.progress import counter_range
 from holdfast.units.settings import UnitSettings
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.work_list import create_work_list, find_work_list, list_work_lists
+from tests.forgetful_database import ForgetfulDatabase
 from tests.unit.records.stores import memory_store
-from tests.unit.units.work_worlds import LEASE_S, WorkWorld, grow, limited
-from tests.units_world import FAULTS, Death, Shaky, fail_at, interleaved, refused_after_failovers, units
+from tests.unit.units.work_worlds import ITEMS, LEASE_S, WorkWorld, grow, limited
+from tests.units_world import (
+    FAULTS,
+    Death,
+    Shaky,
+    change_at,
+    fail_at,
+    finish,
+    interleaved,
+    refused_after_failovers,
+    units,
+)
 
 
 def _calls(group: int) -> int:
@@ -398,8 +409,30 @@ def test_the_figures_of_a_worker_are_recorded_while_it_works() -> None:
 
 
 # --- the end of the job -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("at", ["before the end", "in the middle of the end"])
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_job_whose_last_units_a_failover_has_lost_is_not_ended_but_goes_on(runs: int, at: str) -> None:
+    """In the second run, each worker has a record that it is finished: that of the first one."""
+    database = ForgetfulDatabase(keeps=False)
+    world = WorkWorld(inner=database)
+    for number in range(runs):
+        if number:
+            world.items.add(0)
+        database.forget_nothing_before()
+        world.worker().run()
+    wait = {"before the end": 1, "in the middle of the end": 4}[at]
+    shaky = Shaky(database, change_at(wait, lambda: database.forget(database.newest)))
+    with pytest.raises(ConflictError, match=r"run the job again with its name.*job='work'"):
+        end_job(shaky, world.job, {}, world.environment, world.list)
+    assert len(shaky.calls) >= wait and world.items.counts() == (1, 0)
+    world.worker().run()
+    assert end_job(shaky, world.job, {}, world.environment, world.list).is_finished
+    assert world.cells[("count", "value")] == runs * ITEMS
+
+
 def _end(world: WorkWorld, end: str) -> None:
     if end == "end":
+        finish(world.inner, world.job)
         end_job(world.inner, world.job, {}, world.environment)
     else:
         forget_job(world.inner, "work", world.environment)

@@ -36,8 +36,8 @@ def grow(txn: Any, key: int, value: object) -> None:
 class WorkWorld(UnitWorld):
     """A store with a work list that has one item, and a job with workers."""
 
-    def __init__(self, workers: int = 1) -> None:
-        super().__init__()
+    def __init__(self, workers: int = 1, inner: Database | None = None) -> None:
+        super().__init__(inner)
         self.job = begin_job(self.inner, "work", kind=WORK_LIST, shards=workers, environment=self.environment)
         self.items = open_work_list(self.store, "list", create=True)
         self.items.add(0)

@@ -32,7 +32,6 @@ from holdfast.units.jobs import (
     begin_job,
     end_job,
     end_run,
-    finished_progress,
     list_jobs,
     planned_tasks,
     read_progress,
@@ -246,7 +245,7 @@ class TransactionalMap:
                     raise
                 return report
             seconds = clock.elapsed_s() - before_s
-            return self._patiently(partial(self._end, database, job, seconds, earlier=earlier, at_once=at_once))
+            return self._patiently(partial(self._end, database, job, work, seconds, earlier=earlier, at_once=at_once))
 
     def _run_tasks(self, database: Database, job: Job, prepared: _Prepared, work: WorkList | None) -> int:
         """Run all tasks of a job. If one of them fails, the others have no effect once this has raised.
@@ -286,11 +285,13 @@ class TransactionalMap:
     def _patiently(self, call: Callable[[], T]) -> T:
         return patiently(call, self._settings.patience_s, self._environment, Statistics())
 
-    def _end(self, database: Database, job: Job, seconds: float, *, earlier: int, at_once: int) -> JobReport:
-        progress = finished_progress(database, job)
+    def _end(
+        self, database: Database, job: Job, work: WorkList | None, seconds: float, *, earlier: int, at_once: int
+    ) -> JobReport:
+        progress = read_progress(database, job)
         report = replace(JobReport.of_progress(job, progress, seconds), earlier=earlier, at_once=at_once)
         form = report.to_json()
-        ended = end_job(database, job, form, self._environment)
+        ended = end_job(database, job, form, self._environment, work if job.kind == WORK_LIST else None)
         # If another driver has ended the job, the progress is deleted, and its report tells what was done.
         return report if ended.report == form else JobReport.of(ended.report)
 
