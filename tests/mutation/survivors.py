@@ -12,8 +12,7 @@ __all__ = ["EQUIVALENT", "REVIEWED"]
 _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
     "Equivalent: the remaining condition refuses the same input, or the order of two steps is not observable": (
         "records.rows.contents_of operand 1ffdf2",
-        "records.store.Store.drop_table swap 2ebdaf",
-        "records.store.Store.transact swap 3b3a51",
+        "records.store.Store._transact swap 3b3a51",
         "two_phase.codec._read_by_job operand c25a91",
         "two_phase.codec._read_marks operand 2e2616",
         "codec.decode_intents operand 9d11da",

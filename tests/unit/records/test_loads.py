@@ -16,6 +16,7 @@ from holdfast.errors import (
     InvalidRequestError,
     NotFoundError,
     OutcomeUnknownError,
+    UnavailableError,
 )
 from holdfast.records.keys import cells_range, dropped_range, load_key, loads_range, table_histories_range
 from holdfast.records.load_record import OPEN, Load, Loaded
@@ -166,6 +167,15 @@ def test_two_rows_of_one_name_in_a_new_table(store: Store, columns: dict[str, in
         finish(store, load, first, second)
 
 
+def test_how_many_rows_have_names_of_others_is_told(store: Store) -> None:
+    load = begin(store)
+    first, second = task(store, load, 0), task(store, load, 1)
+    first.write(rows("a", "b"))
+    second.write(rows("a", "b", "c"))
+    with pytest.raises(InvalidRequestError, match="several rows have the same name, 2 rows too many"):
+        finish(store, load, first, second)
+
+
 def test_two_rows_of_one_name_in_one_batch_are_named(store: Store) -> None:
     with pytest.raises(InvalidRequestError, match=r"two of the rows have the same name.* row='a'"):
         task(store, begin(store)).write([("a", {"n": 1}), ("a", {"n": 2})])
@@ -307,6 +317,24 @@ def test_an_abort_sees_that_the_driver_died_after_the_decision(database: Losing,
     del database.commit
     assert abort_load(store.database, store.environment, load)
     assert content(store) == {"a": {"n": 0, "text": "a"}}
+    assert leftovers(store) == 0
+
+
+def test_a_load_whose_last_step_fails_has_taken_effect(database: Losing, store: Store) -> None:
+    load = begin(store)
+    attempt = task(store, load)
+    attempt.write(rows("a"))
+
+    def fail(commit: Commit) -> Outcome:
+        if commit.deletes:  # the last step: the record of the load is deleted
+            raise UnavailableError("the database is not available")
+        return MemoryTransactionStore.commit(database, commit)
+
+    database.commit = fail  # type: ignore[method-assign]  # the database fails in this call
+    finish(store, load, attempt)
+    del database.commit
+    assert content(store) == {"a": {"n": 0, "text": "a"}}
+    store.collect(loads_older_than_s=-1)
     assert leftovers(store) == 0
 
 

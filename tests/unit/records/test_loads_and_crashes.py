@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from holdfast.errors import ConflictError, FencedError
+from holdfast.errors import ConflictError, FencedError, UnavailableError
 from holdfast.records.load_record import AttemptReport, Load
 from holdfast.records.load_task import LoadRow, LoadTask
 from holdfast.records.loads import abort_load, abort_old_loads, begin_load, finish_load
@@ -197,6 +197,21 @@ def test_a_load_that_is_aborted_after_a_crash_has_undone_its_end_reports_no_succ
         finish_load(database, store.environment, load, [report])
     assert database.at is None
     assert store.tables() == []
+
+
+def test_a_database_that_loses_each_end_of_a_load_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    database = Crashing()
+    store = Store(database, "memory://loads", Environment())
+    load = begin_load(database, store.environment, "words", overwrite=True)
+    task = LoadTask(database, store.environment, load, 0)
+    task.write([("a", {"n": 1})])
+    report = task.finish()
+    monkeypatch.setattr(database, "make_durable", lambda: database.crash(1))
+    with pytest.raises(UnavailableError, match="loses what it has committed"):
+        finish_load(database, store.environment, load, [report])
+    monkeypatch.undo()
+    finish_load(database, store.environment, load, [report])
+    assert store.get("words", "a", column="n") == 1
 
 
 @pytest.mark.parametrize("history", [False, True])

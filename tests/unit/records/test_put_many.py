@@ -13,6 +13,7 @@ from holdfast.records.keys import old_commit_counts_range
 from holdfast.records.row_keys import Row
 from holdfast.runtime import Environment
 from holdfast.transactions.memory.store import MemoryTransactionStore
+from tests.forgetful_database import ForgetfulDatabase
 from tests.unit.records.stores import FAST, SERVERS, open_stores
 from tests.units_world import FAULTS, Death, Shaky, fail_at, refused_after_failovers
 
@@ -79,6 +80,27 @@ def test_what_a_failover_loses_between_the_transactions_is_no_success() -> None:
         assert dict(store.scan("t")) == {row: {"value": value} for row, value in values}
 
     assert refused_after_failovers(lambda store: store.create_table("t"), put, "call it again with the same values") > 6
+
+
+def test_many_rows_are_durable_on_a_database_that_flushes_late() -> None:
+    database = ForgetfulDatabase()
+    store = Store(database, "memory://", Environment())
+    store.create_table("t")
+    store.put_many("t", ((number, number) for number in range(600)))
+    database.forget(database.newest)
+    assert len(list(store.scan("t"))) == 600
+
+
+@pytest.mark.parametrize("fault", ["lost with effect", "lost without effect", "unavailable"])
+def test_a_call_whose_last_step_fails_has_succeeded(fault: str) -> None:
+    values = [(number, number) for number in range(600)]
+    store, shaky = _store()
+    store.put_many("t", values)
+    calls = len(shaky.calls)
+    store, shaky = _store()
+    fail_at(shaky, calls, fault)
+    assert store.put_many("t", values) == 600
+    assert store.collect(loads_older_than_s=-2) == (0 if fault == "lost with effect" else 1)
 
 
 def test_calls_that_do_not_end_leave_a_record_for_a_week() -> None:

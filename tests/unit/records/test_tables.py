@@ -13,10 +13,11 @@ from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.records import CellTransaction, Store, open_store
 from holdfast.records.keys import cells_range, dropped_key, dropped_range, table_histories_range, table_key
 from holdfast.records.tables import ALL_VERSIONS, Table, TableCache, list_tables
+from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Conflict
 from holdfast.transactions.transaction import Transaction
 from tests.unit.records.stores import FAST, SERVERS, begin, memory_store, open_stores
-from tests.units_world import refused_after_failovers
+from tests.units_world import Shaky, refused_after_failovers
 
 
 def _records(store: Store) -> int:
@@ -128,6 +129,22 @@ def test_a_table_whose_drop_a_failover_undoes_is_not_reported_as_dropped_and_los
             assert not list_tables(seen.reader)
 
     assert refused_after_failovers(prepare, drop, "drop it again") > 0
+
+
+def test_a_table_that_others_make_while_one_of_its_name_is_dropped_stays() -> None:
+    other = memory_store()
+    shaky = Shaky(other.database)
+    store = Store(shaky, "memory://", Environment())
+    store.create_table("t")
+    shaky.calls.clear()
+
+    def make(_number: int, name: str) -> None:
+        if name == "commit" and shaky.calls.count(name) == 1:
+            other.create_table("t")
+
+    shaky.after = make
+    store.drop_table("t")
+    other.put("t", "a", 1)
 
 
 def test_a_missing_table_cannot_be_dropped() -> None:

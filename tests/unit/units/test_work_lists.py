@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import ConflictError, CorruptDataError, FencedError, OutcomeUnknownError
+from holdfast.errors import ConflictError, CorruptDataError, FencedError, NotFoundError, OutcomeUnknownError
 from holdfast.records.paging import read_records
 from holdfast.records.store import Store
-from holdfast.runtime import NoAlarm
+from holdfast.runtime import Environment, NoAlarm
 from holdfast.transactions.base import Commit, Outcome, ScanPage
 from holdfast.units.claims import decode_claim, dissolve, dissolve_slot, take_items
 from holdfast.units.execution import UnitExecution
@@ -165,18 +165,48 @@ def test_what_a_failover_loses_while_items_are_added_is_no_success(combine: Call
     assert refused_after_failovers(prepare, add, "call it again with the same values") > 6
 
 
-def test_a_list_whose_drop_a_failover_undoes_is_not_reported_as_dropped_and_loses_nothing() -> None:
+@pytest.mark.parametrize("count", [0, 100])
+def test_a_list_whose_drop_a_failover_undoes_is_not_reported_as_dropped_and_loses_nothing(count: int) -> None:
     def prepare(store: Store) -> None:
-        open_work_list(store, "list", create=True).add_many((key, None) for key in range(100))
+        open_work_list(store, "list", create=True).add_many((key, None) for key in range(count))
 
     def drop(store: Store) -> None:
         items = open_work_list(store, "list")
-        assert items.counts() == (100, 0)
+        assert items.counts() == (count, 0)
         items.drop()
         with store.snapshot() as seen:
             assert not list_work_lists(seen.reader)
 
     assert refused_after_failovers(prepare, drop, "drop it again") > 0
+
+
+def test_a_list_that_others_make_while_one_of_its_name_is_dropped_stays() -> None:
+    other = memory_store()
+    shaky = Shaky(other.database)
+    items = open_work_list(Store(shaky, "memory://", Environment()), "list", create=True)
+    items.add("a")
+    old = find_work_list(shaky, "list")
+    shaky.commit(Commit(puts={old.beat_key(old.claim_key(1, "token")): b""}))
+    shaky.calls.clear()
+
+    def make(_number: int, name: str) -> None:
+        if name == "commit" and shaky.calls.count(name) == 1:
+            open_work_list(other, "list", create=True).add("b")
+
+    shaky.after = make
+    items.drop()
+    assert open_work_list(other, "list").counts() == (1, 0)
+    assert not [*read_records(shaky, *old.range), *read_records(shaky, *old.beats)]
+
+
+def test_of_two_who_drop_a_list_one_is_told_that_it_is_gone() -> None:
+    other = memory_store()
+    shaky = Shaky(other.database)
+    items = open_work_list(Store(shaky, "memory://", Environment()), "list", create=True)
+    shaky.calls.clear()
+    shaky.before = change_at(2, open_work_list(other, "list").drop)
+    with pytest.raises(NotFoundError, match="dropped meanwhile"):
+        items.drop()
 
 
 def test_many_items_are_added_and_dropped() -> None:
