@@ -239,7 +239,7 @@ class BlobWriter:
         except NotFoundError as error:
             raise LeaseLostError(
                 "the bytes that were written so far are gone: a sweep gives up what waits for longer than the safety "
-                "age; write the file again, under a lease if that takes so long",
+                "age, or somebody has replaced the data; write the file again, under a lease if it takes so long",
                 blob=self.name,
             ) from error
 

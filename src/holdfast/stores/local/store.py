@@ -357,12 +357,26 @@ class _LocalFile:
             with os_errors(self._key):
                 self._file.flush()
                 self._tree.sync(self._file.fileno())
+                self._require_written(os.fstat(self._file.fileno()))
                 self._file.close()
                 self.published = self._tree.publish(self._hidden, self._key, self._mode)
         except BaseException:
             self.discard()
             raise
         return _info(self._key, self.published)
+
+    def _require_written(self, status: os.stat_result) -> None:
+        """Check that the hidden file is the one that was written: its directory may have been replaced by a copy.
+
+        Raises:
+            NotFoundError: it is not.
+        """
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            if is_same_file(etag_of(status), os.stat(self._hidden)):
+                return
+        raise NotFoundError(
+            "the directory of the file was replaced or removed while it was open: write it again", key=self._key
+        )
 
     def discard(self) -> None:
         with contextlib.suppress(OSError):

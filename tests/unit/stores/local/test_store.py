@@ -409,6 +409,26 @@ def test_writing_to_a_closed_file(store: LocalStore) -> None:
         file.write(b"1")
 
 
+@pytest.mark.parametrize("copies", [True, False])
+def test_a_file_whose_directory_is_replaced_by_a_copy_is_not_closed(
+    store: LocalStore, tmp_path: Path, copies: bool
+) -> None:
+    """As if a backup were put back: the open file is in no directory anymore, and its copy ends too early."""
+    file = store.open_write("d/a")
+    file.write(b"1")
+    if copies:
+        shutil.copytree(tmp_path / "root" / "d", tmp_path / "copy")
+    else:
+        (tmp_path / "copy").mkdir()
+    (tmp_path / "root" / "d").rename(tmp_path / "old")
+    (tmp_path / "copy").rename(tmp_path / "root" / "d")
+    file.write(b"2")
+    with pytest.raises(NotFoundError, match="replaced or removed while it was open: write it again"):
+        file.close()
+    assert not (tmp_path / "root" / "d" / "a").exists()
+    assert hidden_names(tmp_path / "root") == []
+
+
 def test_a_refused_close_leaves_nothing(store: LocalStore, tmp_path: Path) -> None:
     store.put("a", b"first")
     file = store.open_write("a")
