@@ -550,7 +550,7 @@ class Namespace:
         return self._collector.run(most_steps=most_steps, after_step=after_step)
 
     def sweep(self, progress: Progress = silent) -> Swept:
-        """Find blobs that no file refers to, and give them to the next `collect`. Safe at any time; reads all inodes.
+        """Find blobs that no file refers to, for a `collect` a safety age later. Safe at any time; reads all inodes.
 
         Raises:
             ConflictError: another process sweeps or repairs: wait.

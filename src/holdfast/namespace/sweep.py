@@ -15,8 +15,11 @@ The order matters. A blob of the listing that is in use at the snapshot is named
 be published only by its own writer. With several snapshots instead of one, a file could be renamed from what is not
 read yet to what was read already, and its blobs would look unowned.
 
+The collector deletes what is noted a safety age later, not at once: a database that loses its newest commits, in a
+failover, could have the lease of a writer again, whose bytes would be gone.
+
 Blobs that were never finished are given up (`unfinished_blobs`). Nothing else is deleted directly: the sweep notes the
-blobs as garbage, in transactions that no repair can overtake (`maintenance`), and the collector deletes what is noted.
+blobs as garbage, in transactions that no repair can overtake (`maintenance`).
 """
 
 from __future__ import annotations
@@ -65,7 +68,7 @@ class Swept:
 
 
 def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = CLOSING_S) -> Swept:
-    """Note unowned blobs as garbage, for the next collection, and delete stray records. Safe at any time.
+    """Note unowned blobs as garbage, and delete stray records. Safe at any time.
 
     Raises:
         ConflictError: another process sweeps or repairs: wait.
@@ -97,8 +100,7 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
                 "records cannot be read, so it is unknown which blobs are in use: run holdfast namespace fsck --repair",
                 records=facts.damaged.total,
             )
-        # Their safety age is over, by both clocks that the collector asks.
-        since_ms = max(min(now_ms, int(store_now_s * 1000)) - subject.safety_age_s * 1000 - 1, 0)
+        since_ms = max(now_ms, int(store_now_s * 1000))
         blobs = blob_bytes = 0
         for rows in _batched(unowned(facts), _PAGE):
             lock.commit(Changes(None, values={garbage_key(since_ms, row.name): b"" for row in rows}), View((), {}))

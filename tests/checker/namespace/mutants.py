@@ -271,28 +271,28 @@ MUTANTS = (
         slip="A sweep deletes the parts of uploads that are not completed yet.",
         swap=swap(Surveyor.take_upload, sweep_mistakes.ignore_uploads),
         scenes=("sweep-and-complete",),
-        breaks="N3",
+        breaks="leftovers",
     ),
     _Mutant(
         name="sweep-without-snapshot",
         slip="A sweep reads the records in several snapshots: an upload may become a file in between.",
         swap=swap(Namespace.sweep, sweep_mistakes.sweep_without_snapshot),
         scenes=("sweep-and-complete",),
-        breaks="N3",
+        breaks="leftovers",
     ),
     _Mutant(
         name="sweep-ignores-age",
         slip="A sweep deletes a blob whose file is about to be published.",
         swap=swap(listing.list_blobs, sweep_mistakes.list_the_young),
         scenes=("sweep-and-publish",),
-        breaks="N3",
+        breaks="leftovers",
     ),
     _Mutant(
         name="sweep-ignores-leases",
         slip="A sweep deletes an old blob that a slow writer may still publish, because it has the lease.",
         swap=swap(blobs.is_in_progress, sweep_mistakes.ignore_leases),
         scenes=("sweep-and-slow-writer",),
-        breaks="N3",
+        breaks="leftovers",
     ),
     # --- quotas and ids -----------------------------------------------------------------------------------------------
     _Mutant(

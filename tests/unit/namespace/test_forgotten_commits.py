@@ -60,6 +60,24 @@ def test_a_file_without_what_was_synced_is_not_closed(inline_bytes: int) -> None
     assert problems_of(database, world.store, "data/", strays=True) == []
 
 
+def test_a_blob_stays_until_the_end_of_its_lease_cannot_be_undone() -> None:
+    """A sweep finds the blob of a writer whose lease was taken away; then the lease is back."""
+    database = ForgetfulDatabase(keeps=False)
+    world = World(database=database)
+    ann, bob = world.client(), world.client()
+    file = ann.create_with_lease("/file")
+    file.write(b"0123456789")
+    file.prepare()
+    database.forget_nothing_before()
+    world.clock.at_s += world.safety_age_s + 1
+    assert bob.recover_lease("/file")
+    assert bob.sweep().blobs == 1
+    bob.collect()
+    database.forget(database.newest)
+    assert file.close() is not None
+    assert bob.open("/file").read() == b"0123456789"
+
+
 # --- every call, every number of commits ------------------------------------------------------------------------------
 Tree = Mapping[str, tuple[int, bytes | None]]
 """By path: the id; the content of a file."""

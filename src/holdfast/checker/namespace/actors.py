@@ -133,13 +133,12 @@ def collector(setting: Setting, rounds: int, *, elects: bool) -> Callable[[Port]
 
 
 def sweeper(setting: Setting) -> Callable[[Port], None]:
-    """Sweep once: find blobs that nobody owns, and delete them."""
+    """Sweep once: find blobs that nobody owns, and note them, for a collection a safety age later."""
 
     def run(port: Port) -> None:
         namespace, _clock, _database = setting.open(port, ())
         try:
             namespace.sweep()
-            namespace.collect()
         except (ConflictError, UnavailableError, OutcomeUnknownError):
             return
 

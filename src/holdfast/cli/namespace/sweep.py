@@ -15,7 +15,7 @@ __all__ = ["sweep_namespace"]
 
 
 def sweep_namespace(namespace: Namespace, out: Output) -> Swept:
-    """Find blobs that no file refers to, and show how many; call this before the collection, which deletes them.
+    """Find blobs that no file refers to, and show how many. A collection deletes them a safety age later.
 
     Raises:
         HoldfastError: see `holdfast.namespace.sweep.sweep`; nothing was deleted.

@@ -26,7 +26,7 @@ class Scene:
         users: the clients that are ordinary users, with their own names; all others are the superuser.
         mode: how operations are kept apart: see `holdfast.namespace.operation`.
         collectors: how many processes collect what was deleted, and how often each.
-        sweepers: how many processes look for blobs that nobody owns, and delete them.
+        sweepers: how many processes look for blobs that nobody owns, and note them as garbage.
         is_slow: whether what clients write is old at once for a sweep: they are that slow.
         elects: whether only one of them works at a time, if clocks are right.
         later: whether much time may pass, once.
