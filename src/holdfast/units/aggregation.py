@@ -239,6 +239,8 @@ class _Watch:
         if self._job_id not in (None, state.job.id):
             raise FencedError("the job was forgotten and begun again meanwhile: watch it again", job=self._job)
         self._job_id = state.job.id
+        while self._rates and self._rates[-1][1] > state.done:
+            self._rates.pop()  # the database has lost units
         if not self._rates or self._rates[-1][1] != state.done:
             self._moved_s = now_s
         self._rates.append((now_s, state.done))

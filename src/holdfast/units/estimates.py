@@ -90,8 +90,8 @@ class Looks:
     _looks: list[tuple[int, Mapping[bytes, float]]] = field(default_factory=list)
 
     def note(self, done: int, values: Mapping[bytes, float]) -> None:
-        """Note the values when so many units were done; a look without progress replaces the one before."""
-        if self._looks and self._looks[-1][0] >= done:
+        """Note the values when so many units were done, instead of looks at as many, or at lost ones."""
+        while self._looks and self._looks[-1][0] >= done:
             self._looks.pop()
         self._looks.append((done, values))
         if len(self._looks) > _MOST_LOOKS:

@@ -17,7 +17,8 @@ from holdfast.records import open_store
 from holdfast.records.keys import cells_range
 from holdfast.records.paging import read_records
 from holdfast.records.store import Store
-from holdfast.runtime import NeverPeriodic, NoAlarm
+from holdfast.runtime import Environment, NeverPeriodic, NoAlarm, SeededRandom
+from holdfast.runtime.simulated import CountingIds
 from holdfast.transactions.base import Commit
 from holdfast.units.aggregation import TopRow, View, watch
 from holdfast.units.column_totals import read_column
@@ -31,6 +32,7 @@ from holdfast.units.settings import UnitSettings
 from holdfast.units.unit import Unit
 from holdfast.units.work_list import create_work_list
 from holdfast.units.work_task import WorkTask
+from tests.forgetful_database import ForgetfulDatabase
 from tests.patience import PATIENCE_S, wait_until
 from tests.unit.units.watched_jobs import TABLE, RunningClock, WatchedJob, add_words, memory_store, text
 from tests.units_world import finish
@@ -133,6 +135,22 @@ def test_an_idle_job_is_seen() -> None:
     assert views[0].idle_s == 0.0
     assert views[3].idle_s == pytest.approx(15.0, abs=0.1)
     assert views[3].units_per_s == 0.0 and views[3].ends_in_s is None
+
+
+def test_a_failover_that_loses_units_does_not_make_the_rate_negative() -> None:
+    clock = RunningClock()
+    database = ForgetfulDatabase(keeps=False)
+    store = Store(database, "memory://test", Environment(clock=clock, ids=CountingIds(), chance=SeededRandom(1)))
+    store.create_table(TABLE)
+    job = WatchedJob(store, text(120))
+    job.run(0)
+    kept = database.newest
+    job.run(1)
+    clock.meanwhile = [lambda: database.forget(database.newest - kept), lambda: job.run(1)]
+    views = list(itertools.islice(watch(store, TABLE, job="count"), 3))
+    assert [view.done for view in views] == [60, 30, 60]
+    assert views[1].units_per_s is None and views[1].ends_in_s is None
+    assert views[2].units_per_s == pytest.approx(30, rel=0.1)
 
 
 def test_a_slow_reader_rests_as_long_as_it_reads() -> None:

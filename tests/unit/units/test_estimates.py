@@ -215,6 +215,16 @@ def test_a_value_that_falls_is_noticed(falling: Sequence[int]) -> None:
     assert dispersion is not None and dispersion.is_steady is False
 
 
+def test_looks_at_units_that_a_database_has_lost_do_not_count() -> None:
+    looks, fresh = Looks(), Looks()
+    for done, per_unit in ((10, 3.0), (20, 4.0), (30, 3.0), (40, 5.0)):
+        looks.note(done, {_key(row): per_unit * done for row in range(10)})
+    for done, per_unit in ((10, 3.0), (20, 3.0), (30, 4.0)):
+        for one in (looks, fresh):
+            one.note(done, {_key(row): per_unit * done for row in range(10)})
+    assert looks.dispersion() == fresh.dispersion()
+
+
 # --- single figures ---------------------------------------------------------------------------------------------------
 def test_what_is_known_is_exact() -> None:
     whole = 100
