@@ -18,6 +18,7 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
         "codec.decode_intents operand 9d11da",
         "magic.file.open_magic_file operand 7107b2",
     ),
+    "Equivalent: no member of a cycle is without a parent": ("namespace.fsck.conclude._cycle_above off-by-one 70ff4a",),
     "Equivalent: both records come before the decision is marked done, and a crash between them repeats both": (
         "two_phase.roll_forward.roll_forward swap 45ea31",
     ),
@@ -53,6 +54,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "records.splits._survey boundary 1dfc5f",
         "records.splits._survey off-by-one 13f221",
         "transactions.seats.Seats.close drop 36ffc4",
+        "transactions.sqlite.ticket_queue.TicketQueue._await boundary 26d4a2",
         "units.open_work_list.OpenWorkList._combine last-left-out 90f390",
     ),
     "There is a second safeguard: the next step refuses or finds the same, or the job's cleanup handles it": (

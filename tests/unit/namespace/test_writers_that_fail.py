@@ -7,10 +7,17 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.errors import InvalidRequestError, OutcomeUnknownError, UnavailableError
-from holdfast.namespace.errors import BeingWrittenError, FeatureUnsupportedError, LeaseLostError, PathExistsError
+from holdfast.namespace.errors import (
+    BeingWrittenError,
+    FeatureUnsupportedError,
+    LeaseLostError,
+    PathExistsError,
+    PermissionDeniedError,
+)
 from holdfast.namespace.namespace import Namespace
 from holdfast.stores.base import iter_objects
 from holdfast.transactions.base import Commit, Outcome
+from tests.namespace_world import World
 from tests.unit.namespace.fresh import fresh_namespace
 
 SMALL, LARGE = b"12345", b"6789abcdef" * 10
@@ -150,3 +157,16 @@ def test_a_writer_whose_lease_was_taken_publishes_nothing(namespace: Namespace) 
     with pytest.raises(LeaseLostError):
         file.close()
     assert namespace.open("/a").read() == b"old "
+
+
+@pytest.mark.parametrize(("written", "mode"), [("/d/target", 0o644), ("/d/source", 0o666)])
+def test_who_has_no_right_to_a_file_does_not_learn_that_it_is_written(written: str, mode: int) -> None:
+    world = World()
+    owner = world.client()
+    owner.mkdirs("/d")
+    for path in ("/d/target", "/d/source"):
+        owner.write_file(path, LARGE)
+    owner.set_permission("/d/target", mode)
+    owner.append(written)
+    with pytest.raises(PermissionDeniedError):
+        world.client("stranger").concat("/d/target", ["/d/source"])

@@ -233,6 +233,22 @@ def test_each_member_has_its_own_answer_beside_one_that_waits() -> None:
     assert [one.keys for one in answers if isinstance(one, Conflict)] == [(b"old",), (b"c",)]
 
 
+class _SilentStore(_ScriptedStore):
+    """A hasty store that does not tell whether there is a certain record."""
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        if b"a" in keys:
+            raise UnavailableError("the server is busy")
+        return super().get_many(keys)
+
+
+def test_who_cannot_learn_what_others_insert_waits_beside_the_group() -> None:
+    clock = StillClock()
+    group = [Commit(puts={b"a": b""}), Commit(puts={b"b": b""})]
+    answers = GroupCommit(_SilentStore(2, clock), clock=clock)._commit(group)
+    assert [type(one) for one in answers] == [_Way, Committed] and answers[0] is _Way.BESIDE
+
+
 def test_a_group_does_not_look_for_locks_without_end() -> None:
     clock = StillClock()
     store = _ScriptedStore(1000, clock)

@@ -150,6 +150,26 @@ def test_an_addition_to_what_is_no_integer_is_refused_at_once(environment: Envir
     assert len(store.commits) == 1
 
 
+@pytest.mark.parametrize(("read", "refused"), [(b"a", b"z"), (b"z", b"a")])
+def test_an_addition_that_depends_on_an_old_value_is_not_refused(
+    environment: Environment, read: bytes, refused: bytes
+) -> None:
+    store = _Store()
+    store.inner.commit(Commit(adds={read: 1}, puts={refused: b"text"}))
+    others = iter([Commit(adds={read: 1})])
+    store.before_commit = lambda: [store.inner.commit(one) for one in others]
+
+    def add(transaction: Transaction) -> None:
+        record = transaction.get(read)
+        assert record is not None
+        transaction.add(read, 1)
+        if record.number == 1:
+            transaction.add(refused, 1)
+
+    run_transaction(store, add, environment)
+    assert store.inner.get_many([read])[read].number == 3
+
+
 @pytest.mark.parametrize("effect", [True, False])
 def test_lost_replies_are_repeated_up_to_a_bound(environment: Environment, effect: bool) -> None:
     store = _Store()

@@ -94,8 +94,8 @@ class Concat(FileGroup):
             raise InvalidRequestError("concat needs sources: name at least one")
         target_chain = view.chains[0]
         target = existing_file(target_chain, context)
-        refuse_writer(view, target, target_chain, context.now_ms)
         context.caller.check(target_chain, len(self.target.names), WRITE)
+        refuse_writer(view, target, target_chain, context.now_ms)
         changes = Changes(target)
         extents = list(target.extents)
         space = 0
@@ -124,9 +124,9 @@ class Concat(FileGroup):
     def _check_source(self, view: View, chain: Chain, target: Inode, context: Context) -> Inode:
         """Check that a source may be appended to the target, and removed; return its inode."""
         source = existing_file(chain, context)
-        refuse_writer(view, source, chain, context.now_ms)
         context.caller.check(chain, len(chain.path.names), READ)
         context.caller.check_removal(chain)
+        refuse_writer(view, source, chain, context.now_ms)
         reason = ""
         if chain.path.parent != self.target.parent:
             reason = "in the directory of the target: move them"

@@ -7,6 +7,7 @@ import pytest
 from holdfast.namespace import Namespace
 from holdfast.namespace.frames import framed
 from tests.namespace_world import HookedDatabase, World
+from tests.unit.namespace.fsck.plants import Site
 
 _LARGE = b"0123456789"
 
@@ -40,3 +41,18 @@ def test_a_blob_may_be_larger_than_its_file_needs(size: int, kept: int, is_short
     client = world.client()
     client.write_file("/early", _LARGE)
     assert _check(world, client, size, kept=kept) == ({"short-blob": 1} if is_short else {})
+
+
+def test_two_late_files_do_not_share_a_blob() -> None:
+    world = World()
+    client = world.client()
+
+    def write(call: str, argument: object) -> None:
+        if call == "snapshot" and not client.exists("/late"):
+            client.write_file("/late", _LARGE)
+            client.write_file("/other", _LARGE)
+            site = Site(world, client)
+            site.change("/other", extents=site.inode(site.key("/late")).extents)
+
+    report = world.client(database=HookedDatabase(world.database, write)).check()
+    assert {kind.name: number for kind, number in report.totals.items()} == {"shared-blob": 1}

@@ -200,7 +200,9 @@ def test_a_process_that_was_passed_over_goes_on(path: str) -> None:
 
 
 def test_a_process_that_was_stopped_while_it_drew_is_passed_over(path: str) -> None:
-    TicketQueue.of(path)
+    queue = TicketQueue.of(path)
+    with queue.turn(CLOCK, PATIENCE_S):
+        pass
 
     def draw() -> None:
         descriptor = os.open(path, os.O_RDWR)
@@ -212,7 +214,8 @@ def test_a_process_that_was_stopped_while_it_drew_is_passed_over(path: str) -> N
     stopped = Child(draw)
     wait_until(lambda: os.path.exists(f"{path}-locked"), "the child does not lock")
     try:
-        with TicketQueue.of(path).turn(SimulatedClock(step_s=0.3), 60.0):
+        assert not queue._is_first()
+        with queue.turn(SimulatedClock(step_s=0.3), 60.0):
             pass
     finally:
         stopped.signal(signal.SIGKILL)
