@@ -97,7 +97,7 @@ def test_a_mode_that_refuses(tmp_path: Path) -> None:
 def test_an_input_that_is_not_there(tmp_path: Path) -> None:
     written = write(tmp_path, "nothing.csv", "out")
     assert (written.returncode, written.stdout) == (2, "")
-    assert written.stderr == f"error: the input does not exist: check its path input='file:{tmp_path}/nothing.csv'\n"
+    assert written.stderr == "error: the input does not exist: check its path input='nothing.csv'\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -155,7 +155,7 @@ def planned_tasks(
 ) -> int:
     """Return how many tasks a job has, or will have: to know it before the input is read.
 
-    Raises: like `begin_job`.
+    Raises: like `begin_job`; but another number of tasks is an `InvalidRequestError`.
     """
     shards = _checked_shards(shards)
     job = _find(reader, name)
@@ -189,9 +189,9 @@ def begin_job(
         job_input: all units; None if they are not known.
 
     Raises:
-        InvalidRequestError: the name is not valid, or the job exists with another number of tasks or other keys.
+        InvalidRequestError: the name is not valid, or the job exists with other keys.
         InputChangedError: the job exists with another input.
-        ConflictError: the job exists, and is of another kind.
+        ConflictError: the job exists, and is of another kind, or has another number of tasks.
         UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
     key = job_key(name)
@@ -220,7 +220,14 @@ def begin_job(
         return new
 
     job = _durably(store, begin, environment)
-    _require_same(job, kind=kind, shards=shards, keys=keys)
+    _require_same(job, kind=kind, shards=None, keys=keys)
+    if shards is not None and job.shards != shards:  # `planned_tasks` has found no job, or one that was forgotten since
+        raise ConflictError(
+            "another driver began the job meanwhile, with another number of tasks: run it again without a number, and "
+            "it goes on",
+            job=name,
+            tasks=job.shards,
+        )
     if job.digest != new.digest:
         sentence = (
             "the job is finished, and had other rows: choose another name for the new ones"

@@ -12,7 +12,18 @@ from holdfast.errors import ConflictError, FencedError, InvalidRequestError, Out
 from holdfast.records.row_keys import Row
 from holdfast.transactions.base import Commit
 from holdfast.transactions.memory.store import MemoryTransactionStore
-from holdfast.units.jobs import MAP, REDUCE, WORK_LIST, begin_job, end_job, end_run, find_job, forget_job, read_progress
+from holdfast.units.jobs import (
+    MAP,
+    REDUCE,
+    WORK_LIST,
+    begin_job,
+    end_job,
+    end_run,
+    find_job,
+    forget_job,
+    planned_tasks,
+    read_progress,
+)
 from holdfast.units.progress import TaskProgress, progress_key
 from holdfast.units.settings import UnitSettings
 from holdfast.units.statistics import Statistics
@@ -321,17 +332,20 @@ def test_a_job_of_another_kind_is_refused(kind: str) -> None:
         begin_job(world.inner, "job", kind=kind, shards=None, environment=world.environment)
 
 
-@pytest.mark.parametrize(
-    ("shards", "keys", "sentence"),
-    [
-        pytest.param(2, "", "another number of tasks", id="another number"),
-        pytest.param(None, "pairs", "another key", id="another key"),
-    ],
-)
-def test_a_job_goes_on_as_it_began(shards: int | None, keys: str, sentence: str) -> None:
+def test_a_job_goes_on_with_its_key() -> None:
     world = UnitWorld()
-    with pytest.raises(InvalidRequestError, match=sentence):
-        begin_job(world.inner, "job", kind=MAP, shards=shards, keys=keys, environment=world.environment)
+    with pytest.raises(InvalidRequestError, match="another key"):
+        begin_job(world.inner, "job", kind=MAP, shards=None, keys="pairs", environment=world.environment)
+
+
+def test_of_two_drivers_with_different_parallelism_the_second_one_goes_on() -> None:
+    """The second driver has planned its tasks before the first one began the job."""
+    world = UnitWorld()
+    with pytest.raises(ConflictError, match=r"another driver began the job meanwhile.*run it again without a number"):
+        begin_job(world.inner, "job", kind=MAP, shards=2, environment=world.environment)
+    assert planned_tasks(world.inner, "job", kind=MAP, shards=None, default=2) == world.job.shards
+    with pytest.raises(InvalidRequestError, match="another number of tasks: leave the number out"):
+        planned_tasks(world.inner, "job", kind=MAP, shards=2, default=2)
 
 
 def test_the_progress_of_many_tasks_is_read_page_by_page() -> None:

@@ -44,7 +44,7 @@ Examples:
 
 A path is holdfast://NAME/path, where holdfast namespace init has created NAME. Every character of a path is literal.
 With --glob, paths are patterns: *, ?, [a-c], [!a], {a,b}, and ** for any number of directories. Put them in quotes, so
-that the shell does not expand them."""
+that the shell does not expand them. Options, such as --user, follow the command: holdfast fs ls --user ann URL."""
 
 
 @click.group(cls=CommandGroup, table=_COMMANDS, epilog=_EPILOG)

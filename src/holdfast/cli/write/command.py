@@ -135,6 +135,7 @@ def _write_with_spark(source: Input, request: WriteRequest, master: str | None, 
     from holdfast.cli.write.spark_session import spark_session
     from holdfast.spark.write import run_write
 
+    source.check()
     with out.waiting("starting Spark") as stage, spark_session("holdfast write", master, debug=out.debug) as spark:
         stage(f"reading {source.path}")
         rows = source.load(spark)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import InvalidRequestError, NotFoundError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +19,11 @@ INPUT_FORMATS = ("csv", "json", "parquet", "orc", "text", "avro")
 _EXTENSIONS = {"csv": "csv", "tsv": "csv", "json": "json", "jsonl": "json", "ndjson": "json", "txt": "text"}
 _EXTENSIONS |= {"parquet": "parquet", "orc": "orc", "avro": "avro"}
 _CODECS = ("gz", "bz2", "zst", "snappy", "lz4", "deflate", "crc")
+
+_PLAIN = re.compile(r"[^:*?\[\]{}\\]+")
+"""A path that is neither a URL nor a pattern."""
+
+_SETTINGS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME")
 
 
 class Input(NamedTuple):
@@ -33,6 +40,16 @@ class Input(NamedTuple):
     format: str
     options: Mapping[str, str]
     schema: str | None
+
+    def check(self) -> None:
+        """Refuse a local file that does not exist, before Spark starts, if it is certain that Spark would look for it.
+
+        Raises:
+            NotFoundError: the input does not exist.
+        """
+        has_settings = any(name in os.environ for name in _SETTINGS)  # in which a plain path may mean HDFS
+        if not has_settings and _PLAIN.fullmatch(self.path) and not Path(self.path).exists():
+            raise NotFoundError("the input does not exist: check its path", input=self.path)
 
     def load(self, spark: SparkSession) -> DataFrame:
         """Return the rows as a DataFrame."""

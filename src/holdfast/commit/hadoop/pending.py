@@ -35,6 +35,7 @@ from holdfast.commit.json_fields import (
 )
 from holdfast.commit.records import FileEntry
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
+from holdfast.wording import is_unicode
 
 __all__ = [
     "MAX_PENDINGSET_BYTES",
@@ -263,9 +264,9 @@ def _read(value: dict[str, Any], bucket: str, prefix: str, job_id: str) -> Singl
     require(type(value["version"]) is int and value["version"] == _VERSION, f"version is not {_VERSION}")
     require(text_field(value, "bucket") == bucket, "the bucket is another one")
     key = text_field(value, "destinationKey")
+    require(is_unicode(key), "destinationKey is not valid Unicode")
     # A manipulated record must not make a job write elsewhere, or replace Holdfast's own records (C7).
     require(key.startswith(prefix) and layout.is_safe_path(key[len(prefix) :]), "the key leaves the destination")
-    key.encode()  # ValueError: half a surrogate pair, which no store accepts
     check_uri(uri := text_field(value, "uri"))
     owner = optional_text(value, "jobId")
     require(owner in ("", job_id), "it is another job's")

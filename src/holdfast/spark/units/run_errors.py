@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from holdfast.transactions.base import Database
 from holdfast.units.job_state import poll
 
 __all__ = ["errors_of_tasks", "named_errors"]
+
+_log = logging.getLogger(__name__)
 
 _GO_ON = "then run the job again with its name, and it goes on"
 
@@ -36,7 +39,8 @@ def errors_of_tasks() -> Iterator[None]:
 
 @contextmanager
 def named_errors(database: Database, job: str) -> Iterator[None]:
-    """Add what is known about a job to every error of a block that runs it; to those of others, as a note."""
+    """Add what is known about a job to every error of a block that runs it; to those of others, as a
+    note, or in the log before Python 3.11."""
     try:
         yield
     except HoldfastError as error:
@@ -48,9 +52,12 @@ def named_errors(database: Database, job: str) -> Iterator[None]:
         raise type(error)(" ".join([sentence, *shown]), **variables) from error.__cause__
     except BaseException as error:
         begun, figures = _figures(database, job)
-        if begun and hasattr(error, "add_note"):  # since Python 3.11
+        if begun:
             told = " ".join(f"{name}={value!r}" for name, value in {"job": job, **figures}.items())
-            error.add_note(f"{_GO_ON}: {told}")
+            if hasattr(error, "add_note"):
+                error.add_note(f"{_GO_ON}: {told}")
+            else:  # Python 3.10
+                _log.warning("%s (%s): %s", _GO_ON, type(error).__name__, told)
         raise
 
 

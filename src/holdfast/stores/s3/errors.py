@@ -141,7 +141,8 @@ def _unanswered(error: Exception, request: Request) -> HoldfastError:
 def _answered(error: ClientError, request: Request) -> HoldfastError:
     code, status, named = code_of(error), status_of(error), request.named(error)
     if code == "NoSuchBucket":
-        return NotFoundError("no such bucket: create it or check the url", **named)
+        bucket = {name: value for name, value in named.items() if name != "key"}  # which would be a record of ours
+        return NotFoundError("no such bucket: create it or check the url", **bucket)
     if code == "NoSuchUpload":
         return NotFoundError("no such upload: it was completed or aborted, or never existed", **named)
     if code in _MISSING or status == 404:

@@ -21,6 +21,7 @@ from tests.unit.cli.destinations import run
     [
         (["flights", "out"], "give --input-format csv|json|parquet|orc|text|avro"),
         (["flights.xlsx", "out"], "does not tell the format"),
+        (["flights.csv", "out"], "the input does not exist: check its path input='flights.csv'"),
         (["flights.csv", "out", "--option", "compression"], "an option is written as key=value"),
         (["flights.csv", "out", "--mode", "apend"], "apend"),
         (["flights.csv", "out", "--format", "parkett"], "no such file format"),
@@ -141,3 +142,15 @@ def test_options_of_the_reader_keep_their_names() -> None:
     texts = ["fs.s3a.bucket.my_bucket.endpoint=http://h:1", "timestampFormat=yyyy", "fs.s3a.bucket.mybucket.endpoint=x"]
     assert list(_reader_options(texts).items()) == [tuple(text.split("=", 1)) for text in texts]
     assert _reader_options(["header=true", "HEADER=true"]) == {"header": "true"}
+
+
+@pytest.mark.parametrize(
+    "path", ["hdfs://n/a.csv", "file:/no/a.csv", "no/*.csv", "no/{a,b}.csv", "no/[ab].csv", "a\\*.csv"]
+)
+def test_only_spark_knows_whether_these_exist(path: str) -> None:
+    Input(path, "csv", {}, None).check()
+
+
+def test_a_plain_path_may_be_one_of_hdfs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
+    Input("no/a.csv", "csv", {}, None).check()

@@ -179,7 +179,7 @@ def _without(name: str) -> _Change:
         (_set("destinationKey", "out put/_SUCCESS"), "leaves the destination"),
         (_set("destinationKey", "out put/_holdfast/log/0.json"), "leaves the destination"),
         (_set("destinationKey", "out put/a\0b"), "leaves the destination"),
-        (_set("destinationKey", "out put/\ud800"), "leaves the destination"),
+        (_set("destinationKey", "out put/\ud800"), "destinationKey is not valid Unicode"),
         (_set("uploadId", ""), "uploadId is not a text"),
         (_set("length", -1), "length is not a count"),
         (_set("length", 1.5), "length is not a count"),

@@ -111,6 +111,21 @@ def test_the_store_is_closed_after_an_error(driver: _Driver) -> None:
     assert driver.open == 0
 
 
+def test_an_unnamed_job_is_named_without_notes_too(driver: _Driver, caplog: pytest.LogCaptureFixture) -> None:
+    class WithoutNotes(Exception):
+        @property
+        def add_note(self) -> None:  # type: ignore[override]  # as in Python 3.10
+            raise AttributeError("add_note")
+
+    def fail(task: UnitsTask) -> list[str]:
+        raise WithoutNotes
+
+    with pytest.raises(WithoutNotes):
+        driver.run(fail, name=None)
+    (told,) = (record.getMessage() for record in caplog.records if "it goes on" in record.getMessage())
+    assert told.startswith("then run the job again with its name, and it goes on (WithoutNotes): job='map-")
+
+
 def test_the_error_of_a_database_that_is_away_says_how_the_job_goes_on(driver: _Driver) -> None:
     def fail(task: UnitsTask) -> list[str]:
         raise PySparkException(

@@ -157,8 +157,9 @@ def test_abort_of_a_missing_upload(script: Script) -> None:
 
 def test_abort_in_a_missing_bucket(script: Script) -> None:
     store, _ = script(error("NoSuchBucket", 404))
-    with pytest.raises(NotFoundError, match="no such bucket: create it or check the url bucket='bucket'"):
+    with pytest.raises(NotFoundError, match="no such bucket: create it or check the url bucket='bucket'") as caught:
         store.abort_upload("a", "u")
+    assert "key" not in caught.value.variables, "it may be a record of Holdfast's own, which nobody has named"
 
 
 # --- other requests ---------------------------------------------------------------------------------------------------
