@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
-from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, recover
+from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, layout, read_snapshot, recover
 from holdfast.commit.layout import is_hidden
 from holdfast.errors import HoldfastError, LogRemovedError, UnavailableError
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import SimulatedClock
-from holdfast.stores.base import Change, Delete, iter_objects
+from holdfast.stores.base import Change, Delete, ObjectInfo, iter_objects
 from tests.forgetful_database import ForgetfulDatabase
 from tests.namespace_check import problems_of
 from tests.namespace_world import HookedDatabase
@@ -122,6 +123,27 @@ def test_a_decision_after_a_lost_one_is_refused(monkeypatch: pytest.MonkeyPatch)
     assert crashing.contents() == expected("bob")
     run_job(ann, "ann")
     assert crashing.contents() == sorted(expected("bob") + expected("ann"))
+
+
+def test_a_reader_sees_no_mixture_of_two_histories(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failover loses the newest decision while the files are listed, and another job gets its number."""
+    crashing = Crashing(keeps=False)
+    crashing.database.forget_nothing_before()
+    run_job(crashing.context(), "lost")
+    lost, iter_visible = crashing.database.newest, layout.iter_visible
+
+    def fail_over(*args: Any) -> Iterator[tuple[str, ObjectInfo]]:
+        monkeypatch.undo()
+        listed = list(iter_visible(*args))
+        crashing.database.forget(lost)
+        run_job(crashing.context(), "bob")
+        return iter(listed)
+
+    monkeypatch.setattr(layout, "iter_visible", fail_over)
+    ctx = crashing.context()
+    snapshot = read_snapshot(ctx)
+    assert snapshot.head == 1
+    assert sorted(ctx.store.get(ctx.key(file.path)) for file in snapshot.files) == expected("bob")
 
 
 def test_a_certain_deletion_that_is_lost_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:

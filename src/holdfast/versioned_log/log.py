@@ -97,7 +97,7 @@ class VersionedLog(Generic[E]):
             visible=frozenset(seqs["visible"]),
             done=frozenset(seqs["done"]),
             stale=tuple((seq, key) for seq, key in names if seq < oldest),
-            etag=etags[head],
+            etag=etags[head] if self.records.store.capabilities.transactions else "",
         )
 
     def _not_a_record(self, key: str) -> CorruptDataError:

@@ -18,7 +18,8 @@ class LogView:
         done: numbers of the entries that have no work left.
         stale: number and key of each record before `oldest`: leftovers of an interrupted trim, or entries that a late
             writer created under trimmed numbers (see `VersionedLog.append`).
-        etag: of the newest entry: a later entry with its number has another one. Empty for an empty log.
+        etag: of the newest entry, if the store makes transactions: then it may lose the entry, and another one may get
+            its number. Empty on other stores, where none is lost, and whose etags may change.
     """
 
     oldest: int

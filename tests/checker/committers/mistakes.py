@@ -436,6 +436,6 @@ def hide_nothing(
     return shipped(ctx, view, [entry for entry in unfinished if entry.seq in view.visible])
 
 
-def see_no_change(shipped: Callable[..., tuple[int, frozenset[int]]], view: LogView) -> tuple[int, frozenset[int]]:
+def see_no_change(shipped: Callable[..., object], view: LogView) -> tuple[int, str, frozenset[int]]:
     """In place of the snapshot's `_instant`: consider the log unchanged."""
-    return 0, frozenset()
+    return 0, "", frozenset()

@@ -108,8 +108,8 @@ def _by_bare_prefix(
     return lambda path: path.startswith(tuple(prepared.partitions))
 
 
-def _head_alone(shipped: Callable[..., tuple[int, frozenset[int]]], view: LogView) -> tuple[int, frozenset[int]]:
-    return view.head, frozenset()
+def _head_alone(shipped: Callable[..., object], view: LogView) -> tuple[int, str, frozenset[int]]:
+    return view.head, view.etag, frozenset()
 
 
 def _believe_gaps(shipped: Callable[..., bool], self: VersionedLog[LogEntry], seq: int, kind: str = "json") -> bool:

@@ -60,11 +60,13 @@ class Instant:
 
     Attributes:
         head: number of the newest decision, 0 if Holdfast never wrote here.
+        etag: see `LogView`.
         waiting: decisions whose files may not all be visible, or whose replaced files may still exist.
         table: see `LogState`.
     """
 
     head: int
+    etag: str = ""
     waiting: frozenset[int]
     table: Mapping[str, object] | None
 
@@ -88,7 +90,7 @@ def read_instant(ctx: CommitContext, attempts: int = 50) -> Instant:
         try:
             unfinished = [read_entry(ctx, seq) for seq in view.unfinished]
             waiting = frozenset(entry.seq for entry in unfinished if entry.kind is Kind.COMMIT)
-            return Instant(head=view.head, waiting=waiting, table=_table(ctx, view, unfinished))
+            return Instant(head=view.head, etag=view.etag, waiting=waiting, table=_table(ctx, view, unfinished))
         except NotFoundError:
             continue  # an entry was trimmed after the listing: read the log again
     raise UnavailableError("jobs are decided faster than the log is read: read again", url=ctx.url)
@@ -146,9 +148,9 @@ def read_snapshot(ctx: CommitContext, attempts: int = 50) -> Snapshot:
     raise UnavailableError("jobs are decided faster than the destination is listed: read again", url=ctx.url)
 
 
-def _instant(view: LogView) -> tuple[int, frozenset[int]]:
+def _instant(view: LogView) -> tuple[int, str, frozenset[int]]:
     """Return the state that must not change during a listing: the head, and the decisions that are not visible."""
-    return view.head, frozenset(view.unfinished) - view.visible
+    return view.head, view.etag, frozenset(view.unfinished) - view.visible
 
 
 def _visibility(ctx: CommitContext, view: LogView, unfinished: list[LogEntry]) -> _Rule:
