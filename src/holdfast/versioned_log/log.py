@@ -8,12 +8,13 @@ entry that has already been trimmed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from holdfast.errors import CorruptDataError, LogRemovedError, LogTrimmedError, NotFoundError, PreconditionError
 from holdfast.runtime import Runner
-from holdfast.stores.base import Change, Require, RequireEmpty, batched_keys, iter_objects
+from holdfast.stores.base import Change, Delete, Require, RequireEmpty, batched_keys, iter_objects, transactional
 from holdfast.versioned_log.records import RecordStore
 from holdfast.versioned_log.view import LogView, record_name
 
@@ -259,7 +260,8 @@ class VersionedLog(Generic[E]):
         """Delete finished entries that are older than the newest `keep`.
 
         An unfinished entry and the entry before it are never deleted: until the unfinished entry is visible, readers
-        use the state that the entry before it contains.
+        use the state that the entry before it contains. A store with transactions deletes only if the newest entry of
+        `view` exists: it may have lost that, and then others are the newest.
 
         Crash: leaves a gap, or marks without an entry. `read` starts after the gap, and the next trim deletes the rest.
         """
@@ -269,13 +271,20 @@ class VersionedLog(Generic[E]):
         limit = min(retained, unfinished[0] - 1 if unfinished else view.head)
         stale = [key for seq, key in view.stale if seq < retained]
         marks = [self.records.key(self.path(seq, mark)) for seq in range(view.oldest, limit) for mark in _MARKS]
+        entries = [self.records.key(self.path(seq)) for seq in range(view.oldest, limit)]
+        if store.capabilities.transactions:
+            if stale or entries:
+                newest = Require(self.records.key(self.path(view.head)))
+                with suppress(PreconditionError):
+                    transactional(store).apply([newest, *map(Delete, dict.fromkeys([*stale, *entries, *marks]))])
+            return
         for batch in batched_keys(stale):
             store.delete_many(batch)
         # Entries are deleted before their marks, because an entry without its mark would look unfinished. They are
         # deleted one by one, oldest first, so while an entry exists, no later entry has been trimmed (see `append`).
         # Usually there is only one entry to delete.
-        for seq in range(view.oldest, limit):
-            store.delete(self.records.key(self.path(seq)))
+        for key in entries:
+            store.delete(key)
         for batch in batched_keys(marks):
             store.delete_many(batch)
 

@@ -390,3 +390,15 @@ def test_an_entry_that_was_decided_against_another_history_is_refused(others: in
         : 1 + others
     ]
     assert not list(iter_objects(store, "data/"))
+
+
+def test_a_log_whose_newest_entry_is_lost_keeps_the_one_before_it() -> None:
+    store = MemoryStore(transactions=True)
+    log = log_in(store)
+    fill(log, 3)
+    view = log.read()
+    store.delete_many([log.records.key(log.path(3, kind)) for kind in ("json", "visible", "done")])
+    log.trim(view, keep=1)
+    assert (log.read().oldest, log.read().head, log.read().done) == (1, 2, {1, 2})
+    log.trim(log.read(), keep=1)
+    assert (log.read().oldest, log.read().head, log.read().done) == (2, 2, {2})
