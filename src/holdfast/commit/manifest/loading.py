@@ -88,11 +88,15 @@ def require_open(ctx: CommitContext, job: JobRecord) -> None:
     """Raise an error if the job is over.
 
     Raises:
-        NotFoundError: the job was already committed or aborted (scenarios 8, 10).
+        NotFoundError: the job was already committed or aborted (scenarios 8, 10), or the destination was renamed or
+            deleted.
     """
     if file_info(ctx, job_mark(job)) is None:
         raise NotFoundError(
-            "the job's directory does not exist, so it was committed or aborted before: run it again", job=job.job
+            "the job's directory does not exist, because the job was committed or aborted before, or the destination "
+            "was renamed or deleted: run it again",
+            url=ctx.url,
+            job=job.job,
         )
 
 
