@@ -143,18 +143,18 @@ def take_run(spark: SparkSession, server: MeteredServer, writer: str, table: Tab
     frame = table.frame(spark)
     store = server.store()
     try:
-        meter = CpuMeter()
         context = spark.sparkContext
         context.setJobGroup(place, place)
-        requests, cpu_s, started_s = server.requests(), meter.seconds(), time.time()
-        _write(frame, server, writer, table, place)
-        ended_s = time.time()
-        run = PeerRun(
-            total_s=ended_s - started_s,
-            after_s=ended_s - _last_task_s(spark, place),
-            cpu_s=meter.seconds() - cpu_s,
-            requests=server.requests() - requests,
-        )
+        with CpuMeter() as meter:
+            requests, cpu_s, started_s = server.requests(), meter.seconds(), time.time()
+            _write(frame, server, writer, table, place)
+            ended_s = time.time()
+            run = PeerRun(
+                total_s=ended_s - started_s,
+                after_s=ended_s - _last_task_s(spark, place),
+                cpu_s=meter.seconds() - cpu_s,
+                requests=server.requests() - requests,
+            )
         _check(store, writer, table, place)
     finally:
         store.close()

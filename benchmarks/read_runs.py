@@ -118,16 +118,17 @@ def _take(spark: SparkSession, contender: str, url: str, read: Read, path: str, 
 
 # --- in turn ----------------------------------------------------------------------------------------------------------
 def _measure_warm(spark: SparkSession, name: str, home: Path, run: ReadRun, say: Say) -> Result:
-    read, url, meter = READS[name], str(home / name), CpuMeter()
+    read, url = READS[name], str(home / name)
     frames = [_frame(spark, contender, url, read, run.path) for contender in ("holdfast", "spark")]
     # As JSON, because maps cannot be hashed.
     contents = [content(frame, f"to_json(struct({', '.join(frame.columns)}))") for frame in frames]
     assert contents[0] == contents[1], contents
 
-    def contender(who: str) -> Callable[[], _Taken]:
+    def contender(who: str, meter: CpuMeter) -> Callable[[], _Taken]:
         return lambda: _take(spark, who, url, read, run.path, meter)
 
-    return _result(name, run, say, {who: contender(who) for who in ("holdfast", "spark")}, run.warm_ups)
+    with CpuMeter() as meter:
+        return _result(name, run, say, {who: contender(who, meter) for who in ("holdfast", "spark")}, run.warm_ups)
 
 
 def _measure_cold(name: str, home: Path, run: ReadRun, say: Say) -> Result:
@@ -177,9 +178,9 @@ def _main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     home = Path(tempfile.mkdtemp(prefix="holdfast-bench-"))
     try:
-        with open_session(home) as spark:
+        with open_session(home) as spark, CpuMeter() as meter:
             read = READS[arguments.name]
-            taken = _take(spark, arguments.contender, arguments.url, read, arguments.path, CpuMeter())
+            taken = _take(spark, arguments.contender, arguments.url, read, arguments.path, meter)
     finally:
         shutil.rmtree(home, ignore_errors=True)
     print(json.dumps(asdict(taken)))

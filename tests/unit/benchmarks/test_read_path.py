@@ -32,6 +32,31 @@ print(meter.seconds() - before, CpuMeter(root=2**22 + 1).seconds())
     assert of_nobody_s == 0, "no process has this id"
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="CPU seconds of other processes are read from /proc")
+def test_cpu_seconds_count_children_that_their_parent_ignores() -> None:
+    """As the daemon of PySpark's workers does; then the kernel adds the child's time to nobody's."""
+    work = """
+import os, signal, time
+from benchmarks.cpu_time import CpuMeter
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+with CpuMeter() as meter:
+    before = meter.seconds()
+    child = os.fork()
+    if child == 0:
+        while sum(os.times()[:2]) < 0.3:
+            pass
+        time.sleep(0.5)  # until it has been looked at
+        os._exit(0)
+    try:
+        os.waitpid(child, 0)
+    except ChildProcessError:
+        pass
+    print(meter.seconds() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", work], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    assert float(done.stdout) >= 0.25
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(("start", "names"), [("warm", READS), ("cold", ("read-one",))], ids=["every", "cold"])

@@ -13,6 +13,7 @@ import pytest
 from benchmarks import commit_memory, job_commit, namespace_batch, write_path
 from benchmarks.job_files import JobShape
 from benchmarks.measure import Result, run_in_turn, write_json
+from benchmarks.write_tables import SCHEMAS
 from holdfast.stores.interceptors.throttled import ThrottleOptions
 from tests.patience import PATIENCE_S
 
@@ -114,11 +115,14 @@ def test_the_command_writes_a_table_with_both_writers(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     assert "measured side by side" in done.stdout
-    found = json.loads((results / "write.json").read_text())
+    found = json.loads((results / "write-events.json").read_text())
     assert set(found) == _FIELDS
-    assert found["settings"]["rows"] == 2000
-    assert {"holdfast, MB on disk", "spark, MB on disk", "rows to noop, s", "and encoded, s"} <= set(found["details"])
-    assert json.loads(every.read_text())[0]["seconds"].keys() == {"holdfast", "spark"}
+    assert found["settings"]["rows"] == 1600
+    assert {"holdfast, MB on disk", "spark, MB on disk", "holdfast, CPU s", "rows to noop, s", "and encoded, s"} <= set(
+        found["details"]
+    )
+    assert [one["benchmark"] for one in json.loads(every.read_text())] == [f"write-{name}" for name in SCHEMAS]
+    assert found["seconds"].keys() == {"holdfast", "spark"}
     assert {path.name for path in tmp_path.iterdir()} == {"every.json", "results"}, "tables are removed"
 
 
