@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 import holdfast
+from holdfast.formats.parquet.format import PARQUET
+from holdfast.formats.spark.schema_json import SPARK_SCHEMA_KEY, spark_schema_json
 
 pytestmark = [
     pytest.mark.spark,
@@ -56,10 +62,13 @@ PROBE = [
 ]  # fmt: skip
 
 
+_KEPT = ("spark.sql.session.timeZone", "spark.sql.parquet.enableVectorizedReader")
+
+
 @pytest.fixture(autouse=True)
 def settings(spark: SparkSession) -> Iterator[None]:
     """Restore the settings after each test."""
-    before = {key: spark.conf.get(key) for key in ("spark.sql.session.timeZone",)}
+    before = {key: spark.conf.get(key) for key in _KEPT}
     yield
     for key, value in before.items():
         spark.conf.set(key, str(value))
@@ -207,6 +216,65 @@ def test_nan_is_found_by_conditions_of_spark_s(spark: SparkSession, tmp_path: Pa
     for condition in ["x > 6", "y >= 6", "s.z > 6", "x = double('NaN')", "NOT (x <= 5)", "x > 1", "x != 5"]:
         expected = rows.filter(condition).count()
         assert [frame.filter(condition).count() for frame in frames] == [expected] * 3, condition
+
+
+def _encoded_columns() -> pa.RecordBatch:
+    """Return one column for each type that is encoded by trial; the last values are unlike the first."""
+    rows = 3000
+    noise = [number * 0x9E3779B97F4A7C15 % 2**63 for number in range(rows)]
+
+    def whole(kind: pa.DataType, bits: int) -> Any:
+        values = [None if row % 7 == 3 else value % 2 ** (bits - 2) // 50 for row, value in enumerate(noise)]
+        return pa.array([*values[:-2], 2 ** (bits - 1) - 1, -(2 ** (bits - 1))], kind)
+
+    ends = {digits: Decimal(10**digits - 1).scaleb(-2) for digits in (9, 10, 18)}
+    prices = {digits: [Decimal(value % 10**7).scaleb(-2) for value in noise[:-2]] for digits in ends}
+    return pa.record_batch(
+        {
+            "id": pa.array(range(rows)),
+            "i8": whole(pa.int8(), 8),
+            "i16": whole(pa.int16(), 16),
+            "i32": whole(pa.int32(), 32),
+            "i64": pa.array([*(value % 10**9 for value in noise[:-2]), 2**63 - 1, -(2**63)]),
+            "day": pa.array([value % 40_000 for value in noise], pa.int32()).cast(pa.date32()),
+            "at": pa.array([10**15 + value % 10**9 for value in noise], pa.timestamp("us", "UTC")),
+            "local": pa.array([10**15 + value % 10**9 for value in noise], pa.timestamp("us")),
+            "gap": pa.array([value % 10**9 for value in noise], pa.duration("us")),
+            **{f"d{n}": pa.array([*prices[n], end, -end], pa.decimal128(n, 2)) for n, end in ends.items()},
+            "digest": pa.array([hashlib.md5(str(number).encode()).hexdigest() for number in range(rows)]),
+            "bytes": pa.array([hashlib.md5(str(number).encode()).digest() for number in range(rows)]),
+            "list": pa.array([[value % 10**6] * (row % 3) for row, value in enumerate(noise)]),
+            "pair": pa.array([None if value % 9 == 0 else {"x": value % 10**6} for value in noise]),
+            "map": pa.array([[(value % 10**6, value % 10**5)] for value in noise], pa.map_(pa.int64(), pa.int32())),
+        }
+    )
+
+
+def test_every_reader_finds_the_values_in_every_encoding(spark: SparkSession, tmp_path: Path) -> None:
+    batch = _encoded_columns()
+    with open(tmp_path / "ours.parquet", "wb") as file:
+        writer = PARQUET.open_writer(file, batch.schema, PARQUET.default_options)
+        writer.write(batch)
+        writer.close()
+    group = pq.ParquetFile(tmp_path / "ours.parquet").metadata.row_group(0)
+    names = {(one := group.column(i)).path_in_schema: one.encodings for i in range(group.num_columns)}
+    assert {"id", "i32", "i64", "day", "at", "local", "gap", "d9", "d10", "d18", "pair.x"} <= {
+        path for path, found in names.items() if "DELTA_BINARY_PACKED" in found
+    }
+    assert {path for path, found in names.items() if "DELTA_LENGTH_BYTE_ARRAY" in found} == {"digest", "bytes"}
+    plain = pa.Table.from_batches([batch])
+    notes = {SPARK_SCHEMA_KEY: spark_schema_json(batch.schema)}
+    pq.write_table(plain.replace_schema_metadata(notes), tmp_path / "plain.parquet", use_dictionary=False)
+    for vectorized in ("true", "false"):
+        spark.conf.set("spark.sql.parquet.enableVectorizedReader", vectorized)
+        ours, expected = (spark.read.parquet(str(tmp_path / f"{name}.parquet")) for name in ("ours", "plain"))
+        assert ours.schema == expected.schema
+        assert _rows(ours, None) == _rows(expected, None)
+        few = "id % 5 = 1 AND i32 > 1000 AND d10 < 90000 AND digest > '8'"  # skips values
+        assert 0 < ours.filter(few).count() == expected.filter(few).count()
+    found = [duckdb.read_parquet(str(tmp_path / f"{name}.parquet")).fetchall() for name in ("ours", "plain")]
+    assert found[0] == found[1]
+    assert pl.read_parquet(tmp_path / "ours.parquet").equals(pl.read_parquet(tmp_path / "plain.parquet"))
 
 
 def test_rows_are_counted_without_reading_columns(spark: SparkSession, tmp_path: Path) -> None:

@@ -6,21 +6,20 @@ pages. The writer never holds the whole file.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.columns.buffer import BatchBuffer
-from holdfast.formats.columns.conversion import leaves, map_children, plain_batch, plain_schema
+from holdfast.formats.columns.conversion import map_children, plain_batch, plain_schema
 from holdfast.formats.columns.types import check_columns
 from holdfast.formats.options import boolean, choice, integer
+from holdfast.formats.parquet.encodings import choose_encodings
 from holdfast.formats.parquet.reader import SparkFile
 from holdfast.formats.spark.schema_json import SPARK_SCHEMA_KEY, spark_schema_json
 from holdfast.formats.streams import output_stream
@@ -64,62 +63,6 @@ _CODECS = {
     "lz4_raw": "lz4",
 }
 _INFIX = {"none": "", "snappy": ".snappy", "gzip": ".gz", "zstd": ".zstd", "lz4": ".lz4raw"}
-
-
-# --- dictionary encoding where it pays --------------------------------------------------------------------------------
-# Dictionary encoding of mostly distinct values costs a hash per value and still falls back to plain pages. A sample of
-# the first 65,536 rows decides: in it, a string column with 1,000 different values has 1,000 of them, random doubles
-# are all distinct, and a string column with 100,000 different values has 31,000 of them, for which plain pages were as
-# fast and as small.
-_SAMPLE_ROWS = 65_536
-_TRUSTED_SAMPLE_ROWS = 1_000
-_MOST_DISTINCT = 0.3
-_SMALL_STEP = 2**12
-_NOISE = 0.9
-
-
-def _sampled_leaves(table: pa.Table) -> dict[str, Any]:
-    """Map the path of each leaf column to its first values, without columns that share their path with another one.
-
-    The writer takes its settings by path, and the path of field ``b`` of column ``a`` equals that of a column ``a.b``.
-    """
-    sample = table.slice(0, _SAMPLE_ROWS).combine_chunks()
-    found: list[tuple[str, Any]] = []
-    for name in sample.column_names:
-        column = sample.column(name)
-        found += leaves(name, column.chunk(0) if column.num_chunks else pa.nulls(0, column.type))
-    times = Counter(path for path, _ in found)
-    return {path: leaf for path, leaf in found if times[path] == 1}
-
-
-def _goes_in_small_steps(leaf: Any) -> bool:
-    """Check whether neighboring values (ids, event times) differ so little that storing the differences takes few bits.
-
-    All recent readers support DELTA_BINARY_PACKED; Spark's does since 3.3.
-    """
-    if not pat.is_int64(leaf.type) or leaf.null_count or len(leaf) < _TRUSTED_SAMPLE_ROWS:
-        return False
-    first, second = leaf.slice(0, len(leaf) - 1), leaf.slice(1)
-    steps = pc.min_max(pc.subtract(second, first)).as_py()  # overflow wraps around, as in the encoding itself
-    return bool(steps["min"] >= -_SMALL_STEP and steps["max"] <= _SMALL_STEP)
-
-
-def _is_noise(leaf: Any) -> bool:
-    """Check whether the values look like random numbers, which no codec makes smaller."""
-    if not (pat.is_floating(leaf.type) or pat.is_int64(leaf.type)) or len(leaf) < _TRUSTED_SAMPLE_ROWS:
-        return False
-    data = leaf.buffers()[1].slice(leaf.offset * leaf.type.bit_width // 8, len(leaf) * leaf.type.bit_width // 8)
-    packed: bytes = pa.compress(data, codec="snappy", asbytes=True)
-    return len(packed) > _NOISE * int(data.size)
-
-
-def _repeats(leaf: Any) -> bool:
-    if pat.is_boolean(leaf.type) or pat.is_null(leaf.type):
-        return False  # at most one bit per value already
-    values = len(leaf) - leaf.null_count
-    if values < _TRUSTED_SAMPLE_ROWS:
-        return True  # too few values to decide or to matter
-    return bool(pc.count_distinct(leaf).as_py() <= _MOST_DISTINCT * values)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -178,28 +121,22 @@ class _ParquetWriter:
 
     def _open(self, first: pa.Table) -> Any:
         options = self._options
-        sample = _sampled_leaves(first)
-        dictionary: Any = options.dictionary
-        if dictionary is None:
-            dictionary = [path for path, leaf in sample.items() if _repeats(leaf)]
-        plain = sample if dictionary is False else {} if dictionary is True else sample.keys() - set(dictionary)
-        steps = [path for path in plain if _goes_in_small_steps(sample[path])]
-        compression: Any = options.compression
-        if compression == "snappy":  # a user who chose a slower codec wants small files
-            noise = {path for path in plain if path in steps or _is_noise(sample[path])}
-            compression = {path: "none" if path in noise else "snappy" for path in sample}
+        chosen = choose_encodings(first, options.compression, options.dictionary)
+        dictionary = [path for path, one in chosen.items() if one.name == "RLE_DICTIONARY"]
+        special = {path: one.name for path, one in chosen.items() if one.name.startswith("DELTA_")}
+        codecs = {path: one.codec for path, one in chosen.items()}
         writer = pq.ParquetWriter(
             self._stream,
             self._plain,
-            compression=compression,
+            compression=codecs if options.compression == "snappy" else options.compression,
             compression_level=options.compression_level,
-            use_dictionary=dictionary,
-            column_encoding=dict.fromkeys(steps, "DELTA_BINARY_PACKED") or None,
+            use_dictionary=dictionary if options.dictionary is None else options.dictionary,
+            column_encoding=special or None,
+            store_decimal_as_integer=True,  # up to 18 digits, as Spark's own writer does
             data_page_size=options.page_bytes,
             write_page_checksum=True,  # as Spark's own writer does; it costs one percent
             write_batch_size=16 * 1024,  # the default of 1,024 values per call costs five percent
-            # Arrow ignores NaN in statistics, but to Spark NaN is the largest value, above their maximum.
-            write_statistics=[path for path, leaf in sample.items() if not pat.is_floating(leaf.type)],
+            write_statistics=[path for path, one in chosen.items() if one.statistics],
         )
         # Spark's reader takes types that Parquet lacks from here: intervals, VARIANT, collations, user-defined types.
         writer.add_key_value_metadata({SPARK_SCHEMA_KEY: self._spark_json})

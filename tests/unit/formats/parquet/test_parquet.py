@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import io
 import json
 import math
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -197,32 +199,54 @@ def test_other_formats_are_read_whole(name: str) -> None:
 
 
 def test_columns_are_encoded_as_their_first_values_suggest() -> None:
-    """Small steps become differences and noise is not compressed. With any encoding, the values are read back."""
+    """Numbers below a bound become packed differences, and noise is not compressed; later values may be of any kind."""
     rows = 20_000
     noise = [number * 0x9E3779B97F4A7C15 % 2**63 for number in range(rows)]
+    below = [value % 10_000_000 for value in noise]
+    digests = [hashlib.md5(str(number).encode()).hexdigest() for number in range(rows)]
     columns = {
         "id": pa.array(range(rows)),
         "down": pa.array(range(rows, 0, -1)),
         "noise": pa.array(noise),
         "real": pa.array([float(value) / 3 for value in noise]),
         "some": pa.array([None if value % 3 else value for value in range(rows)]),
-        "jump": pa.array([*range(rows - 1), 2**63 - 1]),
+        "jump": pa.array([*range(rows - 2), 2**63 - 1, -(2**63)]),
+        "small": pa.array([*below[:-2], 2**31 - 1, -(2**31)], pa.int32()),
+        "at": pa.array([10**15 + 250_000 * row + value for row, value in enumerate(below)], pa.timestamp("us", "UTC")),
+        "gap": pa.array(below, pa.duration("us")),
+        "day": pa.array([value // 4 for value in range(rows)], pa.int32()).cast(pa.date32()),
+        "price": pa.array([Decimal(value).scaleb(-2) for value in below], pa.decimal128(10, 2)),
+        "few": pa.array([Decimal(value % 5) for value in noise], pa.decimal128(9, 0)),
+        "great": pa.array([Decimal(value) for value in noise], pa.decimal128(19, 0)),
+        "digest": pa.array(digests),
         "word": pa.array([f"w{value % 7}" for value in range(rows)]),
+        "text": pa.array([f"{value} words of some length" for value in noise]),
         "list": pa.array([[value, value + 1] for value in range(rows)]),
     }
     batch = pa.record_batch(columns)
     data = write([batch])
     file = pq.ParquetFile(io.BytesIO(data))
-    group = file.metadata.row_group(0)
-    found = {group.column(index).path_in_schema: group.column(index) for index in range(group.num_columns)}
-    steps = {path for path, column in found.items() if "DELTA_BINARY_PACKED" in column.encodings}
-    assert {"id", "down"} <= steps and not steps & {"noise", "real", "some", "jump", "word"}
-    assert found["noise"].compression == found["real"].compression == "UNCOMPRESSED"
-    assert found["word"].compression == found["some"].compression == "SNAPPY"
-    assert "RLE_DICTIONARY" in found["word"].encodings
+    found = encodings(file)
+    differences = {path for path, (_, names, _) in found.items() if "DELTA_BINARY_PACKED" in names}
+    assert differences == {"id", "down", "some", "jump", "small", "at", "gap", "day", "price", "list.list.element"}
+    assert {found[path][2] for path in differences} == {"UNCOMPRESSED"}
+    assert found["noise"][1:] == found["real"][1:] == ({"PLAIN", "RLE"}, "UNCOMPRESSED")
+    assert found["digest"][1:] == ({"DELTA_LENGTH_BYTE_ARRAY", "RLE"}, "SNAPPY")
+    assert found["text"][1:] == ({"PLAIN", "RLE"}, "SNAPPY")
+    assert {path for path, (_, names, _) in found.items() if "RLE_DICTIONARY" in names} == {"few", "word"}
+    assert [found[path][0] for path in ("few", "price", "great")] == ["INT32", "INT64", "FIXED_LEN_BYTE_ARRAY"]
     assert file.read(use_threads=False).combine_chunks().to_batches()[0].equals(batch)
-    zstd = pq.ParquetFile(io.BytesIO(write([batch], compression="zstd"))).metadata.row_group(0)
-    assert {zstd.column(index).compression for index in range(zstd.num_columns)} == {"ZSTD"}
+    assert write([batch.slice(0, 7000), batch.slice(7000)]) == data, "the rows alone decide"
+    zstd = encodings(pq.ParquetFile(io.BytesIO(write([batch], compression="zstd"))))
+    assert {codec for _, _, codec in zstd.values()} == {"ZSTD"}
+    assert "DELTA_BINARY_PACKED" in zstd["price"][1]
+
+
+def encodings(file: Any) -> dict[str, tuple[str, set[str], str]]:
+    """Map the leaf columns to their physical type, encodings and codec."""
+    group = file.metadata.row_group(0)
+    columns = [group.column(index) for index in range(group.num_columns)]
+    return {one.path_in_schema: (one.physical_type, set(one.encodings), one.compression) for one in columns}
 
 
 def test_nulls_below_a_null_struct_are_no_values_of_a_field_without_nulls() -> None:
