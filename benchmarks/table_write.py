@@ -66,6 +66,7 @@ def _measure(
         contenders = {who: _Contender(home / who, write, meter) for who, write in writers.items()}
         # Both sides share a JVM, whose compiler keeps improving their common code during the first few runs.
         seconds = run_in_turn(contenders, rounds, say, warm_ups=3)
+        parts = _break_down(frame, home / "nowhere", meter, rounds, say) if breakdown else {}
     contents = {who: content(spark.read.parquet(str(home / who)), schema.hashed) for who in writers}
     assert contents["holdfast"] == contents["spark"], contents
     assert contents["spark"]["rows"] == rows, contents
@@ -73,8 +74,7 @@ def _measure(
     for who, contender in contenders.items():
         details[f"{who}, CPU s"] = round(statistics.median(contender.cpu_s), 2)
     details["checksum of both"] = contents["spark"]["checksum"]
-    if breakdown:
-        details.update(_break_down(frame, rounds, say))
+    details.update(parts)
     result = Result(
         benchmark=f"write-{name}",
         title=f"write {rows:,} rows x {len(schema.columns)} columns, Parquet, snappy, local disk, {MASTER}",
@@ -113,15 +113,15 @@ def _size_bytes(folder: Path) -> int:
 
 
 # --- where the time goes ----------------------------------------------------------------------------------------------
-def _break_down(frame: DataFrame, rounds: int, say: Say) -> dict[str, object]:
-    def timed(source: str) -> Callable[[int], float]:
-        def run(number: int) -> float:
-            started_s = time.perf_counter()
-            frame.write.format(source).mode("append").save()
-            return time.perf_counter() - started_s
+def _break_down(frame: DataFrame, nowhere: Path, meter: CpuMeter, rounds: int, say: Say) -> dict[str, object]:
+    def part(source: str) -> _Contender:
+        return _Contender(nowhere, lambda _: frame.write.format(source).mode("append").save(), meter)
 
-        return run
-
-    steps = {"rows to noop": "noop", "Arrow to Python": ArrowOnly.name(), "and encoded": EncodeOnly.name()}
-    seconds = run_in_turn({step: timed(source) for step, source in steps.items()}, rounds, say)
-    return {f"{step}, s": round(sorted(taken)[len(taken) // 2], 2) for step, taken in seconds.items()}
+    sources = {"rows to noop": "noop", "Arrow to Python": ArrowOnly.name(), "and encoded": EncodeOnly.name()}
+    parts = {step: part(source) for step, source in sources.items()}
+    seconds = run_in_turn(parts, rounds, say)
+    details: dict[str, object] = {}
+    for step, taken in seconds.items():
+        details[f"{step}, s"] = round(statistics.median(taken), 2)
+        details[f"{step}, CPU s"] = round(statistics.median(parts[step].cpu_s), 2)
+    return details

@@ -1,7 +1,7 @@
 """Choose how the columns of a Parquet file are encoded, by trying the encodings on its first values.
 
-The choice depends on the rows alone, so equal rows give equal bytes. Columns whose later values are of another kind
-take more space than necessary, but never lose a value.
+The choice depends only on the first row group. Columns whose later values are of another kind take more space than
+necessary, but never lose a value.
 """
 
 from __future__ import annotations
