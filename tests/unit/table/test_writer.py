@@ -161,9 +161,8 @@ def test_waiting_rows_are_bounded_and_the_largest_file_ends_first() -> None:
 
 def test_target_file_size_is_about_right() -> None:
     attempt = Attempt()
-    batches = [
-        pa.record_batch({"x": pa.array([(i * 7919 + j * 104729) % 2**40 for j in range(1000)])}) for i in range(100)
-    ]
+    noise = [number * 0x9E3779B97F4A7C15 % 2**63 for number in range(100_000)]
+    batches = [pa.record_batch({"x": pa.array(noise[start : start + 1000])}) for start in range(0, 100_000, 1000)]
     write(batches, attempt, target_file_size_bytes=100_000, format_options=ParquetOptions(compression="none"))
     sizes = [len(data) for data in attempt.files.values()]
     assert 6 <= len(sizes) <= 12  # 800,000 bytes of longs
