@@ -8,12 +8,17 @@ import numpy as np
 import pytest
 
 from holdfast.errors import ConflictError, NotFoundError
+from holdfast.records.paging import read_records
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds, StillClock
+from holdfast.transactions.base import Commit
 from holdfast.transactions.memory.store import MemoryTransactionStore
-from holdfast.units.jobs import MAP, begin_job, end_job, forget_job, list_jobs
+from holdfast.units.jobs import MAP, WORK_LIST, begin_job, end_job, forget_job, list_jobs
+from holdfast.units.open_work_list import open_work_list
 from holdfast.units.progress import progress_range
+from holdfast.units.work_list import find_work_list
 from tests.forgetful_database import ForgetfulDatabase
+from tests.unit.records.stores import FAST, SERVERS, open_stores
 from tests.units_world import Shaky, UnitWorld, fail_at, finish
 
 
@@ -95,3 +100,21 @@ def test_a_job_whose_units_a_failover_has_lost_is_not_ended_but_goes_on() -> Non
     world.run(step, keys)
     assert end_job(database, world.job, {}, world.environment).is_finished
     assert {row: value for (row, _), value in world.cells.items()} == dict.fromkeys(keys, 1)
+
+
+@pytest.mark.parametrize("backend", [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SERVERS)])
+def test_a_job_of_many_tasks_ends_when_its_list_is_empty(backend: str, request: pytest.FixtureRequest) -> None:
+    with open_stores(backend, request) as stores:
+        store, database, environment = stores.store, stores.store.database, stores.store.environment
+        job = begin_job(database, "job", kind=WORK_LIST, shards=3000, environment=environment)
+        items = open_work_list(store, "list", create=True)
+        work = find_work_list(database, "list")
+        items.add(1)
+        with pytest.raises(ConflictError, match="the database has lost units"):
+            end_job(database, job, {}, environment, work)
+        finish(database, job)
+        with pytest.raises(ConflictError, match="the work list is not empty"):
+            end_job(database, job, {}, environment, work)
+        database.commit(Commit(deletes=[key for key, _record in read_records(database, *work.range)]))
+        assert end_job(database, job, {}, environment, work).is_finished
+        assert not list(read_records(database, *progress_range(job.id)))
