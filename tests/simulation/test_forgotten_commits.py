@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, layout, read_snapshot, recover
 from holdfast.commit.layout import is_hidden
+from holdfast.commit.save_mode import SaveMode
+from holdfast.commit.two_phase.decision_log import read_log
+from holdfast.commit.two_phase.write_ids import WRITE_ID, find_write
 from holdfast.errors import HoldfastError, LogRemovedError, UnavailableError
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import SimulatedClock
 from holdfast.stores.base import Change, Delete, ObjectInfo, iter_objects
+from holdfast.stores.interceptors.faulty import SimulatedCrash
 from tests.forgetful_database import ForgetfulDatabase
 from tests.namespace_check import problems_of
 from tests.namespace_world import HookedDatabase
@@ -123,6 +128,28 @@ def test_a_decision_after_a_lost_one_is_refused(monkeypatch: pytest.MonkeyPatch)
     assert crashing.contents() == expected("bob")
     run_job(ann, "ann")
     assert crashing.contents() == sorted(expected("bob") + expected("ann"))
+
+
+@pytest.mark.parametrize("by", ["job", "write id"])
+def test_a_decision_of_another_driver_is_durable_before_it_is_reported(
+    by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It dies as soon as its transaction has taken effect; then somebody commits the job, or runs the write, again."""
+    crashing = Crashing()
+    job = TWO_PHASE.setup_job(crashing.ctx, SaveMode.APPEND, {WRITE_ID: "daily"})
+    assert job is not None
+    reports = [run_task(crashing.ctx, job, task, "new") for task in range(TASKS)]
+    with monkeypatch.context() as dying:
+        dying.setattr(NamespaceStore, "_settle", Mock(side_effect=SimulatedCrash))
+        with pytest.raises(SimulatedCrash):
+            TWO_PHASE.commit_job(crashing.context(), job, reports, TASKS)
+    ctx = crashing.context()
+    if by == "job":
+        assert TWO_PHASE.commit_job(ctx, job, reports, TASKS).committed
+    else:
+        assert find_write(ctx, read_log(ctx), "daily") is not None
+    crashing.crash()
+    assert crashing.contents() == expected("new")
 
 
 def test_a_reader_sees_no_mixture_of_two_histories(monkeypatch: pytest.MonkeyPatch) -> None:

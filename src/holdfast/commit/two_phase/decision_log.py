@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
@@ -11,7 +12,7 @@ from holdfast.commit.ids import JobId
 from holdfast.commit.two_phase.codec import decode_entry, encode_entry
 from holdfast.commit.two_phase.records import LogEntry, LogState
 from holdfast.errors import FencedError, LogRemovedError, LogTrimmedError, NotFoundError
-from holdfast.stores.base import Change
+from holdfast.stores.base import Change, transactional
 from holdfast.versioned_log import LogView, VersionedLog
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "append_entry",
     "decision_log",
     "destination_gone",
+    "durably",
     "find_decision",
     "job_exists",
     "read_entries",
@@ -29,6 +31,9 @@ __all__ = [
     "trim_log",
     "write_mark",
 ]
+
+
+T = TypeVar("T")
 
 
 def decision_log(ctx: CommitContext) -> VersionedLog[LogEntry]:
@@ -87,18 +92,35 @@ def read_entries(ctx: CommitContext, seqs: Iterable[int]) -> Iterator[LogEntry]:
 def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> LogEntry | None:
     """Return the decision about `job` among the entries after number `after`; None if the job is undecided.
 
-    Guarantee: None is returned only after every retained entry after `after` has been searched.
+    Guarantee: None is returned only after every retained entry after `after` has been searched. A decision that is
+    returned is durable: another driver, who has made it, may not have come so far.
 
     Raises:
         FencedError: no retained entry decides the job, and the log does not reach back to `after`, because it was
             trimmed or (`LogRemovedError`) removed. So it is unknown whether the job was aborted. Run the job again.
     """
     try:
-        return decision_log(ctx).find(view, lambda entry: entry.job == job, after)
+        log = decision_log(ctx)
+        found = log.find(view, lambda entry: entry.job == job, after)
+        return durably(ctx, found, lambda: log.find(log.read(), lambda entry: entry.job == job, after))
     except LogRemovedError as error:
         raise destination_gone(ctx) from error
     except LogTrimmedError as error:
         raise _left_behind(ctx, job) from error
+
+
+def durably(ctx: CommitContext, found: T, look: Callable[[], T]) -> T:
+    """Return what was found at the destination once it is durable, if it is anything: what is done is not done again.
+
+    Whoever has done it may have died before.
+
+    Args:
+        look: called to find it again, since a database that crashed meanwhile has perhaps lost it.
+    """
+    if not found or not ctx.store.capabilities.transactions:
+        return found
+    transactional(ctx.store).make_durable()
+    return look()
 
 
 def append_entry(ctx: CommitContext, entry: LogEntry, view: LogView, changes: Sequence[Change] = ()) -> LogEntry:

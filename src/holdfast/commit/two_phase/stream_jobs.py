@@ -20,7 +20,7 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.records import JobRecord, StreamBatch
 from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.two_phase.committer import TWO_PHASE
-from holdfast.commit.two_phase.decision_log import read_entry, read_log, trim_log
+from holdfast.commit.two_phase.decision_log import durably, read_entry, read_log, trim_log
 from holdfast.commit.two_phase.helping import help_earlier_jobs
 from holdfast.commit.two_phase.job import announce_job, describe_job
 from holdfast.commit.two_phase.records import StreamMark
@@ -65,11 +65,15 @@ def plan_batch(
     TWO_PHASE.check_fit(ctx, mode, others="another store")
     job = describe_job(ctx, TWO_PHASE.name, mode, details, view)
     assert job is not None  # only mode ignore skips jobs
-    try:
-        known = read_entry(ctx, job.base_seq).state.streams if job.base_seq else {}
-    except NotFoundError:
-        known = {}  # trimmed just now, so other jobs are being decided
+    known = durably(ctx, _known(ctx, job.base_seq), lambda: _known(ctx, job.base_seq))
     return BatchPlan(job=job, known=known)
+
+
+def _known(ctx: CommitContext, seq: int) -> Mapping[str, StreamMark]:
+    try:
+        return read_entry(ctx, seq).state.streams if seq else {}
+    except NotFoundError:
+        return {}  # trimmed just now, so other jobs are being decided
 
 
 def join_batch(ctx: CommitContext, plan: BatchPlan, batch: StreamBatch) -> JobRecord | None:

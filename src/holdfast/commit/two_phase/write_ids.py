@@ -14,7 +14,7 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.json_fields import count_field, guarded, json_line, json_object, require, text_field
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, Totals
-from holdfast.commit.two_phase.decision_log import read_entry
+from holdfast.commit.two_phase.decision_log import durably, read_entry
 from holdfast.commit.two_phase.records import LogEntry
 from holdfast.errors import NotFoundError
 from holdfast.stores.base import batched_keys, iter_objects
@@ -49,6 +49,8 @@ def write_id_of(job: JobRecord) -> str:
 def find_write(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome | None:
     """Return the committed job with this write id; None if there is none, or if its record has expired (`KEPT_S`).
 
+    Guarantee: on a store with transactions, the commit is durable.
+
     Args:
         view: the log, read just before.
     """
@@ -59,7 +61,7 @@ def find_write(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome |
             continue  # the decision is done and trimmed, so the record of its write id exists
         if entry.kind is Kind.COMMIT and write_id_of(entry.record) == write_id:
             return JobOutcome(job=entry.job, committed=True, totals=entry.totals, finished=False)
-    return _read(ctx, write_id)
+    return durably(ctx, _read(ctx, write_id), lambda: _read(ctx, write_id))
 
 
 def is_written(ctx: CommitContext, job: JobRecord, view: LogView) -> bool:

@@ -308,9 +308,19 @@ class TransactionalReduce(TransactionalMap):
 
 
 def _report_of_others(database: Database, job: Job) -> JobReport | None:
-    """Return the report of a job that another driver, which has run it at the same time, has ended; else None."""
-    found = next((one for one in list_jobs(database) if one.id == job.id), None)
-    return JobReport.of(found.report) if found is not None and found.is_finished else None
+    """Return the report of a job that another driver, which has run it at the same time, has ended; else None.
+
+    Guarantee: the end is durable.
+    """
+    found = _ended(database, job)
+    if found is not None:
+        database.make_durable()  # the other driver may not have come so far
+        found = _ended(database, job)
+    return None if found is None else JobReport.of(found.report)
+
+
+def _ended(database: Database, job: Job) -> Job | None:
+    return next((one for one in list_jobs(database) if one.id == job.id and one.is_finished), None)
 
 
 def _check_function(function: object, sentence: str) -> None:

@@ -24,14 +24,18 @@ from holdfast.errors import (
 )
 from holdfast.records.opening import open_store
 from holdfast.records.store import Store
+from holdfast.runtime import Environment
+from holdfast.runtime.simulated import CountingIds
 from holdfast.spark.units import runner
 from holdfast.spark.units.tasks import UnitsTask
 from holdfast.units.connections import store_of_process
 from holdfast.units.job_input import JobInput, surveyed
-from holdfast.units.jobs import MAP, WORK_LIST, find_job, forget_job
+from holdfast.units.jobs import MAP, WORK_LIST, begin_job, end_job, find_job, forget_job
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.report import JobReport
 from holdfast.units.unit import id_of
+from tests.forgetful_database import ForgetfulDatabase
+from tests.units_world import finish
 
 
 def put(txn: Any, key: int, value: object) -> None:
@@ -279,3 +283,15 @@ def test_a_job_goes_on_with_the_work_list_with_which_it_began(tmp_path: Path, sp
 def test_what_names_cells_is_checked_before_the_job_begins(reads: Any, sentence: str) -> None:
     with pytest.raises(InvalidRequestError, match=sentence):
         runner.TransactionalMap(fail_or_count, store="sqlite:///tmp/none.db", reads=reads)
+
+
+def test_the_end_by_another_driver_counts_once_it_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
+    database = ForgetfulDatabase()
+    environment = Environment(ids=CountingIds())
+    job = begin_job(database, "job", kind=MAP, shards=1, environment=environment)
+    finish(database, job)
+    database.forget_nothing_before()
+    database.keeps = False
+    end_job(database, job, {}, environment)
+    monkeypatch.setattr(database, "make_durable", lambda: database.forget(database.newest))
+    assert runner._report_of_others(database, job) is None
