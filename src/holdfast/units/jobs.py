@@ -229,14 +229,18 @@ def begin_job(
             tasks=job.shards,
         )
     if job.digest != new.digest:
-        sentence = (
-            "the job is finished, and had other rows: choose another name for the new ones"
-            if job.is_finished
-            else "the job began with other rows, so nothing of these has run: finish it with the old ones, and run the"
-            " new ones under another name"
-        )
-        raise InputChangedError(sentence, job=name, given=new.units)
+        raise _other_input(job, new)
     return job
+
+
+def _other_input(job: Job, given: Job) -> InputChangedError:
+    sentence = (
+        "the job is finished, and had other rows: choose another name for the new ones"
+        if job.is_finished
+        else "the job began with other rows, so nothing of these has run: finish it with the old ones, and run the"
+        " new ones under another name"
+    )
+    return InputChangedError(sentence, job=job.name, given=given.units)
 
 
 def _require_same(job: Job, *, kind: str, shards: int | None, keys: str) -> None:
