@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 _NO_JUDGES = frozenset({"test_mutants.py"})  # plants its own mistakes
 _SERVERS = ("postgres", "mysql", "mariadb")
+_NO_SERVERS = f"not {' and not '.join(_SERVERS)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,7 @@ class Part:
     spared: Sequence[str] = ()
     tests: Sequence[str]
     files: Sequence[str] = ()
-    chosen: str = f"not {' and not '.join(_SERVERS)}"
+    chosen: str = _NO_SERVERS
 
 
 PARTS: Mapping[str, Part] = {
@@ -51,7 +52,8 @@ PARTS: Mapping[str, Part] = {
     "namespace": Part(
         packages=("holdfast.namespace",),
         tests=("unit/namespace", "checker/namespace"),
-        files=("property/test_namespace_model.py",),
+        files=("property/test_namespace_model.py", "conformance/test_conformance.py"),
+        chosen=f"{_NO_SERVERS} and not (test_conformance and not [namespace-)",  # of the suite of all object stores
     ),
     "transactions": Part(
         packages=("holdfast.transactions",),

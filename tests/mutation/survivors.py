@@ -17,6 +17,7 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
         "two_phase.codec._read_marks operand 2e2616",
         "codec.decode_intents operand 9d11da",
         "magic.file.open_magic_file operand 7107b2",
+        "namespace.fsck.conclude._walk_deleted swap 61e310",
     ),
     "Equivalent: no member of a cycle is without a parent": ("namespace.fsck.conclude._cycle_above off-by-one 70ff4a",),
     "Equivalent: both records come before the decision is marked done, and a crash between them repeats both": (
@@ -56,6 +57,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "transactions.seats.Seats.close drop 36ffc4",
         "transactions.sqlite.ticket_queue.TicketQueue._await boundary 26d4a2",
         "units.open_work_list.OpenWorkList._combine last-left-out 90f390",
+        "units.work_task.WorkTask.run swap f6c4c4",
     ),
     "There is a second safeguard: the next step refuses or finds the same, or the job's cleanup handles it": (
         "file_output.recovery._note operand 9bd706",

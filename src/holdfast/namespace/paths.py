@@ -62,11 +62,6 @@ class NsPath:
         """The path without its last component; the root is its own parent."""
         return NsPath(self.names[:-1])
 
-    @property
-    def name(self) -> str:
-        """The last component; empty for the root. For the error, see ``__str__``."""
-        return _decoded(self.names[-1]) if self.names else ""
-
     def child(self, name: bytes) -> NsPath:
         """Return the path of an entry of this directory."""
         return NsPath((*self.names, name))

@@ -92,7 +92,7 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
             subject.blobs, store_now_s, age_s, report, with_young=False, after_s=damaged_at_s(subject.database)
         )
         uploads = list_unfinished(subject.blobs, store_now_s, age_s)
-        now_ms = max(int(subject.environment.clock.now_s() * 1000), 0)
+        now_ms = int(subject.environment.clock.now_s() * 1000)
         with subject.database.snapshot() as reader:
             facts = take_facts(reader, objects, now_ms, report, without=[b"d"])
         if facts.damaged.total:

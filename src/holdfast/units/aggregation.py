@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TypeVar
 
 from holdfast.errors import FencedError, InvalidRequestError, NotFoundError
@@ -33,6 +34,7 @@ from holdfast.units.estimates import (
     Looks,
     chance_of_change,
     final_value,
+    is_usable,
 )
 from holdfast.units.job_state import JobState, read_state, share_of
 from holdfast.units.jobs import find_job
@@ -261,7 +263,7 @@ class _Watch:
     def _view(self, totals: ColumnTotals, state: JobState, *, took_s: float, idle_s: float) -> View:
         is_final = state.job.is_finished
         units = state.units(self._units)
-        self._looks.note(state.done, {one.key: float(one.value) for one in totals.largest if _is_usable(one)})
+        self._looks.note(state.done, {one.key: float(one.value) for one in totals.largest if is_usable(one.value)})
         dispersion = None if is_final else self._looks.dispersion()
         outlook = None if dispersion is None else _Outlook(totals, state.done, units, dispersion)
         top = totals.largest[: self._top]
@@ -306,7 +308,7 @@ class _Outlook:
 
     def final(self, cell: LargeCell) -> Estimate | None:
         """Estimate the final value of a row."""
-        if not _is_usable(cell):
+        if not is_usable(cell.value):
             return None
         return final_value(
             float(cell.value),
@@ -319,27 +321,17 @@ class _Outlook:
 
     def is_certain(self, top: int) -> bool:
         """Check whether the first rows are those of the end, with the stated confidence."""
-        cells, total_value = self.totals.largest, self.totals.sum
-        if self.dispersion.is_steady is False or len(cells) <= top or not all(map(_is_usable, cells[: top + 1])):
+        usable = takewhile(lambda one: is_usable(one.value), self.totals.largest)
+        known = [(float(one.value), self.dispersion.of(one.key)) for one in usable]
+        if self.dispersion.is_steady is False or len(known) <= top or not is_usable(self.totals.sum):
             return False
-        if not 0 < total_value < _LARGEST:
-            return False
-        known = [(float(one.value), self.dispersion.of(one.key)) for one in cells if _is_usable(one)]
         chance = chance_of_change(
             known,
             top,
             rows=self.totals.rows,
-            total_value=float(total_value),
+            total_value=float(self.totals.sum),
             done=self.done,
             total=self.units,
             degrees=self.dispersion.degrees,
         )
         return chance <= 1 - CONFIDENCE
-
-
-_LARGEST = 1e100
-
-
-def _is_usable(cell: LargeCell) -> bool:
-    """Check whether the estimates apply to a value."""
-    return bool(0 < cell.value < _LARGEST)

@@ -10,7 +10,7 @@ from holdfast.units.claims import Claim, decode_claim, encode_claim
 from holdfast.units.execution import Change
 from holdfast.units.unit import Unit
 from holdfast.units.unit_loop import Standing
-from holdfast.units.work_list import WorkList
+from holdfast.units.work_list import Item, WorkList
 
 __all__ = ["ClaimLedger"]
 
@@ -27,8 +27,8 @@ class ClaimLedger:
         self._work = work
         self._key = key
         self._counter = counter
-        self._claim = Claim(key, ABSENT, {})
-        self._proposed = self._claim
+        self._claim: Claim
+        self._left: dict[bytes, Item]  # by the last `change`
 
     @property
     def keys(self) -> Collection[bytes]:
@@ -44,7 +44,7 @@ class ClaimLedger:
         """Return what takes units out of the claim."""
         ended = {unit.id for unit in done}
         left = {place: item for place, item in self._claim.items.items() if place not in ended}
-        self._proposed = Claim(self._key, ABSENT, left)
+        self._left = left
         return Change(
             reads={self._key: self._claim.version, self._work.definition_key: self._work.version},
             puts={self._key: encode_claim(left.values())} if left else {},
@@ -54,7 +54,7 @@ class ClaimLedger:
 
     def committed(self, version: int) -> None:
         """Note that the commit with the last change took effect."""
-        self._claim = Claim(self._key, version, self._proposed.items)
+        self._claim = Claim(self._key, version, self._left)
 
     def load(self) -> None:
         """Read the claim again: perhaps others have dissolved it.

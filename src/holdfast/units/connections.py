@@ -42,9 +42,9 @@ def store_of_process(url: str) -> Store:
     found = _open.pop(place, None)
     if found is None:
         found = open_store(_alone(url), environment=Environment())
-    _open[place] = found  # at the end: those at the front were not used for longest
-    for old in [one for one in _open if one.pid == place.pid and one.url == url and one != place]:
+    for old in [one for one in _open if one.pid == place.pid and one.url == url]:
         _open.pop(old).close()
+    _open[place] = found  # at the end: those at the front were not used for longest
     while len(_open) > _MOST:
         _open.pop(next(iter(_open))).close()
     return found

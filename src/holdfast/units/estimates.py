@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import NormalDist
 
-__all__ = ["CONFIDENCE", "Dispersion", "Estimate", "Looks", "chance_of_change", "final_value"]
+__all__ = ["CONFIDENCE", "Dispersion", "Estimate", "Looks", "chance_of_change", "final_value", "is_usable"]
 
 CONFIDENCE = 0.95
 """With which probability all intervals of one view hold, and a set of rows that is called certain is the final one."""
@@ -90,7 +90,7 @@ class Looks:
     _looks: list[tuple[int, Mapping[bytes, float]]] = field(default_factory=list)
 
     def note(self, done: int, values: Mapping[bytes, float]) -> None:
-        """Note the values when so many units were done, instead of looks at as many, or at lost ones."""
+        """Note the values, all above 0, when so many units were done, instead of looks at as many, or at lost ones."""
         while self._looks and self._looks[-1][0] >= done:
             self._looks.pop()
         self._looks.append((done, values))
@@ -99,7 +99,7 @@ class Looks:
 
     def dispersion(self) -> Dispersion | None:
         """Return the dispersion of the rows of the last look; None if there are too few looks to tell."""
-        if not self._looks or not self._looks[-1][0]:
+        if not self._looks:
             return None
         of_rows: dict[bytes, float] = {}
         squares = differences = 0.0
@@ -107,7 +107,7 @@ class Looks:
         falls = False
         for key, value in self._looks[-1][1].items():
             steps = self._steps(key)
-            if value <= 0 or len(steps) < 2:
+            if len(steps) < 2:
                 continue
             falls = falls or any(gained < 0 for _units, gained in steps)
             mean = value / self._looks[-1][0]
@@ -138,6 +138,11 @@ class Looks:
         return found
 
 
+def is_usable(value: float) -> bool:
+    """Check whether the estimates apply to a value."""
+    return 0 < value < _LARGEST
+
+
 def final_value(
     value: float, done: int, total: int | None, dispersion: float, *, degrees: int, rows: int
 ) -> Estimate | None:
@@ -149,7 +154,7 @@ def final_value(
         degrees: degrees of freedom of the dispersion.
         rows: number of rows, for all of which the intervals hold at once.
     """
-    if total is None or not done or not 0 < value < _LARGEST:
+    if total is None or not done or not is_usable(value):
         return None
     to_come = max(0, total - done) / done
     quantile = _student_quantile((1 - CONFIDENCE) / (2 * max(1, rows)), degrees)
@@ -204,7 +209,7 @@ def _chance_of_overtaking(
     depend on each other.
     """
     lead = ahead[0] - behind[0]
-    if total is None or not done or lead <= 0:
+    if total is None or lead <= 0:
         return 1.0
     variance = (ahead[0] * ahead[1] + behind[0] * behind[1]) * max(0, total - done) / total
     return _student_tail(lead / math.sqrt(variance), degrees) if variance else 0.0

@@ -28,7 +28,7 @@ class Latencies:
         """Count a duration."""
         bucket = 0
         limit_s = _FIRST_S
-        while duration_s > limit_s and bucket < 400:
+        while duration_s > limit_s:
             bucket += 1
             limit_s *= 2 ** (1 / _BUCKETS_PER_DOUBLING)
         self.buckets[bucket] = self.buckets.get(bucket, 0) + 1

@@ -1,4 +1,4 @@
-"""The first operation of a client, which has no hints yet."""
+"""The guess what is on a path: without hints, with those of others, and with what the client has done itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from holdfast.namespace.errors import PathExistsError
 from holdfast.namespace.inode import decode_inode
 from holdfast.namespace.view import Entry
-from tests.namespace_world import World
+from tests.namespace_world import HookedDatabase, World
 
 
 def test_the_root_is_not_taken_for_absent() -> None:
@@ -41,3 +41,28 @@ def test_a_hint_that_comes_while_the_guess_is_made() -> None:
     hints.get = look_and_learn
     assert namespace.mkdirs("/a/new") is False and made == [True], "somebody else has made it"
     assert [entry.path for entry in namespace.list("/a")] == ["/a/new"]
+
+
+def test_what_a_client_has_done_itself_it_knows() -> None:
+    """Each of its next changes is one call of the database, whatever it has made, renamed or deleted before."""
+    world = World()
+    calls: list[str] = []
+    namespace = world.client(database=HookedDatabase(world.database, lambda name, _argument: calls.append(name)))
+    namespace.mkdirs("/a")
+    for change in (
+        lambda: namespace.mkdirs("/a/b"),
+        lambda: namespace.set_permission("/a/b", 0o700),
+        lambda: namespace.rename("/a/b", "/a/c"),
+        lambda: namespace.set_permission("/a/c", 0o755),
+        lambda: namespace.mkdirs("/a/b"),
+        lambda: namespace.delete("/a/c"),
+        lambda: namespace.mkdirs("/a/c"),
+        lambda: namespace.delete("/a/c"),
+        lambda: namespace.write_file("/a/c", b"1"),
+        lambda: namespace.write_file("/a/c", b"12", overwrite=True),
+        lambda: namespace.delete("/a/c"),
+        lambda: namespace.write_file("/a/c", b"long"),
+    ):
+        calls.clear()
+        change()
+        assert calls == ["commit"]

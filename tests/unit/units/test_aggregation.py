@@ -128,6 +128,18 @@ def test_estimates_are_those_of_the_final_values() -> None:
     assert not [view for view in views if view.is_steady is False]
 
 
+def test_the_first_of_two_rows_is_not_certain_while_the_other_one_may_overtake_it() -> None:
+    store = memory_store()
+    random = SeededRandom(3)
+    lines = [["a" if random.fraction() < 0.51 else "b"] for _ in range(400)]
+    job = WatchedJob(store, lines, shards=16)
+    job.begin()
+    store.environment.clock.meanwhile = job.steps()  # type: ignore[attr-defined] # the clock of memory_store
+    views = list(watch(store, TABLE, job="count", top=1))
+    assert sum(one.top[0].final is not None for one in views if one.top) > 10
+    assert not any(one.is_certain for one in views if one.done < 300)
+
+
 def test_an_idle_job_is_seen() -> None:
     job, clock = _world()
     clock.meanwhile = []
@@ -201,6 +213,20 @@ def test_equal_values_come_in_the_order_of_their_rows() -> None:
     assert [one.row for one in next(watch(store, TABLE, top=3)).top] == ["a", "b", "c"]
 
 
+def test_beside_a_row_that_falls_the_only_other_one_is_not_certain() -> None:
+    def function(txn: Any, key: int, words: list[str]) -> None:
+        txn.add(TABLE, "up", 3)
+        txn.add(TABLE, "down", -1)
+
+    store = memory_store()
+    job = WatchedJob(store, text(80), shards=16, function=function)
+    job.begin()
+    store.environment.clock.meanwhile = job.steps()  # type: ignore[attr-defined] # the clock of memory_store
+    views = list(watch(store, TABLE, job="count", top=1))
+    assert views[-3].top[0].final is not None
+    assert not any(view.is_certain for view in views[:-1])
+
+
 def test_large_and_negative_values_have_no_estimates() -> None:
     store = memory_store()
     job = WatchedJob(store, text(80), shards=8, function=lambda txn, key, words: txn.add(TABLE, "down", -1))
@@ -246,9 +272,10 @@ def test_a_value_that_cannot_be_read_is_named() -> None:
     "wrong",
     [
         {"top": 0},
-        {"top": 10**6},
+        {"top": 10_001},
         {"top": True},
         {"every_s": -1.0},
+        {"every_s": 10**7},
         {"every_s": float("nan")},
         {"units": -1},
         {"begin_within_s": "x"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist, mean, variance
 
 import numpy as np
 import pytest
@@ -198,8 +199,8 @@ def test_rows_that_were_there_before_are_noticed() -> None:
     random = np.random.default_rng(5)
     table = np.full(30, 1000.0)
     steady = []
-    for number in range(1, 25):
-        table += random.poisson(20, 30)
+    for number in range(25):
+        table += random.poisson(20, 30) if number else 0
         looks.note(100 * number, {_key(row): value for row, value in enumerate(table.tolist())})
         dispersion = looks.dispersion()
         steady.append(None if dispersion is None else dispersion.is_steady)
@@ -233,13 +234,26 @@ def test_what_is_known_is_exact() -> None:
     assert every_unit_adds_the_same == Estimate(80.0, 80.0, 80.0)
 
 
+def test_limits_solve_the_equation_of_the_model() -> None:
+    """(Y - w c)² = t² q w (c + Y), with the normal distribution, which many degrees of freedom give."""
+    count, dispersion, w = 100.0, 3.0, 4.0
+    found = final_value(count, 20, 100, dispersion, degrees=10**9, rows=5)
+    assert found is not None
+    for limit in (found.low, found.high):
+        square = NormalDist().inv_cdf(1 - 0.05 / 2 / 5) ** 2 * dispersion * w * limit
+        assert (limit - count - w * count) ** 2 == pytest.approx(square)
+    assert found.low < found.value == count * (1 + w) < found.high
+
+
 def test_limits_are_never_below_what_is_there() -> None:
     for value in (1.0, 2.0, 7.0):
         found = final_value(value, 5, 1000, 3.0, degrees=8, rows=100)
         assert found is not None and value <= found.low <= found.value <= found.high
 
 
-@pytest.mark.parametrize(("value", "done", "expected"), [(5.0, 0, 10), (0.0, 5, 10), (-1.0, 5, 10), (5.0, 5, None)])
+@pytest.mark.parametrize(
+    ("value", "done", "expected"), [(5.0, 0, 10), (0.0, 5, 10), (-1.0, 5, 10), (1e100, 5, 10), (5.0, 5, None)]
+)
 def test_nothing_is_said_without_a_basis(value: float, done: int, expected: int | None) -> None:
     assert final_value(value, done, expected, 1.0, degrees=20, rows=3) is None
 
@@ -251,15 +265,30 @@ def test_there_is_no_dispersion_without_looks() -> None:
     assert looks.dispersion() is None
     looks.note(10, {_key(row): 5.0 for row in range(30)})
     assert looks.dispersion() is None, "one step shows no variance"
-    looks.note(20, {_key(row): 10.0 for row in range(30)})
+    looks.note(20, {_key(row): 10.0 for row in range(7)})
+    assert looks.dispersion() is None, "seven degrees of freedom are too few"
+    looks.note(20, {_key(row): 10.0 for row in range(8)})
     assert looks.dispersion() is not None
+
+
+def test_the_dispersion_is_variance_over_mean() -> None:
+    gains = {b"a": [3, 1, 4, 1, 5, 9], b"b": [2, 7, 1, 8, 2, 8]}
+    looks = Looks()
+    for number in range(1, 7):
+        late = {b"new": 1.0} if number == 6 else {}
+        looks.note(10 * number, late | {key: float(sum(one[:number])) for key, one in gains.items()})
+    expected = {key: variance(one) / mean(one) for key, one in gains.items()}
+    dispersion = looks.dispersion()
+    assert dispersion is not None and (dispersion.of_rows, dispersion.degrees) == (pytest.approx(expected), 10)
+    assert dispersion.of(b"z") == dispersion.pooled == pytest.approx(mean(expected.values()))
+    assert max(expected.values()) == pytest.approx(max(dispersion.of(key) for key in gains))
 
 
 def test_looks_are_bounded_and_keep_the_last_one() -> None:
     looks = Looks()
     for done in range(1, 1000):
         looks.note(10 * done, {b"a": float(done), b"b": 2.0 * done})
-        assert len(looks._looks) <= 32
+        assert len(looks._looks) == done if done <= 32 else 16 <= len(looks._looks) <= 32
         assert looks._looks[-1][0] == 10 * done
     dispersion = looks.dispersion()
     assert dispersion is not None and dispersion.pooled == pytest.approx(0.0, abs=1e-9)
@@ -272,43 +301,61 @@ def test_a_look_without_progress_replaces_the_one_before() -> None:
     assert looks._looks == [(10, {b"a": 2.0})]
 
 
-def _chance(*values: float, rows: int = 2, done: int = 1000, units: int | None = 2000, all_rows: float = 1e9) -> float:
+def _chance(
+    *values: float,
+    top: int = 1,
+    rows: int = 2,
+    done: int = 1000,
+    units: int | None = 2000,
+    all_rows: float = 1e99,
+    own: tuple[float, ...] = (),
+    degrees: int = 100,
+) -> float:
     return chance_of_change(
-        [(value, 1.0) for value in values],
-        1,
+        list(zip(values, own or [1.0] * len(values), strict=True)),
+        top,
         rows=rows,
         total_value=all_rows,
         done=done,
         total=units,
-        degrees=100,
+        degrees=degrees,
     )
 
 
 def test_rows_that_are_far_ahead_stay_there() -> None:
     assert _chance(500, 100) < 1e-12
     assert 0.5 < _chance(500, 490) < 0.9
-    assert _chance(500, 500) >= 1.0
+    assert _chance(500, 500) == 2.0
     assert _chance(500, 499, done=2000) == 0.0
-    assert _chance(500, 100, units=None) >= 1.0
+    assert _chance(500, 100, units=None) == 2.0
 
 
-def test_rows_that_are_not_known_count_too() -> None:
-    one = _chance(500, 400, rows=2) / 2
-    assert _chance(500, 400, rows=1000) == pytest.approx(1000 * one)
-    assert one < _chance(500, 400, 300, rows=3) < 1.1 * one + 2 * _chance(500, 300)
+def test_the_chances_of_all_pairs_that_may_change_places_add_up() -> None:
+    """Each first row and the next one, the last of them and all others; unknown rows count like the last known one."""
+
+    def pair(ahead: float, behind: float) -> float:
+        return _chance(ahead, behind) / 2  # the other half is of a row that does not exist yet
+
+    expected = pair(520, 450) + pair(500, 450) + pair(500, 440) + pair(500, 430) + 4 * pair(500, 430)
+    assert _chance(520, 500, 450, 440, 430, top=2, rows=8) == pytest.approx(expected)
 
 
 def test_rows_that_share_what_a_unit_adds_may_change_places_sooner() -> None:
-    """With two rows, what one does not get, the other one gets: their difference varies twice as much."""
-    assert _chance(500, 450, all_rows=950) > 1.5 * _chance(500, 450)
+    """If each unit adds 1 to one of two rows, each varies less, and their difference like that of independent ones."""
+    alone = _chance(550, 450)
+    assert _chance(550, 450, all_rows=1000, own=(0.45, 0.55)) == pytest.approx(alone)
+    assert _chance(550, 450, own=(0.45, 0.55)) < alone / 2
 
 
 @pytest.mark.parametrize(
     ("tail", "degrees", "quantile"),
     [(0.025, 8, 2.306), (0.025, 30, 2.042), (0.0005, 10, 4.587), (0.005, 100, 2.626)],
 )
-def test_the_quantiles_are_those_of_the_tables(tail: float, degrees: int, quantile: float) -> None:
-    """With all units but one to come, and one row, the width of the limits shows the quantile."""
+def test_quantiles_and_tails_are_those_of_the_tables(tail: float, degrees: int, quantile: float) -> None:
+    """With half of the units to come, and one row, the width of the limits shows the quantile."""
     found = final_value(1e12, 1, 2, 1.0, degrees=degrees, rows=round(0.05 / 2 / tail))
     assert found is not None
-    assert (found.high - found.value) / math.sqrt(2e12) == pytest.approx(quantile, rel=0.01)
+    shown = (found.high - found.low) / 2 / math.sqrt(2e12)
+    assert shown == pytest.approx(quantile, rel=0.01)
+    lead = shown * math.sqrt(1e6 / 2)
+    assert _chance(1e6, 1e6 - lead, own=(1.0, 0.0), degrees=degrees) / 2 == pytest.approx(tail)

@@ -43,7 +43,7 @@ def test_units_are_counted_by_the_progress() -> None:
 def test_shares_are_of_all_recorded_time() -> None:
     whole = Statistics(run_s=10.0, function_s=4.0, read_s=3.0, commit_s=2.0)
     assert TimeShares.of(whole) == TimeShares(0.4, 0.3, 0.2, pytest.approx(0.1))
-    still_running = Statistics(run_s=0.0, function_s=1.0, read_s=1.0, commit_s=2.0)
+    still_running = Statistics(run_s=0.0, function_s=0.1, read_s=0.1, commit_s=0.2)
     assert TimeShares.of(still_running) == TimeShares(0.25, 0.25, 0.5, 0.0)
     assert TimeShares.of(Statistics()) == TimeShares()
 

@@ -148,6 +148,20 @@ def test_a_worker_that_fails_leaves_no_heartbeat() -> None:
     assert not _beats(world)
 
 
+def test_a_worker_that_fails_says_why_also_without_a_database() -> None:
+    world = WorkWorld()
+    shaky = Shaky(world.inner)
+
+    def fails(_txn: Any, key: int, _value: object) -> None:
+        shaky.calls.clear()
+        fail_at(shaky, 2, "unavailable")  # the first call commits the units before this one
+        raise KeyError(key)
+
+    with pytest.raises(InvalidRequestError, match="the function of a unit failed"):
+        world.worker(database=shaky, function=fails).run()
+    assert shaky.calls == ["commit", "commit"]
+
+
 def test_nobody_beats_for_a_dropped_list() -> None:
     world = WorkWorld()
     dropped = world.list

@@ -41,10 +41,11 @@ def move_to_trash(item: Item) -> str:
         PathNotFoundError: it is gone.
     """
     home = item.namespace.trash_root().rpartition("/")[0]
-    namespace, source = item.namespace, NsPath.parse(item.status.path)
+    namespace = item.namespace
     place = f"{namespace.trash_root()}/Current"
-    for name in source.names[:-1]:
-        place = _beside_files(namespace, f"{place}/{name.decode()}")
+    *above, own = (name.decode() for name in NsPath.parse(item.status.path).names)
+    for name in above:
+        place = _beside_files(namespace, f"{place}/{name}")
     try:
         if namespace.find(home) is None:
             namespace.mkdirs(home.rpartition("/")[0])
@@ -54,7 +55,7 @@ def move_to_trash(item: Item) -> str:
             f"the trash cannot be made: let the superuser make {home} and give it to the user, or leave out --trash",
             path=place,
         ) from error
-    target = f"{place}/{source.name}"
+    target = f"{place}/{own}"
     for free in _numbered(target):
         try:
             namespace.rename(item.status.path, free)

@@ -32,7 +32,7 @@ class NamespacePlace:
 
     def name(self, path: str) -> str:
         """See `Place`."""
-        return NsPath.parse(path).name
+        return str(NsPath.parse(path)).rpartition("/")[2]
 
     def join(self, directory: str, relative: str) -> str:
         """See `Place`."""
