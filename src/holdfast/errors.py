@@ -4,7 +4,7 @@
     ├── InvalidRequestError(ValueError)   fix the call; nothing happened
     │   ├── NotFoundError                 the named bucket, object or upload does not exist
     │   ├── AccessDeniedError             the credentials do not allow it
-    │   └── InputChangedError             a job of units was given other rows than those with which it began
+    │   └── InputChangedError             a job of units is not run as it began: other rows, key, kind or tasks
     ├── UnsupportedError                  the store or the platform lacks the capability
     ├── ConflictError                     another writer was first: start over
     │   ├── PreconditionError             the condition of a write or a read does not hold
@@ -82,9 +82,9 @@ class AccessDeniedError(InvalidRequestError):
 
 
 class InputChangedError(InvalidRequestError):
-    """A job of units was given other rows than those with which it began; none of these has run.
+    """A job of units was given other rows, another key, kind or number of tasks than at its begin; nothing has run.
 
-    Run the job with the rows with which it began, and the new rows under another name.
+    Run the job as it began, and new rows, by themselves, under another name.
     """
 
 

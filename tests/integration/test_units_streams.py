@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast.errors import InvalidRequestError
 from holdfast.records.opening import open_store
 from holdfast.records.store import Store
-from holdfast.spark.units import TransactionalMap
+from holdfast.spark.units import TransactionalMap, TransactionalReduce
 from holdfast.units.jobs import list_jobs
 from tests.integration.spark_session import by_value
 
@@ -37,6 +39,10 @@ def store(tmp_path: Path) -> Store:
 
 def note(txn: Any, key: int, row: Any) -> None:
     txn.add("seen", key)
+
+
+def total(txn: Any, key: int, row: Any) -> None:
+    txn.add("total", "all", key)
 
 
 def seen(store: Store) -> dict[Any, int]:
@@ -102,6 +108,67 @@ def test_a_repeated_batch_with_other_rows_goes_on_when_the_query_is_as_it_was(
     assert seen(store) == dict.fromkeys((1, 2, 3, 4), 1)
 
 
+def test_two_functions_do_not_share_a_name(spark: SparkSession, store: Store, tmp_path: Path) -> None:
+    """The second one would find each batch finished, and do nothing."""
+    store.create_table("total")
+    count, add_up = (TransactionalMap(one, store=store).for_each_batch(key="id", job="n") for one in (note, total))
+    other = TransactionalMap(total, store=store).for_each_batch(key="id", job="totals")
+
+    def both(batch: DataFrame, number: int) -> None:
+        count(batch, number)
+        add_up(batch, number)
+
+    def mended(batch: DataFrame, number: int) -> None:
+        count(batch, number)
+        other(batch, number)
+
+    write(tmp_path / "files", "0", 1, 2, 3)
+    with pytest.raises(StreamingQueryException, match=r"a job belongs to one function.*a job name of its own"):
+        stream(spark, tmp_path / "files", tmp_path / "checkpoint", both)
+    stream(spark, tmp_path / "files", tmp_path / "checkpoint", mended)
+    assert seen(store) == dict.fromkeys((1, 2, 3), 1)
+    assert store.get("total", "all") == 6
+
+
+def fails_at_3(txn: Any, key: int, row: Any) -> None:
+    if key == 3:
+        raise ValueError("injected")
+    note(txn, key, row)
+
+
+CHANGES: dict[str, tuple[type[TransactionalMap], dict[str, Any]]] = {
+    "key": (TransactionalMap, {"key": "b"}),
+    "number of tasks": (TransactionalMap, {"key": "id", "tasks": 3}),
+    "kind": (TransactionalReduce, {"key": "id"}),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [name if name == "key" else pytest.param(name, marks=pytest.mark.slow) for name in CHANGES]
+)
+def test_a_batch_that_is_half_done_goes_on_when_the_query_is_as_it_was(
+    name: str, spark: SparkSession, store: Store, tmp_path: Path
+) -> None:
+    kind, changed = CHANGES[name]
+
+    def run(units: TransactionalMap, **given: Any) -> None:
+        count = units.for_each_batch(job="counts", **{"tasks": None, **given})
+        with_b = lambda batch, number: count(batch.selectExpr("id", "id AS b"), number)  # noqa: E731
+        stream(spark, tmp_path / "files", tmp_path / "checkpoint", with_b)
+
+    write(tmp_path / "files", "0", 1, 2, 3)
+    with pytest.raises(StreamingQueryException, match="injected"):
+        run(TransactionalMap(fails_at_3, store=store, group=1), key="id")
+    before = seen(store)
+    with pytest.raises(
+        StreamingQueryException, match=r"InputChangedError: .*run the query once more as it was.*another name"
+    ):
+        run(kind(note, store=store), **changed)
+    assert seen(store) == before
+    run(TransactionalMap(note, store=store), key="id")
+    assert seen(store) == dict.fromkeys((1, 2, 3), 1)
+
+
 def test_a_name_that_is_used_again_is_no_reason_to_drop_a_batch(
     spark: SparkSession, store: Store, tmp_path: Path
 ) -> None:
@@ -119,10 +186,44 @@ def test_a_name_that_is_used_again_is_no_reason_to_drop_a_batch(
     assert seen(store) == dict.fromkeys((1, 2, 3), 1)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("is_half_done", [False, True])
+def test_after_a_restore_of_the_store_the_checkpoint_is_put_back(
+    is_half_done: bool, spark: SparkSession, store: Store, tmp_path: Path
+) -> None:
+    """As the guide says: later commits are deleted, and all but one of the later offsets."""
+    files, checkpoint = tmp_path / "files", tmp_path / "checkpoint"
+
+    def run(function: Any, store: Store) -> None:
+        units = TransactionalMap(function, store=store, group=1)
+        stream(spark, files, checkpoint, units.for_each_batch(key="id", job="counts"))
+
+    write(files, "0", 1)
+    run(note, store)
+    write(files, "1", 2, 3)
+    if is_half_done:
+        with pytest.raises(StreamingQueryException, match="injected"):
+            run(fails_at_3, store)
+    with closing(sqlite3.connect(tmp_path / "store.db")) as database:
+        database.execute("VACUUM INTO ?", [str(tmp_path / "restored.db")])
+    for number in (2, 3):
+        run(note, store)
+        write(files, str(number), 2 * number)
+    run(note, store)
+    for folder, last in (("commits", 0), ("offsets", 1)):
+        for file in (checkpoint / folder).iterdir():
+            if int(file.name.removeprefix(".").removesuffix(".crc")) > last:
+                file.unlink()
+    with open_store(f"sqlite://{tmp_path}/restored.db") as restored:
+        assert seen(restored) == dict.fromkeys((1, 2) if is_half_done else (1,), 1)
+        run(note, restored)
+        assert seen(restored) == dict.fromkeys((1, 2, 3, 4, 6), 1)
+
+
 def test_wrong_calls_are_refused(spark: SparkSession, store: Store) -> None:
     units = TransactionalMap(note, store=store)
     for name in ("", "a b", "n" * 80, 5):
         with pytest.raises(InvalidRequestError, match="the name of a job has"):
             units.for_each_batch(key="id", job=name)  # type: ignore[arg-type] # names of all types are checked
-    with pytest.raises(InvalidRequestError, match="pass it to foreachBatch"):
+    with pytest.raises(InvalidRequestError, match=r"pass it to foreachBatch.*PYSPARK_PIN_THREAD"):
         units.for_each_batch(key="id", job="counts")(spark.range(3), 0)

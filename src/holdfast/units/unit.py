@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import date, time, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any, TypeAlias
 
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row, encode_row
 
-__all__ = ["MAX_ID_BYTES", "Cell", "Unit", "UnitFunction", "UnitReads", "id_of"]
+__all__ = ["MAX_ID_BYTES", "Cell", "Unit", "UnitFunction", "UnitReads", "id_of", "name_of"]
 
 UnitFunction: TypeAlias = "Callable[..., object]"
 """Takes a `UnitTransaction`, a key and a value."""
@@ -85,6 +86,14 @@ def id_of(key: Row) -> bytes:
             f"the key of a unit is limited to {MAX_ID_BYTES} bytes: use a digest of it", bytes=len(unit_id)
         )
     return unit_id
+
+
+def name_of(function: UnitFunction) -> str:
+    """Return what tells functions apart: module and name, of the type if it is an object that can be called."""
+    while isinstance(function, partial):
+        function = function.func
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}.{named.__qualname__}"
 
 
 def _is_immutable(value: object) -> bool:

@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import ConflictError, FencedError, InvalidRequestError, OutcomeUnknownError, UnavailableError
+from holdfast.errors import (
+    ConflictError,
+    FencedError,
+    InputChangedError,
+    OutcomeUnknownError,
+    UnavailableError,
+)
 from holdfast.records.row_keys import Row
 from holdfast.transactions.base import Commit
 from holdfast.transactions.memory.store import MemoryTransactionStore
@@ -328,14 +334,27 @@ def test_what_a_twin_has_put_off_meanwhile_runs_at_the_end() -> None:
 @pytest.mark.parametrize("kind", [REDUCE, WORK_LIST])
 def test_a_job_of_another_kind_is_refused(kind: str) -> None:
     world = UnitWorld()
-    with pytest.raises(ConflictError, match=r"of another kind: choose another name.*kind='map'"):
+    with pytest.raises(InputChangedError, match=r"of another kind: .*, or choose another name job='job' kind='map'"):
         begin_job(world.inner, "job", kind=kind, shards=None, environment=world.environment)
 
 
 def test_a_job_goes_on_with_its_key() -> None:
     world = UnitWorld()
-    with pytest.raises(InvalidRequestError, match="another key"):
+    with pytest.raises(InputChangedError, match=r"another key.*, or choose another name"):
         begin_job(world.inner, "job", kind=MAP, shards=None, keys="pairs", environment=world.environment)
+
+
+@pytest.mark.parametrize("is_finished", [False, True])
+@pytest.mark.parametrize("changed", [{"kind": REDUCE}, {"keys": "pairs"}, {"shards": 2}])
+def test_nobody_is_told_to_run_again_what_is_done(is_finished: bool, changed: dict[str, Any]) -> None:
+    """Under another name, units that have taken effect would do so once more."""
+    world = UnitWorld()
+    world.run(count, _KEYS)
+    if is_finished:
+        end_job(world.inner, world.job, {}, world.environment)
+    given: dict[str, Any] = {"kind": MAP, "shards": None, **changed}
+    with pytest.raises(InputChangedError, match=r"; another name would run again what is done job='job'"):
+        planned_tasks(world.inner, "job", default=1, **given)
 
 
 def test_of_two_drivers_with_different_parallelism_the_second_one_goes_on() -> None:
@@ -344,7 +363,7 @@ def test_of_two_drivers_with_different_parallelism_the_second_one_goes_on() -> N
     with pytest.raises(ConflictError, match=r"another driver began the job meanwhile.*run it again without a number"):
         begin_job(world.inner, "job", kind=MAP, shards=2, environment=world.environment)
     assert planned_tasks(world.inner, "job", kind=MAP, shards=None, default=2) == world.job.shards
-    with pytest.raises(InvalidRequestError, match="another number of tasks: leave the number out"):
+    with pytest.raises(InputChangedError, match="another number of tasks: leave the number out"):
         planned_tasks(world.inner, "job", kind=MAP, shards=2, default=2)
 
 

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import FencedError, HoldfastError, InputChangedError, InvalidRequestError, UnsupportedError
 from holdfast.records.opening import open_store, require_url
+from holdfast.records.paging import read_records
 from holdfast.records.store import Store
 from holdfast.runtime import Environment
 from holdfast.spark.session import require_session
@@ -40,7 +41,7 @@ from holdfast.units.patience import patiently
 from holdfast.units.report import JobReport
 from holdfast.units.settings import UnitSettings
 from holdfast.units.statistics import Statistics
-from holdfast.units.unit import UnitFunction, UnitReads
+from holdfast.units.unit import UnitFunction, UnitReads, name_of
 from holdfast.units.work_list import WorkList, find_work_list
 
 __all__ = ["TransactionalMap", "TransactionalReduce"]
@@ -107,6 +108,7 @@ class TransactionalMap:
         **settings: Any,
     ) -> None:
         self._function = function
+        self._name = name_of(function)
         self._url = store.full_url if isinstance(store, Store) else require_url(store)
         self._reads = reads
         self._emit_to = emit_to
@@ -127,12 +129,12 @@ class TransactionalMap:
             data: a DataFrame, whose rows are the values; or an RDD of pairs of key and value.
             key: the columns that identify a row; for an RDD, the first part of the pairs does.
             job: a name, to go on with the job if it fails. A job that is finished is not run again, and refuses other
-                rows than it had.
+                rows than it had, and another function.
             tasks: how many tasks; by default as many as Spark runs at the same time.
 
         Raises:
             InvalidRequestError: fix the call, the input or the function; see the message.
-            InputChangedError: the job began with other rows; none of these has run.
+            InputChangedError: the job began with other rows, another key, kind or number of tasks; nothing has run.
             NotFoundError: the store does not exist: create it.
             UnavailableError: the database cannot be reached: run the job again.
             HoldfastError: see `holdfast.errors` for what to do next.
@@ -141,7 +143,13 @@ class TransactionalMap:
 
         def prepare(database: Database, name: str) -> _Prepared:
             shards = planned_tasks(
-                database, name, kind=self._kind, shards=tasks, default=found.parallelism, keys=found.keys
+                database,
+                name,
+                kind=self._kind,
+                shards=tasks,
+                default=found.parallelism,
+                keys=found.keys,
+                function=self._name,
             )
             rows = found.arranged(shards)
             with errors_of_tasks():
@@ -160,6 +168,7 @@ class TransactionalMap:
         Args:
             key, tasks: see `run`.
             job: how the names of the jobs begin, of which each batch is one. The ids of the query and the batch follow.
+                Each function needs its own.
 
         Raises:
             InvalidRequestError: no job can have such a name.
@@ -172,8 +181,9 @@ class TransactionalMap:
                 self.run(batch, key=key, job=job_of_batch(job, batch, number), tasks=tasks)
             except InputChangedError as error:
                 raise InputChangedError(
-                    "Spark repeats a batch of the stream, with other rows than at first: run the query once more as it "
-                    "was when the batch began, over the same source, and change them afterwards",
+                    "Spark repeats a batch of the stream, with other rows, another key, kind or number of tasks than "
+                    "at first: run the query once more as it was when the batch began, over the same source, and "
+                    "change it afterwards; another name would run again what is done, and is for another function only",
                     **error.variables,
                 ) from error
 
@@ -186,6 +196,7 @@ class TransactionalMap:
 
         Args:
             work_list: its name; units add to it with ``txn.emit``.
+            job: see `run`. A job that is finished refuses keys that were added since: they need another name.
             tasks: how many long-lived workers; by default as many as Spark runs at the same time. If fewer run at the
                 same time, they do all the work, and the others find nothing left to do.
 
@@ -203,7 +214,15 @@ class TransactionalMap:
         keys = f"work list: {work_list}"
 
         def prepare(database: Database, name: str) -> _Prepared:
-            shards = planned_tasks(database, name, kind=WORK_LIST, shards=tasks, default=parallelism, keys=keys)
+            shards = planned_tasks(
+                database,
+                name,
+                kind=WORK_LIST,
+                shards=tasks,
+                default=parallelism,
+                keys=keys,
+                function=self._name,
+            )
             return _Prepared(shards, partial(run_workers, spark))
 
         return self._run(job, WORK_LIST, keys, work_list, prepare)
@@ -228,10 +247,13 @@ class TransactionalMap:
                 kind=kind,
                 shards=prepared.tasks,
                 keys=keys,
+                function=self._name,
                 job_input=prepared.job_input,
                 environment=environment,
             )
             if job.is_finished:
+                if kind == WORK_LIST and work is not None:
+                    _require_no_new_items(database, work)
                 _log.warning("the job was finished before, nothing runs: choose another name for new work: %s", name)
                 return replace(JobReport.of(job.report), ran=False)
             earlier = sum(one.done for one in read_progress(database, job))
@@ -305,6 +327,19 @@ class TransactionalReduce(TransactionalMap):
     """
 
     _kind = REDUCE
+
+
+def _require_no_new_items(database: Database, work: WorkList) -> None:
+    """Check that the list of a finished job is empty.
+
+    Raises:
+        InvalidRequestError: it is not.
+    """
+    if any(True for _item in read_records(database, *work.range)):
+        raise InvalidRequestError(
+            "the job is finished, and keys were added to its list since: give this run another name, each key runs once",
+            list=work.name,
+        )
 
 
 def _report_of_others(database: Database, job: Job) -> JobReport | None:

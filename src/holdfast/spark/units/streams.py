@@ -49,7 +49,10 @@ def job_of_batch(prefix: str, batch: DataFrame, number: int) -> str:
         )
     query = spark.sparkContext.getLocalProperty(_QUERY_ID)
     if not query:
-        raise InvalidRequestError("this function is for batches of a stream: pass it to foreachBatch")
+        raise InvalidRequestError(
+            "this function is for batches of a stream: pass it to foreachBatch; and if it is, PYSPARK_PIN_THREAD=false "
+            "hides the query from it: unset it"
+        )
     return _name(prefix, query, number)
 
 

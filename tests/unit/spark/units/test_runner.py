@@ -275,6 +275,25 @@ def test_a_job_goes_on_with_the_work_list_with_which_it_began(tmp_path: Path, sp
     store_of_process(url).close()
 
 
+def test_a_finished_job_does_not_take_what_was_added_to_its_list_since(tmp_path: Path, spark: Any) -> None:
+    url = f"sqlite://{tmp_path}/store.db"
+    with open_store(url, create=True) as store:
+        store.create_table("t")
+        items = open_work_list(store, "list", create=True)
+        items.add("a")
+        units = runner.TransactionalMap(fail_or_count, store=store)
+        assert units.run_work_list(spark, "list", job="j", tasks=1).ran
+        assert not units.run_work_list(spark, "list", job="j").ran
+        with pytest.raises(InvalidRequestError, match=r"belongs to one function.*given='builtins.print'"):
+            runner.TransactionalMap(print, store=store).run_work_list(spark, "list", job="j")
+        items.add("b")
+        with pytest.raises(InvalidRequestError, match=r"keys were added to its list since: give this run another name"):
+            units.run_work_list(spark, "list", job="j")
+        assert units.run_work_list(spark, "list", job="k", tasks=1).total.units == 1
+        assert dict(store.scan("t")) == {key: {"value": 1} for key in "ab"}
+    store_of_process(url).close()
+
+
 @pytest.mark.parametrize(
     ("reads", "sentence"),
     [(5, "reads is not a function"), (partial(print, Lock()), "cannot be sent to Spark's tasks")],
