@@ -153,7 +153,10 @@ def test_a_batch_that_is_half_done_goes_on_when_the_query_is_as_it_was(
 
     def run(units: TransactionalMap, **given: Any) -> None:
         count = units.for_each_batch(job="counts", **{"tasks": None, **given})
-        with_b = lambda batch, number: count(batch.selectExpr("id", "id AS b"), number)  # noqa: E731
+
+        def with_b(batch: DataFrame, number: int) -> None:
+            count(batch.selectExpr("id", "id AS b"), number)
+
         stream(spark, tmp_path / "files", tmp_path / "checkpoint", with_b)
 
     write(tmp_path / "files", "0", 1, 2, 3)

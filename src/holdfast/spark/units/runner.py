@@ -337,7 +337,7 @@ def _require_no_new_items(database: Database, work: WorkList) -> None:
     """
     if any(True for _item in read_records(database, *work.range)):
         raise InvalidRequestError(
-            "the job is finished, and keys were added to its list since: give this run another name, each key runs once",
+            "the job is finished, and keys were added to its list since: give this run another name",
             list=work.name,
         )
 
