@@ -74,8 +74,8 @@ def stop(spark: SparkSession, store: Store, tasks: int) -> tuple[int, dict[Any, 
     with pytest.raises(InvalidRequestError) as caught:
         TransactionalMap(fails, store=store, group=4).run(spark.range(ROWS), key="id", job="j", tasks=tasks)
     done = len(seen(store))
-    assert f"; then run the job again with its name, and it goes on unit={BAD}" in str(caught.value)
-    assert f"job='j' done={done} units={ROWS}" in str(caught.value)
+    assert "; then run the job again with its name, and it goes on error=" in str(caught.value)
+    assert f"unit={BAD} job='j' done={done} units={ROWS}" in str(caught.value)
     return done, seen(store)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.records.keys import cell_of, table_name_of, tables_range
 from holdfast.records.kinds import CELL
-from holdfast.units.unit import Unit
+from holdfast.units.unit import Unit, shown_key
 
 __all__ = ["shown_cell", "unit_failed"]
 
@@ -21,9 +21,9 @@ def unit_failed(error: BaseException, unit: Unit) -> InvalidRequestError:
     """Return the error that a unit's function has failed with another error."""
     found = InvalidRequestError(
         "the function of a unit failed, nothing of the unit was written: mend it",
-        unit=unit.key,
         error=_told(error)[:_MOST_CHARACTERS],
         **_place_of(error),
+        unit=shown_key(unit.key),
     )
     found.__cause__ = error
     return found

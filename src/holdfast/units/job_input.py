@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import decode_row
-from holdfast.units.unit import Unit
+from holdfast.units.unit import Unit, shown_key
 
 __all__ = ["JobInput", "TaskInput", "surveyed", "units_of"]
 
@@ -101,14 +101,14 @@ def _distinct(row_ids: Iterable[bytes], repeats: bool) -> Iterator[tuple[bytes, 
         if rows > 1 and not repeats:
             raise InvalidRequestError(
                 "two units have the same key: choose columns that identify each row, or use TransactionalReduce",
-                unit=decode_row(unit_id)[0],
+                unit=shown_key(decode_row(unit_id)[0]),
             )
         if unit_id < last:
             raise InvalidRequestError(
                 "the units of a task are not sorted by their keys: cast texts that are not UTF-8 to binary, or "
                 "report it",
-                unit=decode_row(unit_id)[0],
-                after=decode_row(last)[0],
+                unit=shown_key(decode_row(unit_id)[0]),
+                after=shown_key(decode_row(last)[0]),
             )
         last = unit_id
         yield unit_id, unit_id, rows

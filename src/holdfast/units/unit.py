@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row, encode_row
 
-__all__ = ["MAX_ID_BYTES", "Cell", "Unit", "UnitFunction", "UnitReads", "id_of", "name_of"]
+__all__ = ["MAX_ID_BYTES", "Cell", "Unit", "UnitFunction", "UnitReads", "id_of", "name_of", "shown_key"]
 
 UnitFunction: TypeAlias = "Callable[..., object]"
 """Takes a `UnitTransaction`, a key and a value."""
@@ -26,6 +26,9 @@ UnitReads: TypeAlias = "Callable[[Any, Any], Iterable[Cell]]"
 
 MAX_ID_BYTES = 32 * 1024
 """The ids of all units that are put off are part of one record."""
+
+_MOST_SHOWN, _MOST_PARTS = 100, 8
+"""Of a key in a message: characters or bytes of a part, and parts."""
 
 _IMMUTABLE = (str, bytes, int, float, bool, complex, type(None), Decimal, date, time, timedelta)
 
@@ -64,7 +67,7 @@ class Unit:
         except Exception as error:
             raise InvalidRequestError(
                 "the value of a unit cannot be copied for each run: pass plain values, such as lists or dictionaries",
-                unit=key,
+                unit=shown_key(key),
                 type=type(value).__name__,
             ) from error
 
@@ -86,6 +89,18 @@ def id_of(key: Row) -> bytes:
             f"the key of a unit is limited to {MAX_ID_BYTES} bytes: use a digest of it", bytes=len(unit_id)
         )
     return unit_id
+
+
+def shown_key(key: Row) -> Row:
+    """Return a key for a message: without the ends of long texts, which would hide the rest of it."""
+    if isinstance(key, tuple):
+        shown: tuple[Any, ...] = tuple(map(shown_key, key[:_MOST_PARTS]))
+        return shown if len(key) <= _MOST_PARTS else (*shown, "…")
+    if isinstance(key, str) and len(key) > _MOST_SHOWN:
+        return f"{key[:_MOST_SHOWN]}…"
+    if isinstance(key, bytes) and len(key) > _MOST_SHOWN:
+        return key[:_MOST_SHOWN] + b"..."
+    return key
 
 
 def name_of(function: UnitFunction) -> str:

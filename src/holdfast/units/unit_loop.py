@@ -16,7 +16,7 @@ from holdfast.units.failures import shown_cell, unit_failed
 from holdfast.units.group_size import GroupSize
 from holdfast.units.patience import patiently
 from holdfast.units.settings import SERVER
-from holdfast.units.unit import Unit
+from holdfast.units.unit import Unit, shown_key
 
 __all__ = ["Ledger", "Standing", "UnitLoop"]
 
@@ -178,7 +178,7 @@ class UnitLoop:
             raise TransactionConflictError(
                 "a unit conflicts however often it is tried: let it read less that other units change, and write "
                 "nothing by other ways than its transaction",
-                unit=unit.key,
+                unit=shown_key(unit.key),
                 cells=[shown_cell(key) for key in attempt.conflict[:_NAMED_KEYS]],
             )
 

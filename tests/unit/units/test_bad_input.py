@@ -23,11 +23,12 @@ from holdfast.records.row_keys import Row
 from holdfast.runtime import SystemAlarm
 from holdfast.transactions.base import MAX_NUMBER, MAX_VALUE_BYTES
 from holdfast.units.execution import UnitExecution
+from holdfast.units.job_input import surveyed
 from holdfast.units.progress import TaskProgress
 from holdfast.units.settings import MOST_DEFERRED, SERVER, UnitSettings
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.statistics import Statistics
-from holdfast.units.unit import MAX_ID_BYTES, Unit
+from holdfast.units.unit import MAX_ID_BYTES, Unit, id_of
 from tests.children import Child
 from tests.patience import PATIENCE_S
 from tests.units_world import Shaky, UnitWorld, replayed, units
@@ -148,7 +149,7 @@ def test_a_bad_unit(name: str, settings: UnitSettings) -> None:
     world.store.add("t", "full", MAX_NUMBER)
     world.store.put("t", "text", "five")
     limited = UnitSettings(group=settings.group, buffering=settings.buffering, max_reads=50)
-    with pytest.raises(InvalidRequestError, match=rf"^the function of a unit failed.*unit='d'.*{words}"):
+    with pytest.raises(InvalidRequestError, match=rf"^the function of a unit failed.*{words}.*unit='d'"):
         world.run(with_bad(bad), _KEYS, limited)
     done = {("full", "value"): MAX_NUMBER, ("text", "value"): "five"}
     assert world.cells == replayed(good, _KEYS[:3]) | done
@@ -188,7 +189,7 @@ def test_a_function_that_breaks_off_a_call_of_the_database_is_named() -> None:
             txn.get("t", key)
 
     task = world.task(goes_on, UnitSettings(buffering=SERVER), database=Shaky(world.inner, before))
-    with pytest.raises(InvalidRequestError, match=r"unit='a'.*error='_BrokenOff'"):
+    with pytest.raises(InvalidRequestError, match=r"error='_BrokenOff'.*unit='a'"):
         task.run(units(_KEYS))
     assert world.cells == {} and world.progress.done == 0
 
@@ -224,7 +225,7 @@ def test_a_transaction_belongs_to_one_thread(settings: UnitSettings) -> None:
         with ThreadPoolExecutor(1) as pool, suppress(InvalidRequestError):
             pool.submit(txn.add, "t", "elsewhere").result(PATIENCE_S)
 
-    with pytest.raises(InvalidRequestError, match=r"unit='d'.*belongs to the thread in which its function was called"):
+    with pytest.raises(InvalidRequestError, match=r"belongs to the thread in which its function was called.*unit='d'"):
         world.run(with_bad(elsewhere), _KEYS, settings)
     assert world.cells == replayed(good, _KEYS[:3])
 
@@ -387,7 +388,7 @@ def test_a_unit_that_never_ends(bad: Callable[[Any], object], settings: UnitSett
     limited = UnitSettings(group=settings.group, buffering=settings.buffering, timeout_s=0.05, max_reads=10**9)
     execution = UnitExecution(with_bad(bad), world.inner, limited, world.environment)
     with pytest.raises(
-        InvalidRequestError, match=r"unit='d'.*did not end in time.*timeout_s=0.05.*at='.*test_bad_input.py:\d+'"
+        InvalidRequestError, match=r"did not end in time.*timeout_s=0.05.*at='.*test_bad_input.py:\d+' unit='d'"
     ):
         ShardTask(execution, world.inner, world.job, 0).run(units(_KEYS))
     assert world.cells == replayed(good, _KEYS[:3])
@@ -468,7 +469,7 @@ def test_a_function_that_names_cells_and_fails(name: str, group: int) -> None:
     world = UnitWorld()
     settings = UnitSettings(group=group, max_reads=20, timeout_s=0.05)
     execution = UnitExecution(good, world.inner, settings, world.environment, reads=reads)
-    with pytest.raises(InvalidRequestError, match=rf"unit='d'.*{words}"):
+    with pytest.raises(InvalidRequestError, match=rf"{words}.*unit='d'"):
         ShardTask(execution, world.inner, world.job, 0).run(units(_KEYS))
     assert world.cells == replayed(good, _KEYS[:3])
 
@@ -513,6 +514,29 @@ def test_a_value_that_cannot_be_copied() -> None:
 def test_a_key_that_is_too_long() -> None:
     with pytest.raises(InvalidRequestError, match=r"^the key of a unit is limited to 32768 bytes.* bytes=32769$"):
         Unit.of("k" * (MAX_ID_BYTES - 2), None)
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        ("k" * 32_000, f"'{'k' * 100}…'"),
+        (b"k" * 32_000, f"b'{'k' * 100}...'"),
+        ((7, "k" * 32_000), f"(7, '{'k' * 100}…')"),
+        ((7,) * 2000, "(7, 7, 7, 7, 7, 7, 7, 7, '…')"),
+    ],
+    ids=["text", "bytes", "pair", "many parts"],
+)
+def test_a_long_key_does_not_hide_what_went_wrong(key: Row, shown: str) -> None:
+    with pytest.raises(InvalidRequestError, match="error='ValueError: bad'") as caught:
+        UnitWorld().run(fails_always, [key])
+    assert str(caught.value).endswith(f" unit={shown}")
+    with pytest.raises(InvalidRequestError, match="two units have the same key") as caught:
+        surveyed([id_of(key), id_of(key)], repeats=False)
+    assert str(caught.value).endswith(f" unit={shown}")
+
+
+def fails_always(txn: Any, key: Row, value: object) -> None:
+    raise ValueError("bad")
 
 
 def test_the_longest_keys_of_units_that_are_put_off_fit_into_the_record() -> None:

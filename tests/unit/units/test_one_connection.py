@@ -61,5 +61,5 @@ def test_a_missing_table_is_told() -> None:
     def missing(txn: Any, key: Row, value: object) -> None:
         txn.get("u", key)
 
-    with pytest.raises(InvalidRequestError, match=r"unit='a'.*no such table.*table='u'"):
+    with pytest.raises(InvalidRequestError, match=r"no such table.*table='u'.*unit='a'"):
         world.task(missing, _SERVER, database=_OneConnection(world.inner)).run(units("abc"))
