@@ -61,7 +61,11 @@ PARTS: Mapping[str, Part] = {
         tests=("unit/transactions", "checker/transactions"),
         files=("conformance/test_transactions.py", "property/test_transactions.py"),
     ),
-    "units": Part(packages=("holdfast.units",), tests=("unit/units", "checker/units")),
+    "units": Part(
+        packages=("holdfast.units",),
+        tests=("unit/units", "checker/units"),
+        files=("property/test_unit_records.py",),
+    ),
     "records": Part(
         packages=("holdfast.records",),
         tests=("unit/records",),

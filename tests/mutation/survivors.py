@@ -57,6 +57,8 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "transactions.seats.Seats.close drop 36ffc4",
         "transactions.sqlite.ticket_queue.TicketQueue._await boundary 26d4a2",
         "units.open_work_list.OpenWorkList._combine last-left-out 90f390",
+        "units.execution.UnitExecution.reads_ahead operand 19709f",
+        "units.work_task.WorkTask._work_on drop 0cc3ac",
         "units.work_task.WorkTask.run swap f6c4c4",
     ),
     "There is a second safeguard: the next step refuses or finds the same, or the job's cleanup handles it": (

@@ -210,7 +210,7 @@ def _without_zeros(statistics: Statistics) -> dict[str, object]:
 
 def most_at_once(spans: Iterable[tuple[float, float]]) -> int:
     """Return how many spans of time, each from a begin to an end, have a moment in common, at most."""
-    changes = sorted((time_s, -change) for span in spans for time_s, change in zip(span, (1, -1), strict=True))
+    changes = sorted(change for begin_s, end_s in spans for change in ((begin_s, -1), (end_s, 1)))
     return max(accumulate(-change for _time_s, change in changes), default=0)
 
 

@@ -90,7 +90,6 @@ class SlotProgress:
             outcome = None
         if isinstance(outcome, Committed):
             self._version, self._progress, self._recorded = outcome.version, progress, now
-            self._unknown = None
             return True
         self.load()
         return False

@@ -65,6 +65,7 @@ def test_views_follow_the_job_and_the_last_one_is_exact() -> None:
     assert last.top == [TopRow(word, count, Estimate(count, count, count)) for word, count in expected]
     assert (last.rows, last.share, last.ends_in_s, last.is_certain) == (len(counted), 1.0, 0.0, True)
     assert clock.waits == pytest.approx([1.0] * 5, abs=0.1)
+    assert [view.idle_s for view in views] == pytest.approx([0.0] * 5 + [1.0], abs=0.1)
 
 
 def test_the_number_of_units_is_known_from_the_begin() -> None:
@@ -140,6 +141,14 @@ def test_the_first_of_two_rows_is_not_certain_while_the_other_one_may_overtake_i
     assert not any(one.is_certain for one in views if one.done < 300)
 
 
+def test_rows_that_were_there_before_make_nothing_certain() -> None:
+    job, _clock = _world(lines=1600, shards=16)
+    job.store.put(TABLE, "w01", 10**6)
+    unsteady = [view for view in watch(job.store, TABLE, job="count", top=1) if view.is_steady is False]
+    assert len(unsteady) > 5
+    assert not any(view.is_certain for view in unsteady)
+
+
 def test_an_idle_job_is_seen() -> None:
     job, clock = _world()
     clock.meanwhile = []
@@ -180,6 +189,7 @@ def test_without_a_job_there_is_no_end() -> None:
     store.put(TABLE, "b", "no number", column="other")
     views = list(itertools.islice(watch(store, TABLE), 3))
     assert {(view.rows, view.sum, view.is_final, view.share) for view in views} == {(2, 3.5, False, None)}
+    assert views[0].done == 0
     assert views[0].top == [TopRow("a", 3), TopRow("b", 0.5)]
 
 
@@ -213,10 +223,11 @@ def test_equal_values_come_in_the_order_of_their_rows() -> None:
     assert [one.row for one in next(watch(store, TABLE, top=3)).top] == ["a", "b", "c"]
 
 
-def test_beside_a_row_that_falls_the_only_other_one_is_not_certain() -> None:
+@pytest.mark.parametrize("adds", [{"up": 3, "down": -1}, {"up": 3, "less": 1, "down": -5}])
+def test_beside_a_row_that_falls_nothing_is_certain(adds: dict[str, int]) -> None:
     def function(txn: Any, key: int, words: list[str]) -> None:
-        txn.add(TABLE, "up", 3)
-        txn.add(TABLE, "down", -1)
+        for row, amount in adds.items():
+            txn.add(TABLE, row, amount)
 
     store = memory_store()
     job = WatchedJob(store, text(80), shards=16, function=function)
@@ -276,6 +287,8 @@ def test_a_value_that_cannot_be_read_is_named() -> None:
         {"top": True},
         {"every_s": -1.0},
         {"every_s": 10**7},
+        {"every_s": True},
+        {"top": 2.5},
         {"every_s": float("nan")},
         {"units": -1},
         {"begin_within_s": "x"},
@@ -284,6 +297,7 @@ def test_a_value_that_cannot_be_read_is_named() -> None:
 def test_wrong_arguments_are_refused_at_once(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequestError):
         watch(memory_store(), TABLE, **wrong)
+    watch(memory_store(), TABLE, top=10_000, units=0, every_s=0, begin_within_s=0)
 
 
 # --- begin and end ----------------------------------------------------------------------------------------------------
@@ -523,6 +537,7 @@ def test_views_of_a_work_list() -> None:
     open_work_list(store, "todo").add(1)
     job = begin_job(store.database, "walk", kind=WORK_LIST, shards=1, environment=store.environment)
     views: list[View] = []
+    looking = watch(store, TABLE, job="walk")
 
     def visit(txn: Any, key: int, value: object) -> None:
         txn.add(TABLE, "visited", WORDS)
@@ -530,7 +545,7 @@ def test_views_of_a_work_list() -> None:
             if following < 100:
                 txn.emit(following)
         if key % 10 == 0:
-            views.append(next(watch(store, TABLE, job="walk")))
+            views.append(next(looking))
 
     execution = UnitExecution(
         visit,
@@ -543,7 +558,7 @@ def test_views_of_a_work_list() -> None:
     WorkTask(execution, store.database, job, 0, work, periodic=NeverPeriodic()).run()
     assert [view.sum for view in views] == [WORDS * view.done for view in views]
     assert len({view.done for view in views}) > 3
-    assert {(view.share, view.is_certain) for view in views} == {(None, False)}
+    assert {(view.share, view.ends_in_s, view.is_certain) for view in views} == {(None, None, False)}
     report = JobReport.of_progress(job, read_progress(store.database, job), 1.0)
     end_job(store.database, job, report.to_json(), store.environment)
     last = next(watch(store, TABLE, job="walk"))

@@ -1,9 +1,13 @@
-"""Groups shrink while they conflict, and grow when they do not."""
+"""Groups shrink while they conflict, and grow when they do not; settings of units, the size of groups among them."""
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
+import pytest
+
+from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row
 from holdfast.units.group_size import GroupSize
 from holdfast.units.settings import UnitSettings
@@ -43,6 +47,25 @@ def test_a_long_group_shrinks_it() -> None:
     for duration_s, expected in ((1.0, 16), (1.001, 8)):
         size.committed(duration_s)
         assert size.now == expected
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"groups": 1}, "no such setting for units: did you mean group"),
+        ({"buffering": "none"}, "no such buffering"),
+        *(({"group": given}, "group is a number from 1 to 1024") for given in (0, 1025, 2.5, True)),
+        *(({"lease_s": given}, "lease_s is a number of seconds") for given in (0, -1, 10**7, "1", True)),
+    ],
+)
+def test_wrong_settings_are_refused(wrong: dict[str, object], sentence: str) -> None:
+    with pytest.raises(InvalidRequestError, match=sentence):
+        UnitSettings.of(wrong)
+
+
+def test_all_settings_can_be_given() -> None:
+    for given in ({one.name: one.default for one in fields(UnitSettings)}, {"group": 1024, "rounds": 1}):
+        assert UnitSettings.of(given) == UnitSettings(**given)
 
 
 def test_units_that_run_one_by_one_after_a_conflict_do_not_make_groups_grow() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -10,14 +11,17 @@ import pytest
 
 from holdfast.errors import (
     ConflictError,
+    CorruptDataError,
     FencedError,
     InputChangedError,
     OutcomeUnknownError,
+    StorageFullError,
     UnavailableError,
 )
 from holdfast.records.row_keys import Row
-from holdfast.transactions.base import Commit
+from holdfast.transactions.base import Commit, Record
 from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.units.claims import decode_claim
 from holdfast.units.jobs import (
     MAP,
     REDUCE,
@@ -30,6 +34,7 @@ from holdfast.units.jobs import (
     planned_tasks,
     read_progress,
 )
+from holdfast.units.patience import patiently
 from holdfast.units.progress import TaskProgress, progress_key
 from holdfast.units.settings import UnitSettings
 from holdfast.units.statistics import Statistics
@@ -266,11 +271,13 @@ def test_many_lost_replies_that_are_not_in_a_row() -> None:
 
     def before(number: int, name: str) -> None:
         if name == "commit" and shaky.calls.count("commit") % 11:
+            lost.append(number)
             raise OutcomeUnknownError("the reply was lost")
 
+    lost: list[int] = []
     shaky = Shaky(world.inner, before)
     statistics = world.task(count, _ONE_BY_ONE, database=shaky).run(units(keys))
-    assert statistics.units == len(keys) and statistics.unknown >= 10 * len(keys)
+    assert statistics.units == len(keys) and statistics.unknown == len(lost) >= 10 * len(keys)
     assert world.cells == replayed(count, keys)
 
 
@@ -287,6 +294,26 @@ def test_a_database_that_loses_every_reply(keys: Sequence[str]) -> None:
     assert world.cells == {}
 
 
+def test_a_database_that_stays_away_is_asked_less_and_less_often() -> None:
+    world = UnitWorld()
+    world.clock.step_s = 0.0
+    waits, found = world.clock.waits, Statistics()
+    for patience_s, error in ((60.0, StorageFullError), (0.0, UnavailableError), (60.0, UnavailableError)):
+        assert not waits, "a full disk is not waited for"
+        with pytest.raises(error):
+            patiently(partial(_raise, error), patience_s, world.environment, found)
+    for number, wait_s in enumerate(waits):
+        longest_s = min(0.05 * 2**number, 2.0)
+        assert longest_s / 2 <= wait_s <= longest_s
+    assert max(waits) > 1.8
+    assert sum(waits[:-1]) < 60.0 <= sum(waits)
+    assert found.unavailable == len(waits)
+
+
+def _raise(error: type[Exception]) -> None:
+    raise error("the database is away")
+
+
 def test_statistics_of_several_attempts_add_up() -> None:
     world = UnitWorld()
     for done in (2, 4):
@@ -296,6 +323,19 @@ def test_statistics_of_several_attempts_add_up() -> None:
     total = read_progress(world.inner, world.job)[0].statistics
     assert (total.units, total.groups) == (6, 3)
     assert total.skipped >= 4
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"last": "YQ=!="}, {"last": "YQ"}, {"done": None}, {"deferred": ["!"]}, {"deferred": 3}, {"statistics": 1}],
+)
+def test_a_damaged_record_of_progress_is_told(damage: dict[str, object]) -> None:
+    whole = json.loads(TaskProgress(last=b"a", statistics=Statistics()).to_bytes())
+    assert TaskProgress.of(json.dumps(whole).encode()).last == b"a"
+    with pytest.raises(CorruptDataError):
+        TaskProgress.of(json.dumps({**whole, **damage}).encode())
+    with pytest.raises(CorruptDataError, match="a claim of a work list"):
+        decode_claim(b"key", Record(1, json.dumps([["YQ==", "YQ=!="]]).encode()))
 
 
 # --- what a twin has recorded -----------------------------------------------------------------------------------------

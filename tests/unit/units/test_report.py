@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from holdfast.errors import CorruptDataError
+from holdfast.units.job_state import JobState
 from holdfast.units.jobs import Job
 from holdfast.units.progress import TaskProgress
-from holdfast.units.report import JobReport, TimeShares, most_at_once
+from holdfast.units.report import JobReport, TimeShares, latency_text, most_at_once
 from holdfast.units.statistics import Statistics
 
 JOB = Job(name="count", id=7, shards=2, kind="map", began_s=1000.0)
@@ -95,11 +96,53 @@ def test_of_very_many_tasks_only_the_total_is_stored() -> None:
 
 
 def test_a_summary_names_what_happened() -> None:
-    told = dict(JobReport.of_tasks(JOB, [_task(1500, skipped=2, run_s=4.0, commit_s=1.0)], 2.0).summary())
-    assert told["units"] == "1,500 in 2.0 s, 750/s"
-    assert told["conflicts"] == "2, 16.7% of all commits"
-    assert told["time in tasks"] == "0% functions, 0% reads, 25% commits, 75% other"
-    assert "with locks" not in told
+    more = {"deferred": 3, "locked": 4, "stale": 5, "unknown": 6, "unavailable": 7}
+    task = _task(1500, skipped=2, run_s=4.0, commit_s=1.0, **more)
+    assert replace(JobReport.of_tasks(JOB, [task], 2.0), earlier=500).summary() == [
+        ("units", "1,000 in 2.0 s, 500/s"),
+        ("tasks", "1"),
+        ("commits", "10 with 150.0 units each"),
+        ("conflicts", "2, 16.7% of all commits"),
+        ("runs repeated", "3"),
+        ("commit latency", "1.1 ms (p50), 0.55 s (p99)"),
+        ("time in tasks", "0% functions, 0% reads, 25% commits, 75% other"),
+        ("units of earlier runs", "500"),
+        ("put off", "3"),
+        ("with locks", "4"),
+        ("stale runs", "5"),
+        ("lost replies", "6"),
+        ("waits for the database", "7"),
+    ]
+    assert len(JobReport.of_tasks(JOB, [_task(1500)], 2.0).summary()) == 7, "nothing is said of what did not happen"
+
+
+def test_figures_for_programs_are_rounded() -> None:
+    found = JobReport.of_tasks(JOB, [_task(2001, groups=7, run_s=3.0, function_s=1.23456789)], 9.87654321).to_json()
+    names = ("seconds", "units_per_s", "conflict_share", "group_size", "shares")
+    assert {name: found[name] for name in names} == {
+        "seconds": 9.876543,
+        "units_per_s": 202.601,
+        "conflict_share": 0.222222,
+        "group_size": 285.857,
+        "shares": {"functions": 0.4115, "reads": 0.0, "commits": 0.0, "rest": 0.5885},
+    }
+    assert found["total"] == {**_task(2001, groups=7, run_s=3.0).to_json(), "function_s": 1.234568}
+
+
+@pytest.mark.parametrize(
+    ("duration_s", "text"),
+    [(None, "-"), (0.0005, "0.5 ms"), (0.09445, "94 ms"), (0.1, "0.1 s"), (0.156, "0.16 s"), (12.3, "12 s")],
+)
+def test_a_latency_is_told_with_two_digits(duration_s: float | None, text: str) -> None:
+    assert latency_text(duration_s) == text
+
+
+def test_the_state_of_a_job_is_that_of_all_its_tasks() -> None:
+    one = TaskProgress(last=b"x", done=11, deferred=[b"a"], statistics=Statistics(), is_finished=True)
+    other = TaskProgress(last=b"y", done=5, deferred=[b"b", b"c"], statistics=Statistics())
+    state = JobState(JOB, [one, other])
+    assert (state.done, state.deferred, state.finished) == (16, 3, 1)
+    assert JobState(JOB, [other, one]).finished == 1
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import FencedError, InvalidRequestError
 from holdfast.records.row_keys import Row
-from holdfast.runtime import Environment
+from holdfast.runtime import Environment, SeededRandom
 from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.units.jobs import WORK_LIST, begin_job, read_progress
@@ -50,6 +50,22 @@ def test_figures_read_back() -> None:
     found = filled(3)
     assert Statistics.of(found.to_json()) == found
     assert list(found.to_json()) == [one.name for one in fields(found)]
+
+
+def test_quantiles_are_those_of_the_durations_up_to_a_bucket() -> None:
+    random = SeededRandom(1)
+    durations_s = sorted([1e-5, *(10 ** (8 * random.fraction() - 5) for _ in range(99))])
+    found = Latencies()
+    for one in durations_s:
+        found.note(one)
+    for share in (0.01, 0.25, 0.5, 0.75, 1.0):
+        true_s = durations_s[round(100 * share) - 1]
+        assert true_s <= (found.quantile_s(share) or 0.0) < true_s * 2 ** (1 / 4)
+    steps = found.steps()
+    assert [count for _low, _high, count in steps] == [
+        sum(low < one <= high for one in durations_s) for low, high, _count in steps
+    ]
+    assert sum(count for _low, _high, count in steps) == len(durations_s)
 
 
 def test_a_record_has_the_figures_of_all_attempts() -> None:
@@ -112,6 +128,24 @@ def test_the_record_of_a_worker_has_the_figures_of_all_attempts() -> None:
     first.load()
     first.record()
     assert recorded() == (108, True), "an attempt that goes on does not open again what is finished"
+
+
+def test_a_worker_is_finished_only_by_its_own_record_of_the_end() -> None:
+    environment = Environment()
+    store = MemoryTransactionStore(environment.ids)
+    job = begin_job(store, "work", kind=WORK_LIST, shards=1, environment=environment)
+    progress = SlotProgress(store, job, 0, Statistics())
+    progress.load()
+    assert not progress.is_finished_by(store.get_many([progress.key])[progress.key])
+    progress.finish()
+    own = store.get_many([progress.key])[progress.key]
+    assert progress.is_finished_by(own)
+    store.commit(Commit(puts={progress.key: own.value}))
+    of_twin = store.get_many([progress.key])[progress.key]
+    assert not progress.is_finished_by(of_twin)
+    assert progress.is_finished_by(of_twin), "it goes on with this one"
+    with pytest.raises(FencedError):
+        progress.is_finished_by(None)
 
 
 @pytest.mark.parametrize("conflicts", [1, 2, 5])

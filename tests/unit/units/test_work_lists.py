@@ -408,6 +408,32 @@ def test_nobody_emits_to_a_dropped_list(name: str) -> None:
     assert not world.cells
 
 
+@pytest.mark.parametrize("combine", [None, min])
+@pytest.mark.parametrize("again", [False, True])
+def test_nobody_adds_to_a_dropped_list(combine: Callable[[Any, Any], Any] | None, *, again: bool) -> None:
+    world = WorkWorld()
+    dropped = world.items
+    dropped.drop()
+    if again:
+        world.items = open_work_list(world.store, "list", create=True)
+    with pytest.raises(NotFoundError, match="the work list was dropped"):
+        dropped.add(1, 5, combine=combine)
+    assert not again or world.items.counts() == (0, 0)
+
+
+def test_after_a_conflict_the_items_of_a_claim_take_effect_one_by_one() -> None:
+    world = WorkWorld()
+    world.items.add_many((key, None) for key in range(1, 4))
+
+    def work(txn: Any, key: int, value: object) -> None:
+        txn.put("t", key, txn.get("t", "hot", default=0))
+        if key == 0 and world.store.get("t", "hot") is None:
+            world.store.add("t", "hot")
+
+    found = world.worker(0, 3, function=work).run()
+    assert (found.units, found.conflicts, found.reruns, found.groups) == (4, 1, 3, 4)
+
+
 def test_an_item_that_always_conflicts_locks_what_it_reads_at_last() -> None:
     world = WorkWorld()
 
