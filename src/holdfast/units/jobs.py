@@ -281,8 +281,11 @@ def _require_same(reader: SnapshotReader, job: Job, *, kind: str, shards: int | 
         shown = {"key": job.keys, "given": keys}
     else:
         return
-    has_effects = job.is_finished or any(task.done for task in read_progress(reader, job))
-    or_else = "; another name would run again what is done" if has_effects else ", or choose another name"
+    # What was on a work list runs once, whatever the names of its jobs.
+    repeats = WORK_LIST not in (kind, job.kind) and (
+        job.is_finished or any(task.done for task in read_progress(reader, job))
+    )
+    or_else = "; another name would run again what is done" if repeats else ", or choose another name"
     raise InputChangedError(f"{sentence}{or_else}", job=job.name, **shown)
 
 

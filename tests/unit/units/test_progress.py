@@ -395,6 +395,8 @@ def test_nobody_is_told_to_run_again_what_is_done(is_finished: bool, changed: di
     given: dict[str, Any] = {"kind": MAP, "shards": None, **changed}
     with pytest.raises(InputChangedError, match=r"; another name would run again what is done job='job'"):
         planned_tasks(world.inner, "job", default=1, **given)
+    with pytest.raises(InputChangedError, match="or choose another name job='job'"):  # each key is on a list once
+        planned_tasks(world.inner, "job", default=1, kind=WORK_LIST, shards=None, keys="work list: l")
 
 
 def test_of_two_drivers_with_different_parallelism_the_second_one_goes_on() -> None:

@@ -185,7 +185,7 @@ class TransactionalMap:
                     "at first: run the query once more as it was when the batch began, over the same source, and "
                     "change it afterwards; another name would run again what is done, and is for another function only",
                     **error.variables,
-                ) from error
+                ) from None  # its advice is not for streams
 
         return run_batch
 
@@ -253,7 +253,7 @@ class TransactionalMap:
             )
             if job.is_finished:
                 if kind == WORK_LIST and work is not None:
-                    _require_no_new_items(database, work)
+                    _require_no_new_items(database, job, work)
                 _log.warning("the job was finished before, nothing runs: choose another name for new work: %s", name)
                 return replace(JobReport.of(job.report), ran=False)
             earlier = sum(one.done for one in read_progress(database, job))
@@ -329,7 +329,7 @@ class TransactionalReduce(TransactionalMap):
     _kind = REDUCE
 
 
-def _require_no_new_items(database: Database, work: WorkList) -> None:
+def _require_no_new_items(database: Database, job: Job, work: WorkList) -> None:
     """Check that the list of a finished job is empty.
 
     Raises:
@@ -339,6 +339,7 @@ def _require_no_new_items(database: Database, work: WorkList) -> None:
         raise InvalidRequestError(
             "the job is finished, and keys were added to its list since: give this run another name",
             list=work.name,
+            job=job.name,
         )
 
 

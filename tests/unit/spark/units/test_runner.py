@@ -287,7 +287,9 @@ def test_a_finished_job_does_not_take_what_was_added_to_its_list_since(tmp_path:
         with pytest.raises(InvalidRequestError, match=r"belongs to one function.*given='builtins.print'"):
             runner.TransactionalMap(print, store=store).run_work_list(spark, "list", job="j")
         items.add("b")
-        with pytest.raises(InvalidRequestError, match=r"keys were added to its list since: give this run another name"):
+        with pytest.raises(
+            InvalidRequestError, match=r"added to its list since: give this run another name list='list'"
+        ):
             units.run_work_list(spark, "list", job="j")
         assert units.run_work_list(spark, "list", job="k", tasks=1).total.units == 1
         assert dict(store.scan("t")) == {key: {"value": 1} for key in "ab"}
