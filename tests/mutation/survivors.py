@@ -18,6 +18,8 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
         "codec.decode_intents operand 9d11da",
         "magic.file.open_magic_file operand 7107b2",
         "namespace.fsck.conclude._walk_deleted swap 61e310",
+        "units.aggregation.watch swap d20521",
+        "units.failures._place_of first-left-out acab52",
     ),
     "Equivalent: no member of a cycle is without a parent": ("namespace.fsck.conclude._cycle_above off-by-one 70ff4a",),
     "Equivalent: both records come before the decision is marked done, and a crash between them repeats both": (
@@ -57,7 +59,9 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "transactions.seats.Seats.close drop 36ffc4",
         "transactions.sqlite.ticket_queue.TicketQueue._await boundary 26d4a2",
         "units.open_work_list.OpenWorkList._combine last-left-out 90f390",
+        "units.aggregation._Outlook.is_certain last-left-out af900e",
         "units.execution.UnitExecution.reads_ahead operand 19709f",
+        "units.unit._is_immutable return-early 596361",
         "units.work_task.WorkTask._work_on drop 0cc3ac",
         "units.work_task.WorkTask.run swap f6c4c4",
     ),

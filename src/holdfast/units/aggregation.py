@@ -207,7 +207,7 @@ class _Watch:
         self._job_id: int | None = None
         self._looks = Looks()
         self._rates: deque[tuple[float, int]] = deque(maxlen=_RATE_VIEWS)
-        self._moved_s = 0.0  # when a unit was last seen to be done
+        self._moved_s: float  # when a unit was last seen to be done
 
     def first(self, begin_within_s: float) -> View:
         """Return the first view, as soon as there are such a job and such a table."""
@@ -217,15 +217,14 @@ class _Watch:
             try:
                 return self.look()
             except NotFoundError:
-                if self._job is None or self._is_over() or clock.elapsed_s() - began_s >= begin_within_s:
+                if self._job is None or self._is_over(self._job) or clock.elapsed_s() - began_s >= begin_within_s:
                     raise
             clock.sleep(_BEGIN_POLL_S)
 
-    def _is_over(self) -> bool:
+    def _is_over(self, job: str) -> bool:
         """Check whether the job is finished already: then no table comes into being anymore."""
-        name, database = self._job, self.store.database
         with suppress(NotFoundError):
-            return name is not None and _patiently(self.store, lambda: find_job(database, name)).is_finished
+            return _patiently(self.store, lambda: find_job(self.store.database, job)).is_finished
         return False
 
     def look(self) -> View:

@@ -76,6 +76,7 @@ def test_the_number_of_units_is_known_from_the_begin() -> None:
     assert views[1].state is not None and (views[1].state.finished, views[1].state.job.shards) == (1, 4)
     rate = views[2].units_per_s
     assert rate is not None and views[2].ends_in_s == pytest.approx(60 / rate)
+    assert views[4].ends_in_s == 0.0 and not views[4].is_final
 
 
 def test_a_given_number_of_units_is_used() -> None:
@@ -177,8 +178,9 @@ def test_a_failover_that_loses_units_does_not_make_the_rate_negative() -> None:
 def test_a_slow_reader_rests_as_long_as_it_reads() -> None:
     job, clock = _world()
     clock.step_s = 3.0  # each look at the clock takes so long
-    list(itertools.islice(watch(job.store, TABLE, job="count", every_s=1.0), 2))
-    assert clock.waits[0] >= 3.0
+    for every_s in (1.0, 10.0, 100.0):
+        view, _next = itertools.islice(watch(job.store, TABLE, job="count", every_s=every_s), 2)
+        assert clock.waits[-1] == pytest.approx(max(view.took_s, every_s - view.took_s)) and view.took_s >= 3.0
 
 
 # --- what is read -----------------------------------------------------------------------------------------------------
@@ -297,6 +299,8 @@ def test_a_value_that_cannot_be_read_is_named() -> None:
 def test_wrong_arguments_are_refused_at_once(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequestError):
         watch(memory_store(), TABLE, **wrong)
+    with pytest.raises(InvalidRequestError):
+        watch(memory_store().database, TABLE)  # type: ignore[arg-type] # that is wrong
     watch(memory_store(), TABLE, top=10_000, units=0, every_s=0, begin_within_s=0)
 
 
@@ -364,6 +368,7 @@ def test_a_view_is_printed_in_a_few_lines() -> None:
     assert re.fullmatch(r"\d+ rows, sum 600", lines[1])
     assert re.fullmatch(r"'\w+': \d+, at the end \d+ to \d+", lines[2])
     assert lines[-1] == "and 20 more rows in top"
+    assert "more rows" not in str(next(watch(job.store, TABLE, top=10)))
     assert re.fullmatch(r"'\w+': \d+", str(views[-1]).splitlines()[2])
     assert str(next(watch(job.store, TABLE, top=1))).startswith(f"{views[-1].rows} rows, sum 1,200\n")
 

@@ -136,6 +136,15 @@ def test_no_heartbeat_of_the_dead_is_left_at_the_end_of_a_list(slot: int) -> Non
     assert left
 
 
+def test_no_lost_reply_fails_a_worker_that_beats() -> None:
+    for call in range(1, _beating_calls() + 1):
+        world = WorkWorld()
+        shaky = Shaky(world.inner)
+        fail_at(shaky, call, "lost with effect")
+        world.worker(0, 3, shaky, periodic=_BeatsFirst()).run()
+        world.judge()
+
+
 def test_a_worker_that_fails_leaves_no_heartbeat() -> None:
     world = WorkWorld()
 
