@@ -87,3 +87,18 @@ def test_units_that_run_one_by_one_after_a_conflict_do_not_make_groups_grow() ->
     task = world.task(step, UnitSettings(group=16), database=shaky)
     task.run(units(range(64)))
     assert task._loop.group_size < 16
+
+
+def test_all_units_of_a_group_that_conflicts_run_one_by_one_also_if_some_of_them_are_put_off() -> None:
+    world = UnitWorld()
+    tries: list[Row] = []
+
+    def step(txn: Any, key: Row, value: object) -> None:
+        txn.put("t", key, txn.get("t", key, default=0))
+        if key in ("a", "b") and tries.count(key) < 2:
+            tries.append(key)
+            world.store.add("t", key)
+
+    found = world.run(step, "abcdefg", UnitSettings(group=4))
+    assert (found.units, found.conflicts, found.deferred) == (7, 3, 2)
+    assert found.groups == len(["c", "d", "ef", "g", "a", "b"])

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from holdfast.transactions.base import Commit, Outcome, Record
+from holdfast.runtime import NoAlarm
+from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record
+from holdfast.units.metered_store import MeteredStore
 from holdfast.units.settings import UnitSettings
+from holdfast.units.statistics import Statistics
 from holdfast.units.unit import UnitReads
 from tests.units_world import Shaky, UnitWorld, units
 
@@ -43,3 +47,50 @@ def test_functions_reads_and_commits_are_told_apart(reads: UnitReads | None) -> 
     until_the_end_s = found.function_s + found.read_s - _READ_S + found.commit_s - _COMMIT_S
     assert found.run_s == until_the_end_s, "all but the record of the end, which has this figure"
     assert world.progress.statistics.run_s == until_the_end_s
+
+
+class _Shield(NoAlarm):
+    is_held = False
+
+    @contextmanager
+    def shielded(self) -> Iterator[None]:
+        self.is_held = True
+        yield
+        self.is_held = False
+
+
+def _locked(call: Callable[[LockedTransaction], object]) -> Callable[[MeteredStore], None]:
+    def run(store: MeteredStore) -> None:
+        with store.locked() as transaction:
+            call(transaction)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("call", "is_commit"),
+    [
+        (lambda store: store.get_many([b"k"]), False),
+        (lambda store: store.scan(b"k", b"l", 1), False),
+        (lambda store: store.commit(Commit(adds={b"k": 1})), True),
+        (lambda store: store.commit_group([Commit(adds={b"k": 1})]), True),
+        (_locked(lambda transaction: transaction.read([b"k"], exclusive=False)), False),
+        (_locked(lambda transaction: transaction.scan(b"k", b"l", 1)), False),
+        (_locked(lambda transaction: transaction.apply(Commit(adds={b"k": 1}))), True),
+    ],
+    ids=["get_many", "scan", "commit", "commit_group", "read", "locked scan", "apply"],
+)
+def test_each_call_is_measured_and_no_alarm_breaks_it_off(
+    call: Callable[[MeteredStore], object], *, is_commit: bool
+) -> None:
+    world, found, alarm = UnitWorld(), Statistics(), _Shield()
+    world.clock.step_s = 0.0
+
+    def take(_number: int, _name: str) -> None:
+        assert alarm.is_held
+        world.clock.sleep(2.0)
+
+    store = MeteredStore(Shaky(world.inner, take), world.clock, found, alarm)
+    call(store)
+    assert (found.calls, store.calls_s, alarm.is_held) == (1, 2.0, False)
+    assert (found.read_s, found.commit_s, len(found.commits.buckets)) == ((0.0, 2.0, 1) if is_commit else (2.0, 0.0, 0))
