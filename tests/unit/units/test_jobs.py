@@ -13,7 +13,7 @@ from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.transactions.base import Commit
 from holdfast.transactions.memory.store import MemoryTransactionStore
-from holdfast.units.jobs import MAP, WORK_LIST, begin_job, end_job, forget_job, list_jobs
+from holdfast.units.jobs import MAP, WORK_LIST, begin_job, end_job, forget_job, list_jobs, planned_tasks
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.progress import progress_range
 from holdfast.units.work_list import find_work_list
@@ -82,6 +82,25 @@ def test_a_number_of_tasks_may_come_from_numpy() -> None:
     job = begin_job(store, "job", kind=MAP, shards=two, environment=environment)
     assert begin_job(store, "job", kind=MAP, shards=2, environment=environment) == job
     assert list_jobs(store) == [job]
+
+
+def test_the_number_of_tasks_is_known_before_the_job_begins() -> None:
+    world = UnitWorld(name="old", shards=4)
+    for name, shards, expected in (("new", None, 7), ("new", 3, 3), ("old", None, 4), ("old", 4, 4)):
+        with world.inner.snapshot() as reader:
+            assert planned_tasks(reader, name, kind=MAP, shards=shards, default=7) == expected
+
+
+@pytest.mark.parametrize("unfinished", range(3))
+def test_a_job_with_an_unfinished_task_is_not_ended(unfinished: int) -> None:
+    world = UnitWorld(shards=3)
+    for shard in range(3):
+        if shard != unfinished:
+            world.task(lambda txn, key, value: None, shard=shard).run([])
+    with pytest.raises(ConflictError):
+        end_job(world.inner, world.job, {}, world.environment)
+    world.task(lambda txn, key, value: None, shard=unfinished).run([])
+    assert end_job(world.inner, world.job, {}, world.environment).is_finished
 
 
 def test_a_job_whose_units_a_failover_has_lost_is_not_ended_but_goes_on() -> None:
