@@ -17,6 +17,7 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
         "two_phase.codec._read_marks operand 2e2616",
         "codec.decode_intents operand 9d11da",
         "magic.file.open_magic_file operand 7107b2",
+        "namespace.fsck.conclude._mark_lost first-left-out aafcea",
         "namespace.fsck.conclude._walk_deleted swap 61e310",
         "units.aggregation.watch swap d20521",
         "units.failures._place_of first-left-out acab52",
@@ -70,6 +71,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "intents.Intents._announce swap f7b028",
         "two_phase.pending_uploads._read_job_folders last-left-out f6f6df",
         "layout.iter_job_folders off-by-one 6fc926",
+        "namespace.inode._check drop 7e441f",
         "namespace.inode._check drop cbcf45",
     ),
     "A gap: it needs a store that fails or refuses one more call than in any test": (

@@ -44,7 +44,7 @@ class Framer:
         self._blob = blob
         self._number = 0
         self._filled = 0
-        self._crc = 0
+        self._crc: int  # of what the frame has so far
 
     def add(self, data: bytes | bytearray | memoryview) -> bytes:
         """Return what is to be stored after what was returned before."""

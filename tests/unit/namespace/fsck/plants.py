@@ -245,6 +245,11 @@ def _lease_without_file(site: Site) -> None:
     site.put(lease_key(10**6), Lease("nobody", int(site.world.clock.at_s * 1000), inode_key(1, b"nothing")).encode())
 
 
+def _lease_of_another_writer(site: Site) -> None:
+    key = site.key("/open")
+    site.put(lease_key(site.inode(key).id), Lease("another", int(site.world.clock.at_s * 1000), key).encode())
+
+
 def _stale_lease(site: Site) -> None:
     site.world.clock.at_s += HARD_LIMIT_MS / 1000 + 1
 
@@ -332,6 +337,7 @@ PLANTS = {
     "foreign": Plant(_foreign, {"foreign-object": 1}, stays=True),
     "writer-without-lease": Plant(_writer_without_lease, {"writer-without-lease": 1}, "/open"),
     "lease-without-file": Plant(_lease_without_file, {"lease-without-file": 1}),
+    "lease-of-another-writer": Plant(_lease_of_another_writer, {"lease-without-file": 1}),
     "stale-lease": Plant(_stale_lease, {"stale-lease": 1}, "/open"),
     "expired-mark": Plant(_expired_mark, {"expired-mark": 1}, "/a"),
     "stray-time": Plant(_stray_time, {"stray-time": 1}),

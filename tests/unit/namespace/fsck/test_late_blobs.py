@@ -6,6 +6,8 @@ import pytest
 
 from holdfast.namespace import Namespace
 from holdfast.namespace.frames import framed
+from holdfast.stores.base import ObjectInfo
+from holdfast.stores.memory.store import MemoryStore
 from tests.namespace_world import HookedDatabase, World
 from tests.unit.namespace.fsck.plants import Site
 
@@ -56,3 +58,23 @@ def test_two_late_files_do_not_share_a_blob() -> None:
 
     report = world.client(database=HookedDatabase(world.database, write)).check()
     assert {kind.name: number for kind, number in report.totals.items()} == {"shared-blob": 1}
+
+
+def test_each_blob_is_asked_for_once_in_several_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Asked(MemoryStore):
+        def head(self, key: str) -> ObjectInfo:
+            asked.append(key)
+            return super().head(key)
+
+    monkeypatch.setattr("holdfast.namespace.fsck.survey._UNCONFIRMED", 2)
+    world = World(store=Asked())
+    client = world.client()
+    for number in range(5):
+        client.write_file(f"/{number}", _LARGE)
+        (extent,) = client.open(f"/{number}").inode.extents
+        world.store.delete(world.blobs.key(extent.blob))
+    asked.clear()
+    assert {kind.name: number for kind, number in client.check().totals.items()} == {"missing-blob": 5}
+    assert len(asked) == len(set(asked)) == 5

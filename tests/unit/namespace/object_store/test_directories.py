@@ -193,9 +193,13 @@ def test_a_file_goes_on_whose_directory_goes_with_another_one() -> None:
     assert store.get("a/b/2") == b""
 
 
-def test_the_kept_directory_stays_when_a_file_is_given_up() -> None:
+def test_the_kept_directory_stays_when_a_file_is_given_up_or_deleted() -> None:
     store = NamespaceStore(World().client(), keep="a/b", close_namespace=False)
     store.open_write("a/b/c/f").discard()
+    assert _directories(store) == ["/a", "/a/b"]
+    for key in ("a/b/f", "c/f"):
+        store.put(key, b"1")
+        store.delete(key)
     assert _directories(store) == ["/a", "/a/b"]
 
 
