@@ -60,6 +60,8 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "transactions.seats.Seats.close drop 36ffc4",
         "transactions.sqlite.ticket_queue.TicketQueue._await boundary 26d4a2",
         "units.open_work_list.OpenWorkList._combine last-left-out 90f390",
+        "namespace.collector.Collector._collect_garbage off-by-one 70ff4a 2",
+        "namespace.object_store.store.NamespaceStore.list_uploads_page operand f76a33",
         "units.aggregation._Outlook.is_certain last-left-out af900e",
         "units.execution.UnitExecution.reads_ahead operand 19709f",
         "units.unit._is_immutable return-early 596361",

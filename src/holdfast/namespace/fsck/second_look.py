@@ -68,7 +68,7 @@ def _located(kind: FindingKind, suspect: Suspect, facts: Facts, references: _Ref
     elif suspect.number:
         keys = sorted(references.of_id[suspect.number], key=lambda key: _is_deleted(facts, key))
         yield _Located(kind, suspect, keys[0] if keys else b"", keys)
-    elif suspect.blob and kind == SHARED_BLOBS.kind:
+    elif kind == SHARED_BLOBS.kind:
         files = sorted(set(references.of_blob[suspect.blob]), key=lambda key: _is_deleted(facts, key))
         if not _is_deleted(facts, files[0]):
             yield _Located(kind, suspect, files[-1], files)
