@@ -39,11 +39,11 @@ def percent(share: float) -> str:
     return f"{math.floor(100 * share)}%"
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Iterable[str], *, listed_by: str = "") -> str:
     """Return a clause that suggests the known names most similar to an unknown one.
 
-    If no name is similar, the clause lists all known names or, if there are more than a dozen, the three that differ
-    least.
+    If no name is similar, the clause lists all known names or, if there are more than a dozen, names the command that
+    does, or else the three that differ least.
     """
     folded: dict[str, str] = {}
     for one in sorted(known):
@@ -53,5 +53,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return "did you mean " + " or ".join(folded[one] for one in near)
     if len(folded) <= _FEW:
         return "use one of " + ", ".join(folded.values())
+    if listed_by:
+        return f"{listed_by} shows the {len(folded)} known names"
     least_far = difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.0)
     return f"use one of the {len(folded)} known names, such as " + ", ".join(folded[one] for one in least_far)

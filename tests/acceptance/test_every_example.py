@@ -39,6 +39,7 @@ SHELL_RUN_BY = {
     "docs/how-to/connect-to-s3.md": "tests/acceptance/test_s3_server_guide.py",
     "docs/how-to/install.md": "tests/acceptance/test_install.py",
     "docs/how-to/operate-a-namespace.md": "tests/acceptance/test_namespace_commands_guide.py",
+    "docs/how-to/use-a-namespace-with-spark.md": "tests/acceptance/test_spark_guide.py",
     "docs/how-to/use-a-namespace.md": "tests/acceptance/test_namespace_commands_guide.py",
     "docs/how-to/use-the-store.md": "tests/acceptance/test_store_guide.py",
     "docs/how-to/watch-a-job.md": "tests/acceptance/test_watching_guide.py",
@@ -49,7 +50,7 @@ SHELL_RUN_BY = {
 SHELL_NOT_RUN = {
     "docs/how-to/choose-a-committer.md": "its paths are made up; test_documented_commands.py checks the options",
     "docs/how-to/read-with-s3a.md": "it downloads jars with Maven; make integration runs the tests with them",
-    "docs/how-to/use-a-namespace-with-spark.md": "it needs a cluster",
+    "docs/how-to/run-units.md": "it needs jq",
     "docs/reference/cli.md": "its files are made up; test_documented_commands.py checks the options",
 }
 """Pages with shell examples that no test runs, with the reason."""

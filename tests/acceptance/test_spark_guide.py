@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark.sql")
 
-from holdfast.namespace import Configuration, init_namespace, open_namespace
-from tests.acceptance.guides import python_examples, run_examples
+from holdfast.namespace import open_namespace
+from tests.acceptance.guides import python_examples, run_examples, shell_blocks
 from tests.integration.spark_session import assert_clean, new_session
+from tests.unit.cli.destinations import run
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -52,12 +55,15 @@ def test_the_readme_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.
     assert sorted(path.read_text() for path in (tmp_path / "images").glob("*.jpg")) == ["first", "second"]
 
 
-def test_the_guide_to_namespaces(tmp_path: Path) -> None:
-    database = f"sqlite://{tmp_path}/lake.db"
-    configuration = Configuration(name="lake", data=str(tmp_path / "data"), superuser="ada", permissions=False)
-    init_namespace(configuration, database, register=False)
-    run_examples("how-to/use-a-namespace-with-spark.md", {"spark": new_session(), "database": database})
-    with open_namespace(database, user="ada") as namespace:
+def test_the_guide_to_namespaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = "how-to/use-a-namespace-with-spark.md"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PWD", str(tmp_path))
+    monkeypatch.setenv("HOLDFAST_NAMESPACES", str(tmp_path / "namespaces.json"))
+    (create,) = shell_blocks(page)
+    assert run(*shlex.split(os.path.expandvars(create))[1:]).exit_code == 0
+    run_examples(page, {"spark": new_session()})
+    with open_namespace(f"sqlite://{tmp_path}/lake.db") as namespace:
         assert namespace.exists("/flights/_SUCCESS")
 
 

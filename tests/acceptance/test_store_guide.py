@@ -23,9 +23,11 @@ def test_the_commands_do_what_the_page_shows(tmp_path: Path, monkeypatch: pytest
     (programs / "holdfast").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m holdfast.cli "$@"\n')
     (programs / "holdfast").chmod(0o755)
     environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")}
-    assert run_steps(PAGE, place, environment) == 5, "steps of the page were not found"
+    assert run_steps(PAGE, place, environment) == 7, "steps of the page were not found"
     assert (place / "stock.jsonl").read_text().count("\n") == 4
     assert (place / "stock.parquet").exists()
+    monkeypatch.chdir(place)
+    run_examples(PAGE, {})  # on the store that the commands have made, as a reader would
 
 
 def test_the_examples_run_as_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,6 @@ from tests.integration.spark_session import new_session
 pytestmark = [pytest.mark.spark, pytest.mark.acceptance]
 
 
-def test_the_examples_run_as_they_stand(tmp_path: Path) -> None:
-    text = tmp_path / "text.txt"
-    text.write_text("the question\nthat is\n")
-    names = {"url": f"sqlite://{tmp_path}/shop.db", "spark": new_session(), "path": str(text)}
-    run_examples("how-to/run-units.md", names)
+def test_the_examples_run_as_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_examples("how-to/run-units.md", {"url": f"sqlite://{tmp_path}/shop.db", "spark": new_session()})

@@ -58,6 +58,10 @@ def test_the_page_of_errors_has_every_class() -> None:
     page = (ROOT / "docs" / "reference" / "errors.md").read_text()
     own = [cls for cls in _tree(HoldfastError)[1:] if cls.__module__ == "holdfast.errors"]
     assert [cls.__name__ for cls in own if f"| `{cls.__name__}`" not in page] == []
+    of_namespaces = [cls for cls in _tree(HoldfastError) if cls.__module__ == "holdfast.namespace.errors"]
+    for cls in of_namespaces:
+        home = next(one for one in cls.__mro__ if one.__module__ == "holdfast.errors")
+        assert re.search(rf"^\| `{home.__name__}` \|.*`{cls.__name__}`", page, re.MULTILINE), cls
 
 
 def test_errors_live_in_two_modules() -> None:

@@ -7,7 +7,14 @@ from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 
-__all__ = ["is_empty", "require_anything", "require_history"]
+__all__ = ["EMPTY", "NO_LOG", "has_history", "is_empty", "require_anything", "require_history"]
+
+NO_LOG = (
+    "there is no decision log here: the data was not written by Holdfast, or with a committer that keeps no log: try "
+    "holdfast show, or give the url of the directory that was written to"
+)
+EMPTY = "there are no files at this url either: check its spelling"
+"""What is said about a place without what was looked for."""
 
 
 def is_empty(ctx: CommitContext) -> bool:
@@ -47,9 +54,11 @@ def require_history(ctx: CommitContext) -> History:
     if not history.decisions and not history.open_jobs:
         require_anything(ctx)
         if next(iter_visible(ctx.store, ctx.prefix), None) is not None:
-            raise InvalidRequestError(
-                "there is no decision log here: the data was not written by Holdfast, or with a committer that keeps "
-                "no log: try holdfast show, or give the url of the directory that was written to",
-                url=ctx.url,
-            )
+            raise InvalidRequestError(NO_LOG, url=ctx.url)
     return history
+
+
+def has_history(ctx: CommitContext) -> bool:
+    """Check whether a job has been decided or has begun at the destination."""
+    history = read_history(ctx)
+    return bool(history.decisions or history.open_jobs)

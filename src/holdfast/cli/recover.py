@@ -77,7 +77,7 @@ def recover(
 
     Afterwards each decided job is either completely visible or completely absent, and none of its uploads is pending.
     """
-    from holdfast.cli.destination_checks import require_anything
+    from holdfast.cli.destination_checks import NO_LOG, has_history, require_anything
     from holdfast.commit import CommitSettings
     from holdfast.commit import recover as end_jobs
     from holdfast.commit.hadoop_jobs import QUIET_S, ForeignJobPolicy, Resolution
@@ -89,6 +89,7 @@ def recover(
     with out.progress() as progress, reach.open(url, progress, settings=settings, staging=True) as ctx:
         require_anything(ctx)
         report = end_jobs(ctx, older_than_s=older_than_s, dry_run=dry_run, accept_damage=accept_damage, foreign=hadoops)
+        is_logged = has_history(ctx)
     out.document(
         {
             "url": ctx.url,
@@ -107,6 +108,8 @@ def recover(
         }
     )
     _show(report, older_than_s, hadoops, dry_run, ctx.url, out)
+    if not report.jobs and not is_logged:
+        out.note(NO_LOG)
     if not report.clean:
         raise click.exceptions.Exit(PROBLEM)
 

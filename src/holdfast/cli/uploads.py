@@ -54,7 +54,7 @@ def uploads() -> None:
 @reports
 def _list(url: str, older_than: float, reach: Reach, out: Output) -> None:
     """Show the pending uploads below URL."""
-    from holdfast.cli.destination_checks import is_empty
+    from holdfast.cli.destination_checks import EMPTY, is_empty
     from holdfast.commit.upload_owners import find_pending
 
     with reach.open(url) as ctx, out.waiting("listing uploads"):
@@ -68,7 +68,7 @@ def _list(url: str, older_than: float, reach: Reach, out: Output) -> None:
     if note:
         out.note(note)
     if nothing:
-        out.note("there are no files at this url either: check its spelling")
+        out.note(EMPTY)
 
 
 @uploads.command("expect", epilog=_EXPECT_EPILOG, short_help="Check that exactly N uploads are pending.")
@@ -103,12 +103,14 @@ def _expect(url: str, expected: int, older_than: float, verbose: bool, reach: Re
 @reports
 def _abort(url: str, older_than: float, all_tools: bool, yes: bool, reach: Reach, out: Output) -> None:
     """Abort the pending uploads below URL that belong to no unfinished job."""
+    from holdfast.cli.destination_checks import EMPTY, is_empty
     from holdfast.commit.upload_owners import UploadState, find_pending
     from holdfast.stores.base import multipart
 
     with reach.open(url) as ctx:
         with out.waiting("listing uploads"):
             found, note = find_pending(ctx)
+            nothing = not found and is_empty(ctx)
         states = {UploadState.OVER, *(_unowned() if all_tools else ())}
         chosen = [one for one in found if one.age_s >= older_than and one.state in states]
         if chosen and not yes:
@@ -123,6 +125,8 @@ def _abort(url: str, older_than: float, all_tools: bool, yes: bool, reach: Reach
     out.say(f"{counted(len(chosen), 'upload')} aborted below {ctx.url}")
     if note:
         out.note(note)
+    if nothing:
+        out.note(EMPTY)
     sentences = {
         "unfinished": f"of unfinished jobs: run holdfast recover {ctx.url}",
         "hadoops": f"of Hadoop jobs: run holdfast recover {ctx.url} --foreign abort",

@@ -20,7 +20,7 @@ class Row:
 ROWS = (
     # --- paper 000, Table V ---
     Row("speculative-tasks", "speculative tasks", "two attempts at one task may run at the same time"),
-    Row("recoverable-job", "recoverable job", "a new driver reuses the tasks that a dead driver had committed"),
+    Row("recoverable-job", "committed tasks reused", "a new driver reuses the tasks that a dead driver had committed"),
     Row("abortable-task", "abortable task", "after an attempt's abort nothing of it is left"),
     Row("abortable-job", "abortable job", "a job that is abandoned can be undone"),
     Row(

@@ -116,10 +116,9 @@ def _unknown_scheme(scheme: str) -> InvalidRequestError:
         return InvalidRequestError(reason, scheme=scheme)
     installed = _entry_points().names
     known = [*_by_scheme, *sorted(installed - set(_by_scheme))]
-    near = difflib.get_close_matches(scheme, known, 1, 0.3)
-    return InvalidRequestError(
-        f"no store has this url scheme: use {near[0] if near else 's3'}://", scheme=scheme, known=", ".join(known)
-    )
+    near = difflib.get_close_matches(scheme, known, 1, 0.5)
+    hint = f"{near[0]}://" if near else "one of those that are known"
+    return InvalidRequestError(f"no store has this url scheme: use {hint}", scheme=scheme, known=", ".join(known))
 
 
 def providers_for(urls: Iterable[str]) -> tuple[StoreProvider, ...]:

@@ -10,6 +10,7 @@ from holdfast.errors import CorruptDataError
 from holdfast.units.jobs import Job
 from holdfast.units.progress import TaskProgress
 from holdfast.units.statistics import Statistics
+from holdfast.wording import counted
 
 __all__ = ["JobReport", "TimeShares", "latency_text", "most_at_once"]
 
@@ -148,8 +149,9 @@ class JobReport:
             ("commit latency", f"{latency_text(self.commit_p50_s)} (p50), {latency_text(self.commit_p99_s)} (p99)"),
             ("time in tasks", shares.to_text()),
         ]
+        if self.earlier:  # what follows the first line is of the job, which has these units too
+            found.insert(1, ("earlier runs", f"{counted(self.earlier, 'unit')}, which all figures below include"))
         more = [
-            ("units of earlier runs", self.earlier),
             ("put off", total.deferred),
             ("with locks", total.locked),
             ("stale runs", total.stale),

@@ -115,12 +115,28 @@ def test_a_mistyped_url_is_an_error(command: str, tmp_path: Path) -> None:
     assert result.stderr.startswith("error: there is no")
 
 
-def test_uploads_of_an_empty_url_hint_at_the_spelling(url: str) -> None:
-    missing = run("uploads", "list", f"{url}-mistyped")
-    assert missing.stdout.startswith("0 pending uploads below ")
+@pytest.mark.parametrize(
+    ("command", "sentence"), [("list", "0 pending uploads below "), ("abort", "0 uploads aborted")]
+)
+def test_uploads_of_an_empty_url_hint_at_the_spelling(url: str, command: str, sentence: str) -> None:
+    missing = run("uploads", command, f"{url}-mistyped")
+    assert missing.stdout.startswith(sentence)
     assert (missing.exit_code, missing.stderr) == (0, "there are no files at this url either: check its spelling\n")
     commit_table(url)
-    assert run("uploads", "list", url).stderr == ""
+    assert run("uploads", command, url).stderr == ""
+
+
+@pytest.mark.parametrize("place", ["..", "month=1"])
+def test_a_directory_beside_the_destination_has_no_log(url: str, place: str) -> None:
+    commit_table(url)
+    assert run("recover", url).stderr == ""
+    recovered, verified = (
+        run("recover", f"{Path(url, place).resolve()}"),
+        run("verify", f"{Path(url, place).resolve()}"),
+    )
+    assert (recovered.exit_code, verified.exit_code) == (0, 2)
+    told = recovered.stderr.strip()
+    assert told.startswith("there is no decision log here") and told in verified.stderr
 
 
 @pytest.mark.parametrize("command", ["verify", "history", "recover"])

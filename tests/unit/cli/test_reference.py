@@ -8,12 +8,26 @@ from pathlib import Path
 import click
 import pytest
 
+from holdfast.cli.app import cli
+from holdfast.cli.check.options import NAMESPACE, TRANSACTIONS, UNITS
 from holdfast.cli.fs.group import fs
 from holdfast.cli.namespace.group import namespace
 from holdfast.cli.store.group import store
 from holdfast.stores.registry import BUILT_IN
 
 _TEXT = (Path(__file__).parents[3] / "docs/reference/cli.md").read_text("utf-8")
+
+
+def test_every_command_is_in_the_table_at_the_top() -> None:
+    """Of the groups `fs` and `store`, some: the table of their section has all, as the next test checks."""
+    table = set(re.findall(r"`(?:holdfast )?([a-z0-9 -]+?)(?: \[?[A-Z].*?)?`", _TEXT.split("\n## ")[0]))
+    context = click.Context(cli)
+    commands = {f"check {name}" for name in (TRANSACTIONS, NAMESPACE, UNITS)}
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        below = command.list_commands(context) if isinstance(command, click.Group) else []
+        commands.update([f"{name} {one}" for one in below if name not in ("fs", "store")] or [name])
+    assert {*(one for one in commands if one not in ("fs", "store"))} - table == set()
 
 
 @pytest.mark.parametrize("group", [fs, namespace, store])

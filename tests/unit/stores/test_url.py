@@ -143,6 +143,7 @@ def test_keys() -> None:
         ("s3:bucket/key", "two slashes must follow the scheme: write s3://"),
         ("s3a:/bucket/key", "two slashes must follow the scheme: write s3a://"),
         ("s4://bucket/a", "no store has this url scheme: use s3"),
+        ("http://host/a", "no store has this url scheme: use one of those that are known"),
         ("fil:///a", "no store has this url scheme: use file://"),
         ("fill:/a", "no store has the url scheme fill: use s3://bucket/key, or write ./ before"),
         ("dbfs:/mnt/a", r"the Databricks File System is not supported yet: use .* or write ./ before"),

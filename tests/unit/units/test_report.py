@@ -82,6 +82,14 @@ def test_a_report_tells_how_many_tasks_ran_at_once() -> None:
     assert JobReport.of(json.loads(json.dumps(report.to_json()))) == report
 
 
+def test_the_report_of_a_job_that_went_on_tells_its_own_figures_from_those_of_all_runs() -> None:
+    shown = replace(JobReport.of_tasks(JOB, [_task(200)], 4.0), earlier=168).summary()
+    assert shown[:2] == [
+        ("units", "32 in 4.0 s, 8/s"),
+        ("earlier runs", "168 units, which all figures below include"),
+    ]
+
+
 def test_a_report_without_units_has_no_figures() -> None:
     report = JobReport.of_tasks(JOB, [], 0.0)
     assert (report.units_per_s, report.commit_p50_s) == (0.0, None)

@@ -26,6 +26,8 @@ __all__ = ["ALL_SCENES", "CHECKED", "find_committer", "find_property", "find_sce
 
 T = TypeVar("T")
 
+_LIST = "holdfast check --list"
+
 CHECKED: Mapping[str, Committer] = {**COMMITTERS, **VARIANTS}
 """Every committer that can be checked by name."""
 
@@ -82,7 +84,7 @@ def _find(name: str, known: Mapping[str, T], what: str) -> str:
     by_key = {_key(each): each for each in known}
     found = by_key.get(_key(name))
     if found is None:
-        raise InvalidRequestError(f"unknown {what}: {nearest(name, known)}", **{what: name})
+        raise InvalidRequestError(f"unknown {what}: {nearest(name, known, listed_by=_LIST)}", **{what: name})
     return found
 
 

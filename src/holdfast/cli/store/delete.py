@@ -34,6 +34,7 @@ values stay in the history."""
 def delete(store: Store, table: str, row: Row, column: str | None, out: Output) -> None:
     """Delete ROW from TABLE, or one cell of it."""
     from holdfast.cli.store.forms import json_row
+    from holdfast.cli.store.missing import look_alike
 
     def remove(cells: CellTransaction) -> list[str]:
         chosen = [name for name in cells.columns(table, row) if column in (None, name)]
@@ -44,3 +45,5 @@ def delete(store: Store, table: str, row: Row, column: str | None, out: Output) 
     deleted = store.transact(remove)
     out.document({"table": table, "row": json_row(row), "deleted": deleted})
     out.say(f"deleted {counted(len(deleted), 'cell')}" if deleted else "there was nothing to delete")
+    if not deleted and (hint := look_alike(store, table, row)):
+        out.note(hint)

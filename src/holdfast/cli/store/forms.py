@@ -18,7 +18,17 @@ from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Part, Row
 from holdfast.records.values import Value
 
-__all__ = ["json_row", "json_text", "json_value", "parse_json_row", "row_form", "row_text", "type_name", "value_text"]
+__all__ = [
+    "json_row",
+    "json_text",
+    "json_value",
+    "parse_json_row",
+    "row_form",
+    "row_in_text",
+    "row_text",
+    "type_name",
+    "value_text",
+]
 
 _LARGEST_DECIMAL_BITS = 14_000
 _MOST_ELEMENTS = 16
@@ -95,8 +105,16 @@ def _part(form: Any, text: str) -> Part:
 
 # --- for people -------------------------------------------------------------------------------------------------------
 def row_text(row: Row) -> str:
-    """Return a row for a person: a text as it is, everything else in JSON."""
-    return row if isinstance(row, str) else json_text(json_row(row))
+    """Return a row for a person: in JSON, but for a text that cannot be taken for the JSON of a row."""
+    return row if isinstance(row, str) and row_in_text(row) is None else json_text(json_row(row))
+
+
+def row_in_text(text: str) -> Row | None:
+    """Return the row whose JSON form a text is; None if it is none."""
+    try:
+        return parse_json_row(text)
+    except InvalidRequestError:
+        return None
 
 
 def value_text(value: Value) -> str:

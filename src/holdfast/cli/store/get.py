@@ -59,6 +59,11 @@ def _as_bytes(value: Value) -> bytes:
 
 
 def _no_cell(store: Store, table: str, row: Row, column: str) -> NotFoundError:
+    from holdfast.cli.store.missing import look_alike
+
     others = ", ".join(store.transact(lambda cells: cells.columns(table, row)))
-    hint = f"the row has the columns {others}, see --column" if others else "the table has no such row"
+    if others:
+        hint = f"the row has the columns {others}, see --column"
+    else:
+        hint = look_alike(store, table, row) or "the table has no such row"
     return NotFoundError(f"there is no such cell: {hint}", row=row, column=column)

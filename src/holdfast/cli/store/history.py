@@ -32,12 +32,15 @@ the present one last."""
 def history(store: Store, table: str, row: Row, column: str, out: Output) -> None:
     """Show the values of the cell at ROW in TABLE, each with its update counter."""
     from holdfast.cli.store.forms import json_row, type_name, value_text
+    from holdfast.cli.store.missing import look_alike
 
     found = store.history(table, row, column=column)
     entries = [_entry(counter, value) for counter, value in found]
     out.document({"table": table, "row": json_row(row), "column": column, "history": entries})
     if not found:
         out.say("the cell was never written")
+        if hint := look_alike(store, table, row):
+            out.note(hint)
         return
     lines = [
         (str(counter), "deleted" if value is None else type_name(value), "" if value is None else value_text(value))

@@ -23,7 +23,8 @@ Examples:
   holdfast store ls sqlite:///var/lib/shop.db scores --row-type json --prefix '["user1"]'
 
 Rows are read and printed page by page, so that the first ones appear at once, whatever the size of the table; each page
-is as the table was when it was read. Rows that are no texts are shown in JSON."""
+is as the table was when it was read. Rows that are no texts are shown in JSON,
+and so are texts that look like it: the text "3" is not the integer 3."""
 
 
 @click.command(epilog=_EPILOG)

@@ -103,6 +103,10 @@ def test_names_match_in_any_spelling(name: str) -> None:
     assert "file-v2/asking breaks C4" in result.stdout
 
 
+def test_a_name_like_no_other_leads_to_the_list() -> None:
+    assert "unknown committer: holdfast check --list shows the" in run("check", "nosuch").stderr
+
+
 def test_details_show_every_call() -> None:
     short, full = run("check", *_BROKEN).stdout, run("check", *_BROKEN, "--details").stdout
     assert "destination.rename(" in full

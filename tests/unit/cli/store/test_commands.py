@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from holdfast.cli.store import drop as drop_module
+from holdfast.cli.store.forms import parse_json_row
 from holdfast.cli.store.group import store as store_group
 from holdfast.errors import HoldfastError
 from holdfast.records import Store, open_store
@@ -263,6 +264,27 @@ def test_a_missing_cell_is_told(store: Store, url: str) -> None:
     assert "columns color, value" in _printed("get", url, "stock", "apples", "--column", "colour", exit_code=2)
     found = run("store", "get", url, "stock", "plums", "--json")
     assert json.loads(found.stdout)["kind"] == "NotFoundError"
+
+
+def test_rows_that_look_alike_are_told_apart(store: Store, url: str) -> None:
+    assert _printed("put", url, "stock", "3", "text") == 'put text into stock: "3", value\n'
+    store.put_many("stock", [(7, "int"), (("a", 1), "tuple"), ('["b", 1]', "text")])
+    shown = _printed("ls", url, "stock").splitlines()
+    assert sorted(shown) == sorted(["7", '"3"', "apples", r'"[\"b\", 1]"', "pears", '["a", 1]'])
+    assert '"3"' in _printed("scan", url, "stock")
+    for row, kind, hint in (
+        ("7", "text", "the row 7 of another type, see --row-type int"),
+        ("3", "int", 'the row "3" of another type, see --row-type text'),
+        ('["a", 1]', "text", 'the row ["a", 1] of another type, see --row-type json'),
+        ('["b", 1]', "json", "see --row-type text"),
+        ('"3"', "text", 'the row "3" of another type, see --row-type json'),
+    ):
+        assert hint in _printed("get", url, "stock", row, "--row-type", kind, exit_code=2)
+        for command in ("delete", "history"):
+            table = "stock" if command == "delete" else "prices"
+            store.put(table, parse_json_row(row) if kind == "text" else row, 1)
+            result = run("store", command, url, table, row, "--row-type", kind)
+            assert (result.exit_code, hint in result.stderr) == (0, True)
 
 
 def test_cells_and_rows_are_deleted(store: Store, url: str) -> None:

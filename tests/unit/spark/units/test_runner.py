@@ -251,7 +251,7 @@ def test_the_report_of_a_job_that_went_on_tells_how_fast_its_last_run_was(tmp_pa
             assert (report.total.units, report.earlier) == (11, 10)
             assert report.units_per_s * report.seconds == pytest.approx(1)
             assert "units: 1 in" in str(report)
-            assert "units of earlier runs: 10" in str(report)
+            assert "earlier runs: 10 units" in str(report)
     store_of_process(url).close()
 
 
