@@ -41,9 +41,14 @@ def _told(error: BaseException) -> str:
 
 def _place_of(error: BaseException) -> dict[str, str]:
     """Return the line of the function's file in which the error occurred; what it called elsewhere does not help."""
-    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    theirs = [one for one in frames if not one[0].startswith(_PACKAGE)]
-    own = [f"{name}:{line}" for name, line in theirs if name == theirs[0][0]]
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    theirs = [one for one in frames if not one[0].co_filename.startswith(_PACKAGE)]
+    # An alarm may ring at an instruction that the compiler has added, which is on no line.
+    own = [
+        f"{code.co_filename}:{line or code.co_firstlineno}"
+        for code, line in theirs
+        if code.co_filename == theirs[0][0].co_filename
+    ]
     return {"at": own[-1]} if own else {}
 
 
