@@ -89,7 +89,7 @@ def recover(
     with out.progress() as progress, reach.open(url, progress, settings=settings, staging=True) as ctx:
         require_anything(ctx)
         report = end_jobs(ctx, older_than_s=older_than_s, dry_run=dry_run, accept_damage=accept_damage, foreign=hadoops)
-        is_logged = has_history(ctx)
+        is_elsewhere = not (report.jobs or report.damaged or report.pending) and not has_history(ctx)
     out.document(
         {
             "url": ctx.url,
@@ -108,7 +108,7 @@ def recover(
         }
     )
     _show(report, older_than_s, hadoops, dry_run, ctx.url, out)
-    if not report.jobs and not is_logged:
+    if is_elsewhere:
         out.note(NO_LOG)
     if not report.clean:
         raise click.exceptions.Exit(PROBLEM)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from holdfast.checker.committers.features import FEATURES, combine, features_of
@@ -46,13 +46,16 @@ The quick scenes and the small worlds come a second time, on a store with transa
 """
 
 
-def find_committer(name: str) -> Committer:
+def find_committer(name: str, *, others: Sequence[str] = ()) -> Committer:
     """Return the committer with this name; ``-`` and ``_`` are equivalent.
+
+    Args:
+        others: names of what is no committer, which the caller knows and may suggest.
 
     Raises:
         InvalidRequestError: the name is unknown; the message suggests the most similar name.
     """
-    return CHECKED[_find(name, CHECKED, "committer")]
+    return CHECKED[_find(name, CHECKED, "committer", others)]
 
 
 def find_scene(name: str) -> Scene:
@@ -80,11 +83,13 @@ def find_property(name: str) -> str:
     return _find(name, PROPERTIES, "property")
 
 
-def _find(name: str, known: Mapping[str, T], what: str) -> str:
+def _find(name: str, known: Mapping[str, T], what: str, others: Sequence[str] = ()) -> str:
     by_key = {_key(each): each for each in known}
     found = by_key.get(_key(name))
     if found is None:
-        raise InvalidRequestError(f"unknown {what}: {nearest(name, known, listed_by=_LIST)}", **{what: name})
+        raise InvalidRequestError(
+            f"unknown {what}: {nearest(name, [*known, *others], listed_by=_LIST)}", **{what: name}
+        )
     return found
 
 

@@ -61,7 +61,7 @@ def run_check(options: CheckOptions, out: Output) -> bool:
 # --- the search -------------------------------------------------------------------------------------------------------
 def _search(options: CheckOptions, files: StoryFiles, out: Output) -> bool:
     assert options.name is not None
-    committer = find_committer(options.name)
+    committer = find_committer(options.name, others=(TRANSACTIONS, NAMESPACE, UNITS))
     properties = tuple(dict.fromkeys(map(find_property, options.properties)))
     scenes = _scenes(options, committer)
     with first_interrupt() as interrupted, out.waiting("building a world") as say:
