@@ -11,7 +11,9 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, layout, read_snapshot, recover
 from holdfast.commit.layout import is_hidden
+from holdfast.commit.records import JobRecord
 from holdfast.commit.save_mode import SaveMode
+from holdfast.commit.two_phase import roll_forward
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.commit.two_phase.write_ids import WRITE_ID, find_write
 from holdfast.errors import HoldfastError, LogRemovedError, UnavailableError
@@ -128,6 +130,30 @@ def test_a_decision_after_a_lost_one_is_refused(monkeypatch: pytest.MonkeyPatch)
     assert crashing.contents() == expected("bob")
     run_job(ann, "ann")
     assert crashing.contents() == sorted(expected("bob") + expected("ann"))
+
+
+@pytest.mark.parametrize("by", [TWO_PHASE.abort_job, lambda ctx, job: recover(ctx)])
+def test_the_abort_of_a_first_job_that_is_lost_leaves_nothing_in_the_way(
+    by: Callable[[CommitContext, JobRecord], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failover loses the entry of the abort, before it is marked done."""
+    crashing = Crashing(keeps=False)
+    job = start(crashing.ctx)
+    crashing.database.forget_nothing_before()
+    shipped = roll_forward.write_mark
+
+    def fail_over(*args: Any) -> None:
+        crashing.crash()
+        shipped(*args)
+
+    with monkeypatch.context() as failing:
+        failing.setattr(roll_forward, "write_mark", fail_over)
+        by(crashing.ctx, job)
+    recover(crashing.context())
+    run_job(crashing.context(), "next")
+    assert crashing.contents() == expected("next")
+    with pytest.raises(HoldfastError):
+        TWO_PHASE.commit_job(crashing.context(), job, [None] * TASKS, TASKS)
 
 
 @pytest.mark.parametrize("by", ["job", "write id"])

@@ -9,8 +9,8 @@ Example::
     log = VersionedLog(records=records, runner=runner, folder="_log/", decode=decode)
     view = log.read()
     winner = log.append(entry, encode(entry), is_same, view)  # entry.seq == view.head + 1
-    log.mark(winner.seq, "visible")
-    log.mark(winner.seq, "done")
+    log.mark(winner, "visible")
+    log.mark(winner, "done")
     log.trim(log.read(), keep=300)
 """
 

@@ -251,9 +251,32 @@ class VersionedLog(Generic[E]):
         except NotFoundError:
             return False
 
-    def mark(self, seq: int, mark: str, data: bytes = b"{}\n") -> None:
-        """Mark an entry as ``visible`` or ``done``. Idempotent."""
-        self.records.create(self.path(seq, mark), data)
+    def mark(self, entry: E, mark: str, data: bytes = b"{}\n") -> None:
+        """Mark an entry as ``visible`` or ``done``. Idempotent.
+
+        Guarantee: on a store with transactions, no other entry that gets the number is marked, nor is a number without
+        an entry. So if the store loses the entry, it has no mark.
+
+        Raises:
+            LogRemovedError: the store makes transactions, and has lost the entry. Nothing happened.
+        """
+        path = self.path(entry.seq, mark)
+        if not self.records.store.capabilities.transactions:
+            self.records.create(path, data)
+            return
+        try:
+            self.records.put_with(path, data, [Require(self.records.key(self.path(entry.seq)), self._etag_of(entry))])
+        except (PreconditionError, NotFoundError) as error:
+            if self.read().oldest <= entry.seq:  # else somebody else has marked it, and trimmed the log
+                raise self._removed() from error
+
+    def _etag_of(self, entry: E) -> str:
+        """Return the etag of an entry; raises `NotFoundError` or `PreconditionError` if it is not there."""
+        key, path = self.records.key(self.path(entry.seq)), self.path(entry.seq)
+        etag = self.records.store.head(key).etag
+        if self.decode(path, entry.seq, self.records.store.get(key, etag=etag)).token != entry.token:
+            raise PreconditionError("another entry has the number", key=key)
+        return etag
 
     # --- trim ---------------------------------------------------------------------------------------------------------
     def trim(self, view: LogView, *, keep: int) -> None:

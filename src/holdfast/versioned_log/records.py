@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from holdfast.errors import (
     HoldfastError,
@@ -19,6 +20,8 @@ from holdfast.stores.base import Change, Create, ObjectStore, Overwrite, Put, tr
 __all__ = ["RecordStore"]
 
 _ATTEMPTS = 6
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +113,19 @@ class RecordStore:
 
         return self._until_answered(path, attempt)
 
-    def _until_answered(self, path: str, attempt: Callable[[], bytes]) -> bytes:
+    def put_with(self, path: str, data: bytes, conditions: Sequence[Change]) -> None:
+        """Create or replace a record, in one step with `conditions`, which change nothing. Idempotent.
+
+        Requires: the store makes transactions.
+
+        Raises:
+            PreconditionError, NotFoundError: the store refused one of `conditions`.
+            OutcomeUnknownError, UnavailableError: see `create`.
+        """
+        store = transactional(self.store)
+        self._until_answered(path, lambda: store.apply([Put(self.key(path), data), *conditions]))
+
+    def _until_answered(self, path: str, attempt: Callable[[], T]) -> T:
         """Return the result of the first attempt that the store answers; each attempt finds out about those before."""
         last: HoldfastError | None = None
         unknown = False

@@ -239,13 +239,13 @@ def mark_visible_first(
     accept_damage: bool,
 ) -> JobSummary | None:
     """In place of `_publish_all`: mark the decision visible, then publish its files."""
-    write_mark(ctx, entry.seq, "visible")
+    write_mark(ctx, entry, "visible")
     return shipped(ctx, entry, cache, accept_damage)
 
 
 def mark_done_first(shipped: Callable[..., None], ctx: CommitContext, entry: LogEntry) -> None:
     """In place of `clean_up_decided_job`: mark the decision done, then clean up."""
-    write_mark(ctx, entry.seq, "done")
+    write_mark(ctx, entry, "done")
     shipped(ctx, entry)
 
 

@@ -23,7 +23,7 @@ from holdfast.commit.recovery_report import RecoveredJob, RecoveryReport
 from holdfast.commit.success_file import encode_report, write_success
 from holdfast.commit.two_phase import recovery, replacement, roll_forward, snapshot
 from holdfast.commit.two_phase.cleanup import clean_up_decided_job
-from holdfast.commit.two_phase.decision_log import read_entry, write_mark
+from holdfast.commit.two_phase.decision_log import write_mark
 from holdfast.commit.two_phase.job import abort_job, commit_job
 from holdfast.commit.two_phase.job_summary import JobSummary, report_job
 from holdfast.commit.two_phase.manifests import ManifestCache, Prepared
@@ -47,16 +47,16 @@ def _delete_nothing(shipped: Callable[..., int], ctx: CommitContext, entry: LogE
 
 
 def _done_first(shipped: Callable[..., int], ctx: CommitContext, entry: LogEntry) -> int:
-    write_mark(ctx, entry.seq, "done")
+    write_mark(ctx, entry, "done")
     return shipped(ctx, entry)
 
 
 def _clean_up_first(
-    shipped: Callable[..., None], ctx: CommitContext, seq: int, mark: str, data: bytes = b"{}\n"
+    shipped: Callable[..., None], ctx: CommitContext, entry: LogEntry, mark: str, data: bytes = b"{}\n"
 ) -> None:
     if mark == "visible":
-        clean_up_decided_job(ctx, read_entry(ctx, seq))
-    shipped(ctx, seq, mark, data)
+        clean_up_decided_job(ctx, entry)
+    shipped(ctx, entry, mark, data)
 
 
 def _clean_up_nothing(shipped: Callable[..., None], ctx: CommitContext, entry: LogEntry) -> None: ...

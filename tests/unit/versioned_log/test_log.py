@@ -72,8 +72,8 @@ def fill(log: VersionedLog[Note], count: int, *, done: bool = True) -> list[Note
         before = log.entry(seq - 1).token if seq > 1 and log.exists(seq - 1) else ""
         notes.append(append(log, Note(seq, f"t{seq}", before)))
         if done:
-            log.mark(seq, "visible")
-            log.mark(seq, "done")
+            log.mark(notes[-1], "visible")
+            log.mark(notes[-1], "done")
     return notes
 
 
@@ -87,9 +87,9 @@ def test_an_empty_log() -> None:
 def test_entries_come_back_with_their_marks(conditional: bool) -> None:
     log = log_in(MemoryStore(), conditional=conditional)
     notes = fill(log, 3, done=False)
-    log.mark(1, "visible")
-    log.mark(1, "done")
-    log.mark(1, "done")
+    log.mark(notes[0], "visible")
+    log.mark(notes[0], "done")
+    log.mark(notes[0], "done")
     view = log.read()
     assert (view.oldest, view.head, view.unfinished) == (1, 3, [2, 3])
     assert view.visible == view.done == {1} and view.stale == ()
@@ -238,7 +238,7 @@ def test_trim_keeps_what_is_unfinished_and_the_entry_before_it() -> None:
     log.trim(log.read(), keep=1)
     view = log.read()
     assert (view.oldest, view.head, view.unfinished) == (4, 9, [5])
-    log.mark(5, "done")
+    log.mark(log.entry(5), "done")
     log.trim(log.read(), keep=1)
     assert (log.read().oldest, log.read().head) == (9, 9), "the newest entry is never deleted"
 
@@ -359,9 +359,9 @@ def test_an_entry_of_the_same_work_is_found_after_the_log_was_trimmed() -> None:
     def lose_reply(call: StoreCall, proceed: Callable[[], T]) -> T:
         result = proceed()
         if call.operation is Operation.APPLY and log.read().head == 3:
-            log.mark(3, "done")
+            log.mark(mine, "done")
             append(log, Note(4, "t4", "mine"))
-            log.mark(4, "done")
+            log.mark(log.entry(4), "done")
             append(log, Note(5, "again", "t4"))
             log.trim(log.read(), keep=1)
             raise OutcomeUnknownError("no answer")
@@ -402,3 +402,31 @@ def test_a_log_whose_newest_entry_is_lost_keeps_the_one_before_it() -> None:
     assert (log.read().oldest, log.read().head, log.read().done) == (1, 2, {1, 2})
     log.trim(log.read(), keep=1)
     assert (log.read().oldest, log.read().head, log.read().done) == (2, 2, {2})
+
+
+@pytest.mark.parametrize("other", [False, True])
+@pytest.mark.parametrize("count", [1, 3])
+def test_an_entry_that_is_lost_gets_no_mark_nor_does_another_one_with_its_number(count: int, other: bool) -> None:
+    store = MemoryStore(transactions=True)
+    log = log_in(store)
+    fill(log, count - 1)
+    before = log.read().head and log.entry(count - 1).token
+    lost = append(log, Note(count, "lost", before or ""))
+    store.delete(log.records.key(log.path(count)))
+    if other:
+        append(log, Note(count, "other", before or ""))
+    with pytest.raises(LogRemovedError):
+        log.mark(lost, "done")
+    assert count not in log.read().done
+    fill(log, 1)
+    assert log.read().head == count + other
+
+
+def test_a_mark_of_an_entry_that_was_trimmed_is_not_written() -> None:
+    store = MemoryStore(transactions=True)
+    log = log_in(store)
+    notes = fill(log, 3)
+    log.trim(log.read(), keep=1)
+    before = keys(store)
+    log.mark(notes[0], "done")
+    assert keys(store) == before

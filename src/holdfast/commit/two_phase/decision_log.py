@@ -168,9 +168,16 @@ def job_exists(ctx: CommitContext, job: JobId) -> bool:
     return ctx.records.exists(layout.job_record(job))
 
 
-def write_mark(ctx: CommitContext, seq: int, mark: str, data: bytes = b"{}\n") -> None:
-    """Mark a decision as ``visible`` or ``done``. Idempotent."""
-    decision_log(ctx).mark(seq, mark, data)
+def write_mark(ctx: CommitContext, entry: LogEntry, mark: str, data: bytes = b"{}\n") -> None:
+    """Mark a decision as ``visible`` or ``done``. Idempotent.
+
+    Raises:
+        LogRemovedError: the store makes transactions, and has lost the decision: it is as if it had not been made.
+    """
+    try:
+        decision_log(ctx).mark(entry, mark, data)
+    except LogRemovedError as error:
+        raise destination_gone(ctx) from error
 
 
 def trim_log(ctx: CommitContext, view: LogView) -> None:

@@ -71,7 +71,7 @@ def roll_forward(
                 return None
             summary = published or JobSummary()
             damaged = _refuse_damage(ctx, entry, summary.lost, accept_damage)
-            write_mark(ctx, entry.seq, "visible", summary.checksums.encode())
+            write_mark(ctx, entry, "visible", summary.checksums.encode())
         with measure.stage("job_stage_delete_replaced"):
             damaged += _delete_replaced(ctx, entry, accept_damage)
         report = report_job(measure, entry, summary, len(damaged))
@@ -80,7 +80,7 @@ def roll_forward(
     # Uploads that are still pending under the job's id now belong to attempts that do not count.
     with measure.stage("job_stage_cleanup"):
         clean_up_decided_job(ctx, entry)
-    write_mark(ctx, entry.seq, "done", done_mark(damaged))
+    write_mark(ctx, entry, "done", done_mark(damaged))
     return report
 
 
