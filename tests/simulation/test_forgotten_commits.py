@@ -106,6 +106,32 @@ def test_the_decision_of_another_job_is_not_taken_for_a_lost_one(monkeypatch: py
     assert found == told
 
 
+@pytest.mark.parametrize("event", ["rename", "delete"])
+def test_a_destination_that_is_moved_right_after_the_decision_has_lost_nothing(
+    event: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crashing = Crashing()
+    job = start(crashing.ctx)
+    reports = [run_task(crashing.ctx, job, task, "new") for task in range(TASKS)]
+    make_durable = crashing.database.make_durable
+    other = crashing.world.client()
+
+    def move() -> None:
+        monkeypatch.undo()
+        if event == "rename":
+            other.rename(f"/{HOME}", "/moved")
+        else:
+            other.delete(f"/{HOME}", recursive=True)
+        make_durable()
+
+    monkeypatch.setattr(crashing.database, "make_durable", move)
+    assert TWO_PHASE.commit_job(crashing.ctx, job, reports, TASKS).committed
+    assert crashing.contents() == []
+    store = crashing.context().store
+    found = [one.key for one in iter_objects(store, "moved/") if not is_hidden(one.key.removeprefix("moved/"))]
+    assert sorted(map(store.get, found)) == (expected("new") if event == "rename" else [])
+
+
 def test_a_decision_after_a_lost_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A failover loses the newest decision, on which another one is being based, and another driver decides again."""
     crashing = Crashing(keeps=False)

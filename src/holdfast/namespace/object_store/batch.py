@@ -43,6 +43,7 @@ class CreateObject(FileGroup):
         pages: the pages that the upload has, as far as the caller knows; those of `numbers` are known.
         must_be_absent: whether the path must be free.
         etag: what the existing file's etag must be; empty for any.
+        keys: gets the key of the inode's record: it stays the same if a directory above the file is renamed.
     """
 
     path: NsPath
@@ -52,6 +53,7 @@ class CreateObject(FileGroup):
     pages: frozenset[int] = frozenset()
     must_be_absent: bool = False
     etag: str = ""
+    keys: dict[int, bytes] = field(default_factory=dict, compare=False)
 
     @property
     def paths(self) -> tuple[NsPath]:
@@ -100,6 +102,7 @@ class CreateObject(FileGroup):
         if not self.upload:
             changes = self.file.execute(view, context)
             mark_directories(changes)
+            self.keys.update((inode.id, key) for key, inode in changes.inserts.items() if inode is changes.result)
             return changes
         upload = self._pending(view, key)
         parts = parts_of(view, upload, self.upload, self._pages())

@@ -85,14 +85,14 @@ class ChangeSet:
     Attributes:
         empty: the directories that must have no files.
         emptied: once the changes are made, the directories that have lost a file.
-        published: once they are made, a path and the id of the file that was created there; None if none was.
+        published: once they are made, the id of a file that was created, and the key of its inode; empty if none was.
     """
 
     contents: Contents
     changes: Sequence[Change]
     empty: Sequence[NsPath] = field(init=False)
     emptied: set[NsPath] = field(init=False, default_factory=set)
-    published: tuple[NsPath, int] | None = field(init=False, default=None)
+    published: dict[int, bytes] = field(init=False, default_factory=dict)
     _stored: list[Extent] = field(init=False, default_factory=list)
     _large: dict[int, tuple[int, Extent]] = field(init=False, default_factory=dict)  # files and blobs by position
     _expiry: Expiry = field(init=False)  # how long these blobs may wait
@@ -130,7 +130,7 @@ class ChangeSet:
             PreconditionError: a directory that must have no files has one.
         """
         self.emptied.clear()  # this may be another try
-        self.published = None
+        self.published.clear()
         free: list[RequireNoObjects] = []
         for path in self.empty:
             below = directories_below(self.contents.namespace, path)
@@ -162,6 +162,5 @@ class ChangeSet:
                     file_id = self.contents.namespace.new_id()
                     extents, data = self.contents.store(file_id, bytes(one.data))
                     file = replace(template, path=path, file_id=file_id, extents=extents, data=data)
-                if isinstance(one.mode, Create):
-                    self.published = path, file_id
-                yield created(file, one.mode)
+                found = created(file, one.mode)
+                yield replace(found, keys=self.published) if not self.published and found.must_be_absent else found

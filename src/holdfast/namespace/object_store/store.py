@@ -23,7 +23,7 @@ from holdfast.namespace.errors import (
     UncountedTreeError,
 )
 from holdfast.namespace.file_reader import FileReader
-from holdfast.namespace.inode import Extent, Inode
+from holdfast.namespace.inode import Extent, Inode, decode_inode
 from holdfast.namespace.keys import kind_range, upload_key
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.change_set import MOST_KEY_BYTES, ChangeSet, completed, created, path_of
@@ -338,10 +338,9 @@ class NamespaceStore:
             )
 
     def _is_there(self, made: ChangeSet) -> bool:
-        if made.published is not None:
-            path, file_id = made.published
-            found = self.namespace.find(str(path))
-            return found is not None and found.id == file_id
+        for file_id, key in made.published.items():  # a directory above may have been renamed since
+            record = self.namespace.database.get_many([key]).get(key)
+            return record is not None and decode_inode(key, record.value).id == file_id
         deleted = next((one for one in made.changes if isinstance(one, Delete) and one.etag), None)
         found = None if deleted is None else self.namespace.find(str(path_of(deleted.key)))
         return found is None or deleted is None or found.etag != deleted.etag

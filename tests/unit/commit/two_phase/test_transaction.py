@@ -142,7 +142,8 @@ def test_the_first_entry_requires_an_empty_log() -> None:
     assert conditions == [
         [RequireEmpty(f"{HOME}_holdfast/log/")],
         *([Require(key, ctx.store.head(key).etag)] for key in (HOME + log_entry(1), HOME + log_entry(2))),
-    ], "an abort requires it too: a late one would free the number after it"
+        [Require(HOME + log_entry(3), ctx.store.head(HOME + log_entry(3)).etag)],
+    ], "an abort requires it too: a late one would free the number after it; and its mark requires the abort"
 
 
 def test_the_publication_is_stored_and_an_unknown_one_is_refused() -> None:
