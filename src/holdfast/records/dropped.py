@@ -1,31 +1,33 @@
-"""Delete the cells of dropped tables, in small transactions."""
+"""Delete the cells of dropped tables, and the items of dropped work lists, in small transactions."""
 
 from __future__ import annotations
 
-from holdfast.records.keys import cells_range, dropped_range, dropped_table_of, table_histories_range
+from holdfast.records.keys import dropped_id_of, dropped_range, id_bytes
+from holdfast.records.kinds import BEAT, CELL, HISTORY, WORK
 from holdfast.records.paging import read_pages, read_records
+from holdfast.records.row_keys import after_prefix
 from holdfast.transactions.base import Commit, Conflict, RangeCount, TransactionStore
 
 __all__ = ["collect_dropped"]
 
 
 def collect_dropped(store: TransactionStore) -> int:
-    """Delete the cells and the history of every dropped table, and then its mark. Return the number of cells.
+    """Delete all records of every dropped table or work list, and then its mark. Return the number of records.
 
-    Nobody writes to these tables anymore: every transaction validates the definitions of the tables that it uses.
+    Nobody adds to them anymore: every transaction validates the definitions of the tables and lists that it uses.
 
     Crash: the mark stays until everything below it is deleted, also if the database crashes and undoes deletions that
-    were not durable; call it again. If it undoes the drop itself, nothing more of the table is deleted: others may use
-    it again. Several callers may work side by side.
+    were not durable; call it again. If it undoes the drop itself, nothing more is deleted: others may use the table
+    or list again. Several callers may work side by side.
     """
     return sum(_collect(store, mark, record.version) for mark, record in read_records(store, *dropped_range()))
 
 
 def _collect(store: TransactionStore, mark: bytes, version: int) -> int:
-    """Delete one table, as long as its mark is the one that was read; return the number of cells."""
+    """Delete one table or list, as long as its mark is the one that was read; return the number of records."""
     deleted = 0
-    table_id = dropped_table_of(mark)
-    ranges = cells_range(table_id), table_histories_range(table_id)
+    prefixes = [kind + id_bytes(dropped_id_of(mark)) for kind in (CELL, HISTORY, WORK, BEAT)]
+    ranges = [(prefix, after_prefix(prefix)) for prefix in prefixes]
     for first, last in ranges:
         for page in read_pages(store, first, last):
             keys = [key for key, _record in page]

@@ -18,9 +18,9 @@ __all__ = [
     "column_bytes",
     "commit_count_key",
     "counter_of",
+    "dropped_id_of",
     "dropped_key",
     "dropped_range",
-    "dropped_table_of",
     "history_key",
     "history_range",
     "id_bytes",
@@ -61,18 +61,18 @@ def tables_range() -> tuple[bytes, bytes]:
     return TABLE, after_prefix(TABLE)
 
 
-def dropped_key(table_id: int) -> bytes:
-    """Return the key of the mark of a dropped table."""
-    return DROPPED + id_bytes(table_id)
+def dropped_key(dropped_id: int) -> bytes:
+    """Return the key of the mark of a dropped table or work list."""
+    return DROPPED + id_bytes(dropped_id)
 
 
-def dropped_table_of(key: bytes) -> int:
-    """Return the id in the key of the mark of a dropped table."""
+def dropped_id_of(key: bytes) -> int:
+    """Return the id in the key of the mark of a dropped table or work list."""
     return int(_ID.unpack_from(key, len(DROPPED))[0])
 
 
 def dropped_range() -> tuple[bytes, bytes]:
-    """Return the range of the marks of all dropped tables."""
+    """Return the range of the marks of all dropped tables and work lists."""
     return DROPPED, after_prefix(DROPPED)
 
 

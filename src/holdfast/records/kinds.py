@@ -26,7 +26,7 @@ KINDS = {
     "TABLE": b"St",  # table: its definition, which guards its cells (`tables`)
     "CELL": b"Sc",  # table id, row, column (`cells`)
     "HISTORY": b"Sh",  # table id, row, column, 0, update counter: an earlier or present value of a cell
-    "DROPPED": b"Sd",  # table id: a table that was dropped, and whose cells are not all deleted yet (`dropped`)
+    "DROPPED": b"Sd",  # table or list id: one that was dropped, and of which not all is deleted yet (`dropped`)
     "LOAD": b"Si",  # load id: a load that has not ended (`loads`)
     "COMMITS": b"Sm",  # seconds, token: how many transactions of a call took effect, as its number (`several_commits`)
     "JOB": b"Sj",  # job: a job of computation units (`holdfast.units.jobs`)

@@ -124,7 +124,7 @@ def finish_load(database: Database, environment: Environment, load: Load, report
         if _end(database, environment, load, SEALED) != COMMITTED:
             _require_batches(database, load, reports)
             if not load.appends:
-                _require_cells(database, load, sum((report.loaded for report in reports), Loaded()))
+                _require_cells(database, environment, load, reports)
         if _end(database, environment, load, COMMITTED) != COMMITTED:
             continue  # a crash has undone the seal: what was there may have changed
         database.make_durable()
@@ -239,24 +239,28 @@ def _require_batches(database: TransactionStore, load: Load, reports: Sequence[A
             )
 
 
-def _require_cells(database: Database, load: Load, expected: Loaded) -> None:
-    """Check that the hidden table has exactly these cells.
+def _require_cells(database: Database, environment: Environment, load: Load, reports: Sequence[AttemptReport]) -> None:
+    """Check that the hidden table has exactly the cells that are reported.
 
     Raises: see `finish_load`.
     """
+    expected = sum((report.loaded for report in reports), Loaded())
     found = _count(database, load)
+    if found == expected:
+        return
+    _end(database, environment, load, SEALED)  # perhaps somebody has aborted it while the cells were counted
+    _require_batches(database, load, reports)  # or a failover has lost some
     if found.rows < expected.rows or found.cells < expected.cells:
         shared = counted(max(expected.rows - found.rows, 1), "row")
         raise InvalidRequestError(
             f"several rows have the same name, {shared} too many: aggregate them, or drop some", table=load.table
         )
-    if found != expected:
-        raise ConflictError(
-            "the rows of a repeated task were not the same as the first time: store what is random, then load it",
-            table=load.table,
-            rows=found.rows,
-            expected=expected.rows,
-        )
+    raise ConflictError(
+        "the rows of a repeated task were not the same as the first time: store what is random, then load it",
+        table=load.table,
+        rows=found.rows,
+        expected=expected.rows,
+    )
 
 
 def _count(database: Database, load: Load) -> Loaded:

@@ -53,7 +53,8 @@ def in_several_commits(
     if record is None or record.number < count or not _forget(database, key, record.version):
         raise ConflictError(
             "the database has lost some of what this call had written, perhaps in a failover: call it again with the "
-            "same values"
+            "same values; but look first if one that is written twice counts twice, as in a sum or in a history: the "
+            "others are there"
         )
 
 

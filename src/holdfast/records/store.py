@@ -133,7 +133,7 @@ class Store:
             raise ConflictError("the database has lost the drop, perhaps in a failover: drop it again", table=name)
 
     def collect(self, *, loads_older_than_s: float = _OLD_LOAD_S) -> int:
-        """Delete the cells of dropped tables, and of loads that were given up; return how many records that were.
+        """Delete what is left of dropped tables and work lists, and of loads that were given up; count the records.
 
         Args:
             loads_older_than_s: a load that began so long ago, a week unless told otherwise, is aborted: its driver has

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from holdfast.errors import (
     ConflictError,
@@ -20,7 +21,7 @@ from holdfast.records.integers import integer_of
 from holdfast.records.kinds import JOB
 from holdfast.records.paging import read_records
 from holdfast.runtime import Environment
-from holdfast.transactions.base import DurableStore, Record, SnapshotReader, TransactionStore
+from holdfast.transactions.base import DurableStore, Record, SnapshotReader
 from holdfast.transactions.retry import run_until_known
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.job_input import JobInput
@@ -46,6 +47,8 @@ __all__ = [
     "require_run",
     "require_running",
 ]
+
+T = TypeVar("T")
 
 MAP, REDUCE, WORK_LIST = "map", "reduce", "work list"
 """Kinds of jobs."""
@@ -232,7 +235,7 @@ def begin_job(
             transaction.put(progress_key(new.id, shard), start)
         return new
 
-    job = _durably(store, begin, environment)
+    job = _durably(store, begin, environment, name, _stays)
     _require_same(store, job, kind=kind, shards=None, keys=keys, function=function)
     if shards is not None and job.shards != shards:  # `planned_tasks` has found no job, or one that was forgotten since
         raise ConflictError(
@@ -322,7 +325,10 @@ def end_job(
     def end(transaction: Transaction) -> Job:
         found = _find(transaction, job.name)
         if found is None or found.id != job.id:
-            raise FencedError("the job was forgotten meanwhile: begin it again", job=job.name)
+            raise ConflictError(
+                "the job was forgotten meanwhile, or the database has lost it, perhaps in a failover: run it again",
+                job=job.name,
+            )
         if found.is_finished:
             return found
         _require_end(transaction, job, work)
@@ -331,7 +337,7 @@ def end_job(
         _delete_progress(transaction, job)
         return ended
 
-    return _durably(store, end, environment)
+    return _durably(store, end, environment, job.name, _stays)
 
 
 def _require_end(transaction: Transaction, job: Job, work: WorkList | None) -> None:
@@ -380,12 +386,7 @@ def end_run(store: DurableStore, job: Job, run: str, environment: Environment) -
         for shard in range(job.shards):
             transaction.add(progress_key(job.id, shard), 0)  # gives it another version, and reads nothing
 
-    for _ in range(_TRIES):
-        run_until_known(store, end, environment, lost_replies=_TRIES)
-        store.make_durable()
-        if is_over(_find(store, job.name)):  # a crash before that has perhaps undone it
-            return
-    raise UnavailableError("the database loses what it has committed: repeat later", job=job.name)
+    _durably(store, end, environment, job.name, lambda _ended, found: is_over(found))
 
 
 def require_run(job: Job, run: str) -> None:
@@ -452,14 +453,15 @@ def read_progress(store: SnapshotReader, job: Job) -> list[TaskProgress]:
     return [replace(one, done=count) for one, count in zip(found, counts, strict=True)]
 
 
-def forget_job(store: TransactionStore, name: str, environment: Environment) -> None:
+def forget_job(store: DurableStore, name: str, environment: Environment) -> None:
     """Delete the records of a job, so that its name can be used again. What its units have written stays.
 
     Guarantee: tasks of the job that still run fail with their next commit; workers of a work list end the items that
-    they have claimed first, and leave a record of their number.
+    they have claimed first, and leave a record of their number. That is durable.
 
     Raises:
         NotFoundError: the store has no such job.
+        UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
 
     seen: set[int] = set()
@@ -474,7 +476,7 @@ def forget_job(store: TransactionStore, name: str, environment: Environment) -> 
         transaction.delete(job_key(name))
         _delete_progress(transaction, job)
 
-    run_until_known(store, forget, environment, lost_replies=_TRIES)
+    _durably(store, forget, environment, name, lambda _done, found: found is None or found.id not in seen)
 
 
 def _delete_progress(transaction: Transaction, job: Job) -> None:
@@ -483,23 +485,31 @@ def _delete_progress(transaction: Transaction, job: Job) -> None:
         transaction.delete(counter_key(job.id, shard))
 
 
-def _durably(store: DurableStore, function: Callable[[Transaction], Job], environment: Environment) -> Job:
-    """Repeat a transaction that begins or ends a job until that is durable.
+def _stays(job: Job, found: Job | None) -> bool:
+    """Whether the record of a job still says at least what a transaction has returned."""
+    return found is not None and found.id == job.id and (found.is_finished or not job.is_finished)
 
-    A database that crashed before it was asked for that, and is up again, has perhaps lost the commit. But if the
-    record of a finished job is gone, somebody has forgotten it: all but its end was durable before.
+
+def _durably(
+    store: DurableStore,
+    function: Callable[[Transaction], T],
+    environment: Environment,
+    name: str,
+    is_there: Callable[[T, Job | None], bool],
+) -> T:
+    """Repeat a transaction about a job until its effect is durable.
+
+    A database that crashed before it was asked for that, and is up again, has perhaps lost the commit.
+
+    Args:
+        is_there: whether the effect is still there, given what the transaction has returned, and the job as it is now.
 
     Raises:
         UnavailableError: it loses one commit after the other.
     """
     for _ in range(_TRIES):
-        job = run_until_known(store, function, environment, lost_replies=_TRIES)
+        result = run_until_known(store, function, environment, lost_replies=_TRIES)
         store.make_durable()
-        found = _find(store, job.name)
-        if found is None or found.id != job.id:
-            is_durable = job.is_finished
-        else:
-            is_durable = found.is_finished or not job.is_finished
-        if is_durable:
-            return job
-    raise UnavailableError("the database loses what it has committed: repeat later", job=job.name)
+        if is_there(result, _find(store, name)):
+            return result
+    raise UnavailableError("the database loses what it has committed: repeat later", job=name)

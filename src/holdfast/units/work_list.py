@@ -23,23 +23,22 @@ run twice, but only one commit counts.
 | ``Sw`` list id, ``r``, priority, key | one whose value is combined with those that are added |
 | ``Sw`` list id, ``t``, slot, token | a claim: the items that one worker has taken |
 | ``Sb`` list id, slot, token | the heartbeat of a worker, as a number that grows |
+| ``Sd`` list id | the mark of a list that was dropped, until nothing of it is left |
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from hashlib import blake2b
-from itertools import chain
 
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
+from holdfast.records.dropped import collect_dropped
 from holdfast.records.integers import integer_of
-from holdfast.records.keys import ID_BYTES, id_bytes
+from holdfast.records.keys import ID_BYTES, dropped_key, id_bytes
 from holdfast.records.kinds import BEAT, WORK, WORK_LIST
-from holdfast.records.paging import read_pages, read_records
+from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row, decode_row, encode_row
 from holdfast.records.values import Value, decode_value, encode_value
 from holdfast.runtime import Environment
@@ -263,30 +262,27 @@ def list_work_lists(store: SnapshotReader) -> list[WorkList]:
 def drop_work_list(store: TransactionStore, name: str, environment: Environment) -> None:
     """Drop a work list with everything that waits; units that run fail with their next commit.
 
+    Guarantee: the list is gone in one step; then its items are deleted in small transactions.
+
     Raises:
         NotFoundError: there is none with this name.
-        ConflictError: the database has lost the drop, as in a failover; the rest of the list is as it was.
+        ConflictError: the database has lost the drop, as in a failover: drop it again.
 
-    Crash: what is left of it is never seen again.
+    Crash: what is left of it is never seen again; `Store.collect` and the next drop delete it.
     """
     found = find_work_list(store, name)
 
-    def is_there(transaction: Transaction) -> bool:
-        record = transaction.get(found.definition_key)
+    def is_there(reader: TransactionStore | Transaction) -> bool:
+        record = reader.get_many([found.definition_key]).get(found.definition_key)
         return record is not None and record.version == found.version
 
     def drop(transaction: Transaction) -> None:
         if not is_there(transaction):
             raise NotFoundError("the work list was dropped meanwhile", list=name)
         transaction.delete(found.definition_key)
-
-    def delete(transaction: Transaction, page: Iterable[tuple[bytes, Record]]) -> None:
-        if is_there(transaction):
-            raise ConflictError("the database has lost the drop, perhaps in a failover: drop it again", list=name)
-        for key, _record in page:
-            transaction.delete(key)
+        transaction.put(dropped_key(found.id), b"")
 
     run_transaction(store, drop, environment)
-    pages = chain.from_iterable(read_pages(store, *one) for one in (found.range, found.beats))
-    for page in chain(pages, [()]):  # in the end, look once more
-        run_transaction(store, partial(delete, page=page), environment)
+    collect_dropped(store)
+    if is_there(store):
+        raise ConflictError("the database has lost the drop, perhaps in a failover: drop it again", list=name)

@@ -18,6 +18,8 @@ from holdfast.records.store import Store
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Outcome, Record
 from holdfast.transactions.memory.store import MemoryTransactionStore
+from tests.forgetful_database import ForgetfulDatabase
+from tests.units_world import Shaky
 
 TASKS: list[list[list[LoadRow]]] = [
     [[("a", {"n": 1}), ("b", {"n": 2})], [("c", {"n": 3})]],
@@ -167,6 +169,31 @@ def test_rows_that_a_failover_loses_after_their_task_are_to_be_loaded_again(
     abort_load(database, store.environment, load)
     load_like_spark(store, overwrite=overwrite)
     assert store.get("words", "a", column="n") == 1
+
+
+@pytest.mark.parametrize("by", ["a failover", "an abort"])
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_rows_that_are_lost_while_they_are_counted_are_not_taken_for_rows_with_one_name(
+    overwrite: bool, by: str
+) -> None:
+    database = ForgetfulDatabase(keeps=False)
+    shaky, environment = Shaky(database), Environment()
+    load = begin_load(database, environment, "words", overwrite=overwrite)
+    task = LoadTask(database, environment, load, 0)
+    task.write([("a", {"n": 1})])
+    report = task.finish()
+
+    def lose(_number: int, name: str) -> None:
+        if name == "scan" and shaky.calls.count(name) == 1:
+            if by == "a failover":
+                database.forget(2)  # the seal, and the batch
+            else:
+                abort_load(database, environment, load)
+                Store(database, "memory://", environment).collect()
+
+    shaky.before = lose
+    with pytest.raises((ConflictError, FencedError), match=r"load them again|aborted"):
+        finish_load(shaky, environment, load, [report])
 
 
 def test_rows_that_come_after_the_count_are_noticed_although_a_crash_has_undone_the_seal() -> None:

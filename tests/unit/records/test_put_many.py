@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
+from holdfast.errors import ConflictError, HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.records import Store
 from holdfast.records.keys import old_commit_counts_range
 from holdfast.records.row_keys import Row
@@ -80,6 +80,17 @@ def test_what_a_failover_loses_between_the_transactions_is_no_success() -> None:
         assert dict(store.scan("t")) == {row: {"value": value} for row, value in values}
 
     assert refused_after_failovers(lambda store: store.create_table("t"), put, "call it again with the same values") > 6
+
+
+def test_who_is_told_to_put_the_rows_again_is_told_of_histories() -> None:
+    """In which the rows of the transactions that are not lost would be twice."""
+    database = ForgetfulDatabase(keeps=False)
+    shaky = Shaky(database, lambda _number, name: name == "make_durable" and database.forget(1))
+    store = Store(shaky, "memory://", Environment())
+    store.create_table("t", history=True)
+    with pytest.raises(ConflictError, match=r"again with the same values; but look first .*history"):
+        store.put_many("t", ((number, number) for number in range(600)))
+    assert len(list(store.scan("t"))) == 500
 
 
 def test_many_rows_are_durable_on_a_database_that_flushes_late() -> None:

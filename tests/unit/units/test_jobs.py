@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pytest
 
-from holdfast.errors import ConflictError, NotFoundError
+from holdfast.errors import ConflictError, NotFoundError, UnavailableError
 from holdfast.records.paging import read_records
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds, StillClock
@@ -16,10 +17,11 @@ from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.units.jobs import MAP, WORK_LIST, begin_job, end_job, forget_job, list_jobs, planned_tasks
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.progress import progress_range
+from holdfast.units.settings import UnitSettings
 from holdfast.units.work_list import find_work_list
 from tests.forgetful_database import ForgetfulDatabase
 from tests.unit.records.stores import FAST, SERVERS, open_stores
-from tests.units_world import Shaky, UnitWorld, fail_at, finish
+from tests.units_world import Shaky, UnitWorld, change_at, fail_at, finish
 
 
 @pytest.mark.parametrize("fault", ["lost with effect", "lost without effect"])
@@ -56,8 +58,8 @@ def test_another_job_with_the_name_is_not_forgotten() -> None:
     assert [one.shards for one in list_jobs(inner)] == [3]
 
 
-def test_a_job_that_is_forgotten_as_soon_as_it_has_ended_has_ended() -> None:
-    """Whoever waits for the end may forget it, while the driver still waits until the end is durable."""
+def test_a_job_that_is_forgotten_as_soon_as_it_has_ended_is_not_reported_as_ended() -> None:
+    """Nobody can tell it from one that a failover has lost, with all its units."""
     environment = Environment(clock=StillClock(), ids=CountingIds())
     inner = MemoryTransactionStore(CountingIds())
     job = begin_job(inner, "job", kind=MAP, shards=1, environment=environment)
@@ -69,9 +71,64 @@ def test_a_job_that_is_forgotten_as_soon_as_it_has_ended_has_ended() -> None:
             forget_job(inner, "job", environment)
 
     shaky.before = before
-    assert end_job(shaky, job, {"units": 3}, environment).report == {"units": 3}
+    with pytest.raises(ConflictError, match=r"forgotten meanwhile, or .* lost it.*: run it again"):
+        end_job(shaky, job, {"units": 3}, environment)
     assert shaky.calls.count("make_durable") == 1
     assert list_jobs(inner) == []
+
+
+@pytest.mark.parametrize("driver", ["its own", "another"])
+@pytest.mark.parametrize("lost", range(1, 6))
+def test_a_job_that_a_failover_has_lost_as_a_whole_is_not_reported_as_finished(lost: int, driver: str) -> None:
+    """Its begin, its units and its end are lost before the last look at it."""
+    database = ForgetfulDatabase(keeps=False)
+    world = UnitWorld(database, name="earlier")
+    database.forget_nothing_before()
+    world.job = world.begin("job")
+    world.run(lambda txn, key, value: txn.add("t", key), "ab", UnitSettings(group=1))
+    losses = [lost]
+
+    def lose(_number: int, name: str) -> None:
+        if name == "make_durable" and losses:
+            database.forget(losses.pop())
+
+    shaky = Shaky(database, lose)
+    if driver == "another":
+        end_job(database, world.job, {}, world.environment)
+        is_finished = begin_job(shaky, "job", kind=MAP, shards=1, environment=world.environment).is_finished
+    else:
+        is_finished = False
+        with suppress(ConflictError):
+            is_finished = end_job(shaky, world.job, {}, world.environment).is_finished
+    assert not losses
+    found = list_jobs(database)[0]
+    assert not is_finished or (found.name == "job" and found.is_finished and len(world.cells) == 2)
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["late flush", "failover"])
+def test_a_job_is_forgotten_for_good(keeps: bool) -> None:
+    """Whatever is lost before each call; and a late flush loses nothing afterwards."""
+    for call in range(1, 5):
+        for lost in (1, 2):
+            database = ForgetfulDatabase(keeps=keeps)
+            world = UnitWorld(database)
+            world.run(lambda txn, key, value: None, [1])
+            end_job(database, world.job, {}, world.environment)
+            database.forget_nothing_before()
+            losing = change_at(call, lambda: database.forget(min(lost, database.newest)))  # noqa: B023 # called at once
+            forget_job(Shaky(database, losing), "job", world.environment)
+            database.forget(database.newest if keeps else 0)
+            assert list_jobs(database) == []
+
+
+def test_a_database_that_loses_each_deletion_of_a_job_is_given_up() -> None:
+    database = ForgetfulDatabase(keeps=False)
+    world = UnitWorld(database)
+    database.forget_nothing_before()
+    shaky = Shaky(database, lambda _number, name: name == "make_durable" and database.forget(1))
+    with pytest.raises(UnavailableError, match="repeat later"):
+        forget_job(shaky, "job", world.environment)
+    assert list_jobs(database) == [world.job]
 
 
 def test_a_number_of_tasks_may_come_from_numpy() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import partial
+from itertools import count
 from typing import Any
 
 import pytest
@@ -20,7 +22,7 @@ from holdfast.units.open_work_list import open_work_list
 from holdfast.units.progress import counter_range
 from holdfast.units.settings import UnitSettings
 from holdfast.units.shard_task import ShardTask
-from holdfast.units.work_list import create_work_list, find_work_list, list_work_lists
+from holdfast.units.work_list import create_work_list, drop_work_list, find_work_list, list_work_lists
 from tests.forgetful_database import ForgetfulDatabase
 from tests.unit.records.stores import memory_store
 from tests.unit.units.work_worlds import ITEMS, LEASE_S, WorkWorld, grow, limited
@@ -178,6 +180,50 @@ def test_a_list_whose_drop_a_failover_undoes_is_not_reported_as_dropped_and_lose
             assert not list_work_lists(seen.reader)
 
     assert refused_after_failovers(prepare, drop, "drop it again") > 0
+
+
+def test_a_failover_leaves_nothing_of_a_dropped_list_that_is_not_collected() -> None:
+    """Before each call, with each number of lost commits: as many as the drop makes, also those that delete items."""
+    left = 0
+    quiet, _store = _list_to_drop()
+    for call in range(1, len(quiet.calls) + 1):
+        for lost in range(1, quiet.calls.count("commit") + 1):
+            shaky, store = _list_to_drop(call, lost)
+            left += bool(store.database.scan(b"S", b"T", 1).records)
+            store.collect()
+            for found in list_work_lists(store.database):
+                open_work_list(store, found.name).drop()
+            assert not store.database.scan(b"S", b"T", 1).records, f"{lost} lost before {shaky.calls[call - 1]} {call}"
+    assert left > 3
+
+
+def _list_to_drop(call: int = 0, lost: int = 0) -> tuple[Shaky, Store]:
+    """Drop a list on a database that loses commits before a call."""
+    database = ForgetfulDatabase(keeps=False)
+    store = Store(database, "memory://", Environment())
+    open_work_list(store, "list", create=True).add_many((key, "x" * 100) for key in range(500))
+    list_ = find_work_list(database, "list")
+    database.commit(Commit(puts={list_.beat_key(list_.claim_key(1, "token")): b""}))
+    database.forget_nothing_before()
+    shaky = Shaky(database, change_at(call, lambda: database.forget(min(lost, database.newest))))
+    with suppress(ConflictError):  # the drop itself is lost
+        drop_work_list(shaky, "list", Environment())
+    return shaky, store
+
+
+def test_what_the_death_of_its_process_left_of_a_dropped_list_is_collected() -> None:
+    for call in count(1):
+        store = memory_store()
+        open_work_list(store, "list", create=True).add_many((key, None) for key in range(300))
+        shaky = Shaky(store.database)
+        fail_at(shaky, call, "dies later")
+        with suppress(Death):
+            drop_work_list(shaky, "list", store.environment)
+            break
+        if not list_work_lists(store.database):
+            store.collect()
+            assert not store.database.scan(b"S", b"T", 1).records, call
+    assert call > 5
 
 
 def test_a_list_that_others_make_while_one_of_its_name_is_dropped_stays() -> None:

@@ -13,7 +13,7 @@ from holdfast.checker.transactions.copies import Copy
 from holdfast.checker.transactions.database import DATABASE
 from holdfast.checker.units.database import UnitsImage
 from holdfast.checker.units.scripts import CELLS, EFFECTS, SAW, TIMES, Contents, Script
-from holdfast.records.keys import cells_range, dropped_range, dropped_table_of
+from holdfast.records.keys import cells_range, dropped_id_of, dropped_range
 from holdfast.records.rows import read_cells, rows_of, rows_range
 from holdfast.records.tables import Table, list_tables
 from holdfast.records.values import Value
@@ -98,7 +98,7 @@ class State:
     @cached_property
     def stray_cells(self) -> tuple[bytes, ...]:
         """The keys of cells whose table was dropped, and is not waiting for the deletion of its cells either."""
-        dropped = [dropped_table_of(key) for key in self.records.keys if _is_in(key, dropped_range())]
+        dropped = [dropped_id_of(key) for key in self.records.keys if _is_in(key, dropped_range())]
         ranges = [cells_range(one) for one in (*(table.id for table in list_tables(self._copy)), *dropped)]
         cells = (key for key in self.records.keys if _is_in(key, (cells_range(0)[0][:2], cells_range(2**64 - 1)[1])))
         return tuple(key for key in cells if not any(_is_in(key, one) for one in ranges))

@@ -29,7 +29,7 @@ _KINDS = {
     b"Sn": "the count of a worker",
     b"Sj": "the job",
     b"St": "a table",
-    b"Sd": "a dropped table",
+    b"Sd": "a dropped table or work list",
     b"Sl": "the work list",
     b"Sb": "a heartbeat",
 }
