@@ -175,8 +175,8 @@ class Store:
 
         Raises:
             InvalidRequestError: something is no such pair, or cannot be stored: those before it are perhaps written.
-            ConflictError: the database has lost some of them meanwhile, as in a failover: call it again with the same
-                values.
+            ConflictError: the database has lost some of them meanwhile, as in a failover; the others are written. Go on
+                as after a crash.
             TransactionConflictError, UnavailableError, OutcomeUnknownError: see `transact`; those before are written.
             UnsupportedError: the server does not let this user flush its log; they are written.
 

@@ -19,14 +19,14 @@ _EPILOG = """\b
 Examples:
   holdfast store gc sqlite:///var/lib/shop.db
 
-Deletes the cells of dropped tables in small transactions. It is safe to interrupt, and several may run side by side."""
+Deletes what is left of dropped tables and work lists in small transactions. It is safe to interrupt, and several may run side by side."""
 
 
 @click.command(epilog=_EPILOG)
 @on_store_of_tables
 def gc(store: Store, out: Output) -> None:
-    """Delete the cells of dropped tables at URL."""
+    """Delete what is left of dropped tables and work lists at URL."""
     with out.waiting("deleting cells"):
         deleted = store.collect()
     out.document({"url": store.url, "records": deleted})
-    out.say(f"deleted {counted(deleted, 'record')} of dropped tables" if deleted else "nothing to delete")
+    out.say(f"deleted {counted(deleted, 'record')} of dropped tables and work lists" if deleted else "nothing to delete")
