@@ -19,7 +19,8 @@ _EPILOG = """\b
 Examples:
   holdfast store gc sqlite:///var/lib/shop.db
 
-Deletes what is left of dropped tables and work lists in small transactions. It is safe to interrupt, and several may run side by side."""
+Deletes what is left of dropped tables and work lists in small transactions. It is safe to interrupt, and several may
+run side by side."""
 
 
 @click.command(epilog=_EPILOG)
@@ -29,4 +30,4 @@ def gc(store: Store, out: Output) -> None:
     with out.waiting("deleting cells"):
         deleted = store.collect()
     out.document({"url": store.url, "records": deleted})
-    out.say(f"deleted {counted(deleted, 'record')} of dropped tables and work lists" if deleted else "nothing to delete")
+    out.say(f"deleted {counted(deleted, 'record')} of what was dropped" if deleted else "nothing to delete")

@@ -90,7 +90,7 @@ def test_what_a_crash_left_is_collected(store: Store, url: str) -> None:
     assert _printed("gc", url) == "nothing to delete\n"
     table = store.table("stock")
     store.database.commit(Commit(deletes=[table.key], puts={dropped_key(table.id): b""}))
-    assert _printed("gc", url) == "deleted 3 records of dropped tables\n"
+    assert _printed("gc", url) == "deleted 3 records of what was dropped\n"
     assert json.loads(_printed("gc", url, "--json")) == {"url": url.partition("?")[0], "records": 0}
 
 
