@@ -81,6 +81,26 @@ def test_what_tasks_and_the_job_have_reported_is_there() -> None:
     assert crashing.contents() == expected("new")
 
 
+def test_a_task_whose_uploads_are_lost_before_its_report_fails() -> None:
+    """The database crashes before any call of a task: Spark is told nothing that would make the job fail."""
+    quiet = Crashing()
+    run_task(quiet.ctx, start(quiet.ctx), 0, "new")
+    failed = 0
+    for at in range(1, quiet.calls + 1):
+        crashing = Crashing(0)
+        job = start(crashing.ctx)
+        crashing.database.forget_nothing_before()
+        crashing.at = crashing.calls + at
+        for _ in range(2):
+            try:
+                reports = [run_task(crashing.ctx, job, 0, "new")]
+                break
+            except HoldfastError:
+                failed += 1
+        assert TWO_PHASE.commit_job(crashing.context(), job, reports, 1).committed, at
+    assert failed
+
+
 def test_the_decision_of_another_job_is_not_taken_for_a_lost_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The database loses a decision before it is flushed, and another driver decides the same number meanwhile."""
     crashing = Crashing()

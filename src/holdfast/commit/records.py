@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from holdfast.commit.ids import AttemptId, JobId
 from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
+from holdfast.stores.base import Part
 
 __all__ = [
     "FileEntry",
@@ -69,6 +70,11 @@ class FileEntry:
     etag: str = ""
     modified_at_s: float = 0.0
     crc32: int = 0
+
+    @property
+    def upload_parts(self) -> tuple[Part, ...]:
+        """The parts of the upload, as the store needs them to complete it."""
+        return tuple(Part(number, etag, size) for number, (etag, size) in enumerate(self.parts, start=1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,7 +22,7 @@ from holdfast.commit.records import FileEntry, JobRecord, TaskCommit
 from holdfast.commit.sinks import FileSink, PartBudget, RenameSink, UploadSink
 from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.runtime import BackgroundExecutor
-from holdfast.stores.base import transactional
+from holdfast.stores.base import Complete, Require, transactional
 from holdfast.wording import is_unicode
 
 __all__ = ["TaskAttempt", "TaskScope", "TaskSteps"]
@@ -190,9 +191,18 @@ class TaskAttempt:
         report = self._steps.commit_task(self._scope, files)
         store = self._scope.ctx.store
         if store.capabilities.transactions:
-            transactional(store).make_durable()  # once Spark has been told, it does not run the task again
+            # Once Spark has been told, it does not run the task again.
+            transactional(store).make_durable(self._written(report, files))
         self._committed = True
         return report
+
+    def _written(self, report: TaskCommit, files: Sequence[FileEntry]) -> Sequence[Complete | Require]:
+        """Return what the job's transaction needs: the manifest and the pending uploads."""
+        if report.ref is None:
+            return ()
+        key = self._scope.ctx.key
+        uploads = [Complete(key(one.path), one.upload_id, one.upload_parts) for one in files if one.upload_id]
+        return [Require(key(report.ref.key)), *uploads]
 
     def abort(self) -> None:
         """Discard everything that the attempt wrote, as far as possible; the job's cleanup deletes the rest.

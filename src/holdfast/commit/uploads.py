@@ -11,9 +11,9 @@ from holdfast.commit.records import FileEntry
 from holdfast.commit.sinks import UploadGuard, UploadSink
 from holdfast.commit.task import TaskScope
 from holdfast.errors import NotFoundError, OutcomeUnknownError
-from holdfast.stores.base import Part, multipart
+from holdfast.stores.base import multipart
 
-__all__ = ["ATTEMPT_METADATA", "complete_upload", "is_published", "open_upload", "parts_of", "settle"]
+__all__ = ["ATTEMPT_METADATA", "complete_upload", "is_published", "open_upload", "settle"]
 
 ATTEMPT_METADATA = "holdfast-attempt"
 """Metadata key of an upload, for the attempt that started it. Distinguishes the object from other attempts' objects."""
@@ -96,11 +96,6 @@ def open_upload(
     )
 
 
-def parts_of(file: FileEntry) -> tuple[Part, ...]:
-    """Return the parts of a file's upload, as the store needs them to complete it."""
-    return tuple(Part(number, etag, size) for number, (etag, size) in enumerate(file.parts, start=1))
-
-
 def complete_upload(
     ctx: CommitContext,
     file: FileEntry,
@@ -121,7 +116,7 @@ def complete_upload(
     Raises:
         OutcomeUnknownError: the reply was lost three times.
     """
-    parts = parts_of(file)
+    parts = file.upload_parts
     if checksums:
         known = zip(parts, checksums, strict=True)
         parts = tuple(replace(part, checksum_algorithm=kind, checksum=text) for part, (kind, text) in known)

@@ -14,12 +14,14 @@ from holdfast.checker.kernel.process import Port
 from holdfast.stores.base import (
     Capabilities,
     Change,
+    Complete,
     ObjectInfo,
     ObjectPage,
     Overwrite,
     Part,
     Put,
     PutMode,
+    Require,
     UploadPage,
 )
 from holdfast.stores.memory.store import MemoryFile
@@ -130,7 +132,7 @@ class SimulatedStore:
         if changes:
             self._call("apply", tuple(self._blurred(change) for change in changes))
 
-    def make_durable(self) -> None:
+    def make_durable(self, written: Sequence[Complete | Require] = ()) -> None:
         """Do nothing: a simulated store loses nothing."""
 
     def _blurred(self, change: Change) -> Change:

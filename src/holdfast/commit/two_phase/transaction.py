@@ -25,7 +25,6 @@ from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.replacement import ReplacementPlan, deletions
 from holdfast.commit.two_phase.roll_forward import done_mark
 from holdfast.commit.two_phase.write_ids import write_record
-from holdfast.commit.uploads import parts_of
 from holdfast.errors import DestinationExistsError, HoldfastError, NotFoundError, PreconditionError
 from holdfast.stores.base import Change, Complete, Create, Delete, Overwrite, Put, Require
 from holdfast.versioned_log import LogView
@@ -68,7 +67,7 @@ def plan_files(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> JobFil
         for file in manifest.files:
             replaces = job.mode in _REPLACING and file.path in prepared.chosen
             mode = Overwrite() if replaces else Create()
-            completions.append(Complete(ctx.key(file.path), file.upload_id, parts_of(file), mode))
+            completions.append(Complete(ctx.key(file.path), file.upload_id, file.upload_parts, mode))
     prepared.cache.drop()
     obsolete = [ctx.key(path) for path in (layout.job_record(job.job), *(ref.key for ref in prepared.refs))]
     # The tasks of a stream write the job's record, so some of them may have written it after a rename.

@@ -24,7 +24,7 @@ from holdfast.namespace.errors import (
 )
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.inode import Extent, Inode, decode_inode
-from holdfast.namespace.keys import kind_range, upload_key
+from holdfast.namespace.keys import kind_range, parts_key, upload_key
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.change_set import MOST_KEY_BYTES, ChangeSet, completed, created, path_of
 from holdfast.namespace.object_store.contents import Contents
@@ -39,7 +39,13 @@ from holdfast.namespace.object_store.moves import MoveDirectory, MoveFile
 from holdfast.namespace.object_store.pages import list_files
 from holdfast.namespace.object_store.parts import AbortUpload, AddPart
 from holdfast.namespace.object_store.rights import CheckTargets, MaySee
-from holdfast.namespace.object_store.uploads import Upload, decode_metadata, encode_metadata
+from holdfast.namespace.object_store.uploads import (
+    Upload,
+    decode_metadata,
+    decode_parts,
+    encode_metadata,
+    page_of,
+)
 from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.status import etag_of
@@ -54,6 +60,7 @@ from holdfast.stores.base import (
     Overwrite,
     Part,
     PutMode,
+    Require,
     Support,
     UploadInfo,
     UploadPage,
@@ -315,8 +322,35 @@ class NamespaceStore:
         self._settle(whole)
         self._prune(whole.emptied)
 
-    def make_durable(self) -> None:
+    def make_durable(self, written: Sequence[Complete | Require] = ()) -> None:
         self.namespace.database.make_durable()
+        for one in written:
+            if isinstance(one, Require):
+                self.head(one.key)
+        uploads = [one for one in written if isinstance(one, Complete)]
+        for start in range(0, len(uploads), _UPLOADS):
+            self._require_uploads(uploads[start : start + _UPLOADS])
+
+    def _require_uploads(self, uploads: Sequence[Complete]) -> None:
+        """Check that uploads are pending and have their parts, with one read."""
+        pages = {one.upload_id: sorted({page_of(part.number) for part in one.parts}) for one in uploads}
+        keys = [upload_key(token) for token in pages]
+        keys += [parts_key(token, page) for token, numbers in pages.items() for page in numbers if page]
+        records = self.namespace.database.get_many(keys)
+        for one in uploads:
+            key = upload_key(one.upload_id)
+            record = records.get(key)
+            parts = dict(Upload.decode(key, record.value).parts) if record is not None else {}
+            for page in pages[one.upload_id]:
+                key = parts_key(one.upload_id, page)
+                if key in records:
+                    parts.update(decode_parts(key, records[key].value))
+            if record is None or any(part.number not in parts for part in one.parts):
+                raise NotFoundError(
+                    "the upload is not there, or lacks a part: upload the object again",
+                    key=one.key,
+                    upload_id=one.upload_id,
+                )
 
     def _settle(self, made: ChangeSet) -> None:
         """Make changes durable that were just made, and look whether they are there: others may be in their place.

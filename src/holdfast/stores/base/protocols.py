@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from holdfast.stores.base.changes import Change
+from holdfast.stores.base.changes import Change, Complete, Require
 from holdfast.stores.base.values import (
     Capabilities,
     ObjectInfo,
@@ -188,13 +188,18 @@ class TransactionalStore(MultipartStore, Protocol):
         """
         ...
 
-    def make_durable(self) -> None:
+    def make_durable(self, written: Sequence[Complete | Require] = ()) -> None:
         """Return when everything that was written before this call is durable, also uploads and their parts.
 
         Whoever reports that something is stored, so that nobody stores it again, calls this before. Wrappers forward it
         directly, like `close`.
 
+        Args:
+            written: pending uploads with their parts, and objects, that must be there then: a database that crashed
+                before this call has perhaps lost them. A store that loses nothing does not look.
+
         Raises:
+            NotFoundError: some of `written` is lost; ``key`` names one. Write it again.
             UnavailableError: it is unknown whether it is durable. Repeat later.
             UnsupportedError: the store cannot do that; the message says which setting it needs.
         """

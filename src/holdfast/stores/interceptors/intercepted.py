@@ -21,6 +21,7 @@ from typing import Protocol, TypeVar, cast
 from holdfast.stores.base import (
     Capabilities,
     Change,
+    Complete,
     CopyStore,
     MultipartStore,
     ObjectInfo,
@@ -30,6 +31,7 @@ from holdfast.stores.base import (
     Part,
     PutMode,
     RenameStore,
+    Require,
     TransactionalStore,
     UploadPage,
     WritableFile,
@@ -208,8 +210,8 @@ class InterceptedStore:
         call = StoreCall(Operation.APPLY, keys[0] if keys else "", sent_bytes(changes), keys=keys)
         self._interceptor(call, lambda: cast("TransactionalStore", self._inner).apply(changes))
 
-    def make_durable(self) -> None:
-        cast("TransactionalStore", self._inner).make_durable()
+    def make_durable(self, written: Sequence[Complete | Require] = ()) -> None:
+        cast("TransactionalStore", self._inner).make_durable(written)
 
 
 class _InterceptedFile:

@@ -366,7 +366,7 @@ class MemoryStore:
         return UploadPage(page, (page[-1].key, page[-1].upload_id) if more else None)
 
     # --- transactions -------------------------------------------------------------------------------------------------
-    def make_durable(self) -> None:
+    def make_durable(self, written: Sequence[Complete | Require] = ()) -> None:
         """Do nothing: the objects last as long as the process."""
 
     def apply(self, changes: Sequence[Change]) -> None:
