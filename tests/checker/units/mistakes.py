@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import cast
+from typing import TypeVar, cast
 
 from holdfast.errors import InvalidRequestError, OutcomeUnknownError
 from holdfast.records.cell_transaction import CellTransaction
@@ -74,6 +74,8 @@ __all__ = [
     "trust_reads",
     "trust_what_was_read_ahead",
 ]
+
+T = TypeVar("T")
 
 _Attempt = Callable[..., Attempt]
 
@@ -177,19 +179,29 @@ def no_flush_of_workers(shipped: Callable[..., bool], self: WorkTask) -> bool:
 
 
 def no_flush_of_jobs(
-    shipped: Callable[..., Job], store: DurableStore, function: Callable[[Transaction], Job], environment: Environment
-) -> Job:
-    """In place of `jobs._durably`: take it for durable that a job has begun, or is finished."""
+    shipped: Callable[..., T],
+    store: DurableStore,
+    function: Callable[[Transaction], T],
+    environment: Environment,
+    name: str,
+    is_there: Callable[[T, Job | None], bool],
+) -> T:
+    """In place of `jobs._durably`: take it for durable that a job has begun, is finished or forgotten."""
     return run_transaction(store, function, environment)
 
 
 def flush_jobs_unseen(
-    shipped: Callable[..., Job], store: DurableStore, function: Callable[[Transaction], Job], environment: Environment
-) -> Job:
+    shipped: Callable[..., T],
+    store: DurableStore,
+    function: Callable[[Transaction], T],
+    environment: Environment,
+    name: str,
+    is_there: Callable[[T, Job | None], bool],
+) -> T:
     """In place of `jobs._durably`: do not look whether it was there when it was made durable."""
-    job = run_transaction(store, function, environment)
+    result = run_transaction(store, function, environment)
     store.make_durable()
-    return job
+    return result
 
 
 # --- unknown outcomes -------------------------------------------------------------------------------------------------
