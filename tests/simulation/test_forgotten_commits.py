@@ -20,6 +20,8 @@ from holdfast.errors import HoldfastError, LogRemovedError, UnavailableError
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import SimulatedClock
+from holdfast.spark.accepted_runs import mark_run, marked_runs
+from holdfast.spark.task_report import Run
 from holdfast.stores.base import Change, Delete, ObjectInfo, iter_objects
 from holdfast.stores.interceptors.faulty import SimulatedCrash
 from tests.forgetful_database import ForgetfulDatabase
@@ -99,6 +101,16 @@ def test_a_task_whose_uploads_are_lost_before_its_report_fails() -> None:
                 failed += 1
         assert TWO_PHASE.commit_job(crashing.context(), job, reports, 1).committed, at
     assert failed
+
+
+def test_the_mark_of_a_run_is_durable() -> None:
+    """A run that reports nothing, because Spark stopped reading from it, is known by its mark only."""
+    run = Run(task=1, stage=2, spark_task=3, attempt="0123456789ab")
+    crashing = Crashing()
+    job = start(crashing.ctx)
+    mark_run(crashing.ctx, job.job, run)
+    crashing.crash()
+    assert marked_runs(crashing.context(), job.job) == [run]
 
 
 def test_the_decision_of_another_job_is_not_taken_for_a_lost_one(monkeypatch: pytest.MonkeyPatch) -> None:

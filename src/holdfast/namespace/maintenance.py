@@ -45,6 +45,8 @@ class MaintenanceLock:
 
         Raises:
             ConflictError: another process has the lock. Wait until it is done.
+            FencedError: at the end of the block, the lock is lost: the database has undone the last commit, or another
+                process has taken over.
 
         Crash: the lock ends ten minutes after its last use.
         """
@@ -63,8 +65,11 @@ class MaintenanceLock:
         lock = MaintenanceLock(database, environment, token, outcome.version)
         try:
             yield lock
-        finally:
+        except BaseException:
             lock._release()
+            raise
+        if not lock._release():
+            raise _fenced()
 
     def commit(self, changes: Changes[None], view: View) -> bool:
         """Commit changes if the lock is still held; return whether they took effect. Renews the lock.
@@ -82,7 +87,7 @@ class MaintenanceLock:
             return True
         record = self._database.get_many([MAINTENANCE]).get(MAINTENANCE)
         if record is None or record.version != self._version:
-            raise FencedError("another process has taken over the repairs and sweeps: start over")
+            raise _fenced()
         return False
 
     def announce(self) -> None:
@@ -116,9 +121,14 @@ class MaintenanceLock:
         if self._written.age_s(self._clock) > _TERM_S / 4:
             self.commit(Changes(None), View((), {}))
 
-    def _release(self) -> None:
-        # A conflict means that somebody else has the lock.
-        self._database.commit(Commit(reads={MAINTENANCE: self._version}, deletes=[MAINTENANCE]))
+    def _release(self) -> bool:
+        """Give the lock back; return False if it is lost."""
+        outcome = self._database.commit(Commit(reads={MAINTENANCE: self._version}, deletes=[MAINTENANCE]))
+        return isinstance(outcome, Committed)
+
+
+def _fenced() -> FencedError:
+    return FencedError("another process has taken over the repairs and sweeps: start over")
 
 
 def _encode(token: str, now_s: float) -> bytes:

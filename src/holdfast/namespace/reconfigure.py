@@ -71,7 +71,8 @@ def reconfigure(
         outcome = namespace.database.commit(Commit(reads={CONFIGURATION: version}, puts={CONFIGURATION: value}))
         if isinstance(outcome, Committed):
             namespace.database.make_durable()  # clients that begin now rely on the place and on the age
-            return new
+            if _load(namespace.database)[1] == outcome.version:
+                return new  # else a crash of the database has undone it, or others have changed it since
     raise ConflictError("others change the configuration of the namespace all the time: repeat", name=old.name)
 
 

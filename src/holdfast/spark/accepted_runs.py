@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from holdfast.commit import CommitContext, JobId, TaskCommit, layout
 from holdfast.errors import InvalidRequestError
 from holdfast.spark.task_report import PARTITIONS, Run, TaskReport
-from holdfast.stores.base import batched_keys, iter_objects
+from holdfast.stores.base import Create, Put, batched_keys, iter_objects, transactional
 
 __all__ = ["StageTasks", "accepted_commits", "forget_runs", "mark_run", "marked_runs"]
 
@@ -32,8 +32,15 @@ _MARK = re.compile(r"(\d{1,9})-(\d{1,9})-(\d{1,18})-([0-9a-f]{12})")
 
 # --- marks ------------------------------------------------------------------------------------------------------------
 def mark_run(ctx: CommitContext, job: JobId, run: Run) -> None:
-    """Record that `run` has started. Call this before the run writes anything else."""
-    ctx.store.put(ctx.key(f"{layout.started_dir(job)}{run.task}-{run.stage}-{run.spark_task}-{run.attempt}"), b"")
+    """Record that `run` has started. Call this before the run writes anything else.
+
+    Guarantee: on a store with transactions, the mark is durable: nothing else tells of a run that reports nothing.
+    """
+    key = ctx.key(f"{layout.started_dir(job)}{run.task}-{run.stage}-{run.spark_task}-{run.attempt}")
+    if ctx.store.capabilities.transactions:
+        transactional(ctx.store).apply([Put(key, b"", Create())])
+    else:
+        ctx.store.put(key, b"")
 
 
 def marked_runs(ctx: CommitContext, job: JobId) -> list[Run]:

@@ -7,15 +7,20 @@ each later operation changes nothing except its own paths, and what it reports t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 
 import pytest
 
-from holdfast.errors import CorruptDataError, HoldfastError
+from holdfast.errors import CorruptDataError, FencedError, HoldfastError
 from holdfast.namespace import Namespace
+from holdfast.namespace.changes import Changes
+from holdfast.namespace.configuration import load_configuration
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.file_writer import FileWriter
+from holdfast.namespace.maintenance import MaintenanceLock
+from holdfast.namespace.reconfigure import reconfigure
+from holdfast.namespace.view import View
 from tests.forgetful_database import ForgetfulDatabase
 from tests.namespace_check import problems_of
 from tests.namespace_world import HookedDatabase, World
@@ -375,3 +380,30 @@ def test_bytes_stay_until_the_deletion_of_their_file_is_durable() -> None:
     for call in range(1, calls + 1):
         for count in range(1, 10):
             play(COLLECTED_AT_ONCE, call, count, 4, keeps=True, safety_age_s=0)
+
+
+def test_a_configuration_that_is_lost_before_it_is_flushed_is_written_again() -> None:
+    database = ForgetfulDatabase()
+    world = World(database=database)
+    database.forget_nothing_before()
+    crashes = [1]
+
+    def crash(name: str, _argument: object) -> None:
+        if name == "make_durable" and crashes:
+            database.forget(crashes.pop())
+
+    client = world.client(database=HookedDatabase(database, crash))
+    assert reconfigure(client, safety_age_s=77).safety_age_s == 77
+    database.forget(database.newest)
+    assert load_configuration(database).safety_age_s == 77
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_a_sweep_whose_last_commit_is_undone_is_no_success(lost: int) -> None:
+    database = ForgetfulDatabase()
+    world = World(database=database)
+    database.forget_nothing_before()
+    with pytest.raises(FencedError) if lost else nullcontext():
+        with MaintenanceLock.hold(database, world.environment, "sweep") as lock:
+            assert lock.commit(Changes(None), View((), {}))
+            database.forget(lost)
