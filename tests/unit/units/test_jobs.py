@@ -59,7 +59,7 @@ def test_another_job_with_the_name_is_not_forgotten() -> None:
 
 
 def test_a_job_that_is_forgotten_as_soon_as_it_has_ended_is_not_reported_as_ended() -> None:
-    """Nobody can tell it from one that a failover has lost, with all its units."""
+    """It looks like one that a failover has lost, with all its units."""
     environment = Environment(clock=StillClock(), ids=CountingIds())
     inner = MemoryTransactionStore(CountingIds())
     job = begin_job(inner, "job", kind=MAP, shards=1, environment=environment)
