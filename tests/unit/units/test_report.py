@@ -108,13 +108,13 @@ def test_a_summary_names_what_happened() -> None:
     task = _task(1500, skipped=2, run_s=4.0, commit_s=1.0, **more)
     assert replace(JobReport.of_tasks(JOB, [task], 2.0), earlier=500).summary() == [
         ("units", "1,000 in 2.0 s, 500/s"),
+        ("earlier runs", "500 units, which all figures below include"),
         ("tasks", "1"),
         ("commits", "10 with 150.0 units each"),
         ("conflicts", "2, 16.7% of all commits"),
         ("runs repeated", "3"),
         ("commit latency", "1.1 ms (p50), 0.55 s (p99)"),
         ("time in tasks", "0% functions, 0% reads, 25% commits, 75% other"),
-        ("units of earlier runs", "500"),
         ("put off", "3"),
         ("with locks", "4"),
         ("stale runs", "5"),
