@@ -21,6 +21,7 @@ from holdfast.records.opening import open_store
 from holdfast.records.store import Store
 from holdfast.spark.units import TransactionalMap, TransactionalReduce
 from holdfast.units.jobs import list_jobs
+from holdfast.units.unit import UnitFunction
 from tests.integration.spark_session import by_value
 
 pytestmark = [
@@ -42,8 +43,8 @@ def note(txn: Any, key: int, row: Any) -> None:
     txn.add("seen", key)
 
 
-def total(txn: Any, key: int, row: Any) -> None:
-    txn.add("total", "all", key)
+def adds_to(row: str) -> UnitFunction:
+    return lambda txn, key, value: txn.add("total", row, key)
 
 
 def seen(store: Store) -> dict[Any, int]:
@@ -112,23 +113,23 @@ def test_a_repeated_batch_with_other_rows_goes_on_when_the_query_is_as_it_was(
 def test_two_functions_do_not_share_a_name(spark: SparkSession, store: Store, tmp_path: Path) -> None:
     """The second one would find each batch finished, and do nothing."""
     store.create_table("total")
-    count, add_up = (TransactionalMap(one, store=store).for_each_batch(key="id", job="n") for one in (note, total))
-    other = TransactionalMap(total, store=store).for_each_batch(key="id", job="totals")
+    first, second = (TransactionalMap(adds_to(row), store=store) for row in ("first", "second"))
 
-    def both(batch: DataFrame, number: int) -> None:
-        count(batch, number)
-        add_up(batch, number)
+    def both(name: str) -> Callable[[DataFrame, int], None]:
+        run_first, run_second = first.for_each_batch(key="id", job="n"), second.for_each_batch(key="id", job=name)
 
-    def mended(batch: DataFrame, number: int) -> None:
-        count(batch, number)
-        other(batch, number)
+        def run(batch: DataFrame, number: int) -> None:
+            run_first(batch, number)
+            run_second(batch, number)
+
+        return run
 
     write(tmp_path / "files", "0", 1, 2, 3)
-    with pytest.raises(StreamingQueryException, match=r"a job belongs to one function.*a job name of its own"):
-        stream(spark, tmp_path / "files", tmp_path / "checkpoint", both)
-    stream(spark, tmp_path / "files", tmp_path / "checkpoint", mended)
-    assert seen(store) == dict.fromkeys((1, 2, 3), 1)
-    assert store.get("total", "all") == 6
+    with pytest.raises(StreamingQueryException, match=r"has run already: .*give each a job name of its own job='n'"):
+        stream(spark, tmp_path / "files", tmp_path / "checkpoint", both("n"))
+    assert store.get("total", "second") is None
+    stream(spark, tmp_path / "files", tmp_path / "checkpoint", both("totals"))
+    assert store.get_many("total", ["first", "second"]) == {"first": 6, "second": 6}
 
 
 def fails_at_3(txn: Any, key: int, row: Any) -> None:

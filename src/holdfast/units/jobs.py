@@ -84,7 +84,6 @@ class Job:
         kind: ``map``, ``reduce`` or ``work list``.
         keys: where the keys of the units come from: names and types of columns, or a work list; empty if it is all the
             same.
-        function: the name of the function of the run that has finished it, or that goes on with it.
         units: how many units it has; None if nobody knows.
         digest: of its input; empty if it has none that is fixed.
         began_s: when it began, seconds since the epoch.
@@ -99,7 +98,6 @@ class Job:
     kind: str
     began_s: float
     keys: str = ""
-    function: str = ""
     units: int | None = None
     digest: str = ""
     ended_s: float | None = None
@@ -118,7 +116,6 @@ class Job:
             "shards": self.shards,
             "kind": self.kind,
             "keys": self.keys,
-            "function": self.function,
             "units": self.units,
             "digest": self.digest,
             "began": self.began_s,
@@ -145,7 +142,6 @@ class Job:
                 shards=int(found["shards"]),
                 kind=str(found["kind"]),
                 keys=str(found["keys"]),
-                function=str(found["function"]),
                 units=None if units is None else int(units),
                 digest=str(found["digest"]),
                 began_s=float(found["began"]),
@@ -158,14 +154,7 @@ class Job:
 
 
 def planned_tasks(
-    reader: SnapshotReader,
-    name: str,
-    *,
-    kind: str,
-    shards: int | None,
-    default: int,
-    keys: str = "",
-    function: str = "",
+    reader: SnapshotReader, name: str, *, kind: str, shards: int | None, default: int, keys: str = ""
 ) -> int:
     """Return how many tasks a job has, or will have: to know it before the input is read.
 
@@ -175,7 +164,7 @@ def planned_tasks(
     job = _find(reader, name)
     if job is None:
         return shards or default
-    _require_same(reader, job, kind=kind, shards=shards, keys=keys, function=function)
+    _require_same(reader, job, kind=kind, shards=shards, keys=keys)
     return job.shards
 
 
@@ -188,7 +177,6 @@ def begin_job(
     environment: Environment,
     default: int | None = None,
     keys: str = "",
-    function: str = "",
     job_input: JobInput | None = None,
 ) -> Job:
     """Create a job, or return the one that has this name, to go on with it.
@@ -200,11 +188,11 @@ def begin_job(
     Args:
         shards: number of tasks; None for that of the existing job, or the default.
         default: number of tasks of a new job.
-        keys, function: see `Job`. An unfinished job goes on with any function: it may have been mended.
+        keys: see `Job`.
         job_input: all units; None if they are not known.
 
     Raises:
-        InvalidRequestError: the name is not valid, or the job is finished, with another function.
+        InvalidRequestError: the name is not valid.
         InputChangedError: the job exists with another input or other keys, or is of another kind.
         ConflictError: the job exists, and has another number of tasks.
         UnavailableError: the database went away, or loses what it has committed. Repeat later.
@@ -217,7 +205,6 @@ def begin_job(
         shards=shards or default or 0,
         kind=kind,
         keys=keys,
-        function=function,
         units=None if job_input is None else job_input.units,
         digest="" if job_input is None else job_input.digest,
         began_s=environment.clock.now_s(),
@@ -236,7 +223,7 @@ def begin_job(
         return new
 
     job = _durably(store, begin, environment, name, _stays)
-    _require_same(store, job, kind=kind, shards=None, keys=keys, function=function)
+    _require_same(store, job, kind=kind, shards=None, keys=keys)
     if shards is not None and job.shards != shards:  # `planned_tasks` has found no job, or one that was forgotten since
         raise ConflictError(
             "another driver began the job meanwhile, with another number of tasks: run it again without a number, and "
@@ -246,7 +233,7 @@ def begin_job(
         )
     if job.digest != new.digest:
         raise _other_input(job, new)
-    return replace(job, function=function)
+    return job
 
 
 def _other_input(job: Job, given: Job) -> InputChangedError:
@@ -259,21 +246,13 @@ def _other_input(job: Job, given: Job) -> InputChangedError:
     return InputChangedError(sentence, job=job.name, given=given.units)
 
 
-def _require_same(reader: SnapshotReader, job: Job, *, kind: str, shards: int | None, keys: str, function: str) -> None:
+def _require_same(reader: SnapshotReader, job: Job, *, kind: str, shards: int | None, keys: str) -> None:
     """Check that a job is the one to be run.
 
     Raises:
         InvalidRequestError, InputChangedError: see `begin_job`.
     """
     shown: dict[str, object]
-    if job.is_finished and job.function != function:
-        raise InvalidRequestError(
-            "a job belongs to one function, and this one is finished with another: this function needs a job name of "
-            "its own; but if it is the same one, renamed, nothing is left to do: run it under its old name",
-            job=job.name,
-            function=job.function,
-            given=function,
-        )
     if job.kind != kind:
         sentence, shown = "the job exists, and is of another kind: run it as it was", {"kind": job.kind}
     elif shards is not None and job.shards != shards:
@@ -284,11 +263,12 @@ def _require_same(reader: SnapshotReader, job: Job, *, kind: str, shards: int | 
         shown = {"key": job.keys, "given": keys}
     else:
         return
-    # What was on a work list runs once, whatever the names of its jobs.
-    repeats = WORK_LIST not in (kind, job.kind) and (
-        job.is_finished or any(task.done for task in read_progress(reader, job))
-    )
-    or_else = "; another name would run again what is done" if repeats else ", or choose another name"
+    if WORK_LIST in (kind, job.kind):  # what was on a work list runs once, whatever the names of its jobs
+        or_else = ", or choose another name"
+    elif job.is_finished or any(task.done for task in read_progress(reader, job)):
+        or_else = "; another name would run again what is done"
+    else:
+        or_else = ", or, if nobody runs it, choose another name"
     raise InputChangedError(f"{sentence}{or_else}", job=job.name, **shown)
 
 
@@ -332,7 +312,7 @@ def end_job(
         if found.is_finished:
             return found
         _require_end(transaction, job, work)
-        ended = replace(found, ended_s=ended_s, report=report, function=job.function)
+        ended = replace(found, ended_s=ended_s, report=report)
         transaction.put(job_key(job.name), ended.to_bytes())
         _delete_progress(transaction, job)
         return ended

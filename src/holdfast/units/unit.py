@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import date, time, timedelta
 from decimal import Decimal
-from functools import partial
 from typing import Any, TypeAlias
 
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row, encode_row
 
-__all__ = ["MAX_ID_BYTES", "Cell", "Unit", "UnitFunction", "UnitReads", "id_of", "name_of", "shown_key"]
+__all__ = ["MAX_ID_BYTES", "Cell", "Unit", "UnitFunction", "UnitReads", "id_of", "shown_key"]
 
 UnitFunction: TypeAlias = "Callable[..., object]"
 """Takes a `UnitTransaction`, a key and a value."""
@@ -101,14 +100,6 @@ def shown_key(key: Row) -> Row:
     if isinstance(key, bytes) and len(key) > _MOST_SHOWN:
         return key[:_MOST_SHOWN] + b"..."
     return key
-
-
-def name_of(function: UnitFunction) -> str:
-    """Return what tells functions apart: module and name, of the type if it is an object that can be called."""
-    while isinstance(function, partial):
-        function = function.func
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{named.__module__}.{named.__qualname__}"
 
 
 def _is_immutable(value: object) -> bool:

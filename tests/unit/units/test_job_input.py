@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import partial
 
 import pytest
 
@@ -15,7 +14,7 @@ from holdfast.transactions.base import Database
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.units import job_input
 from holdfast.units.job_input import JobInput, TaskInput, surveyed, units_of
-from holdfast.units.jobs import MAP, Job, begin_job, end_job, find_job, planned_tasks
+from holdfast.units.jobs import MAP, Job, begin_job, end_job, find_job
 from holdfast.units.unit import Unit, id_of
 from tests.units_world import Shaky, finish
 
@@ -111,9 +110,9 @@ def test_no_unit_passes_that_is_not_in_the_input(size: int) -> None:
 
 
 # --- the job ----------------------------------------------------------------------------------------------------------
-def begin(database: Database, keys: Iterable[int], function: str = "") -> Job:
+def begin(database: Database, keys: Iterable[int]) -> Job:
     found = JobInput([survey(keys)])
-    return begin_job(database, "j", kind=MAP, shards=1, function=function, job_input=found, environment=Environment())
+    return begin_job(database, "j", kind=MAP, shards=1, job_input=found, environment=Environment())
 
 
 def test_a_job_is_begun_with_one_input() -> None:
@@ -143,20 +142,3 @@ def test_of_two_drivers_with_different_rows_one_begins_the_job(call: int) -> Non
         other.append(begin(Shaky(store, meanwhile), range(40)).units)
     assert other in ([40], [60])
     assert find_job(store, "j").units == other[0]
-
-
-def test_a_finished_job_belongs_to_the_function_that_has_finished_it() -> None:
-    """Two functions with one name and one input: the second one would do nothing, in silence."""
-    store = MemoryTransactionStore(CountingIds())
-    begin(store, range(40), "app.count")
-    job = begin(store, range(40), "app.mended")
-    finish(store, job)
-    assert end_job(store, job, {}, Environment()).function == "app.mended"
-    assert begin(store, range(40), "app.mended").is_finished
-    planned = partial(planned_tasks, store, "j", kind=MAP, shards=None, default=1)
-    assert planned(function="app.mended") == 1
-    for call in (partial(begin, store, range(40)), planned):
-        with pytest.raises(
-            InvalidRequestError, match=r"belongs to one function.*job='j' function='app.mended' given='app.count'$"
-        ):
-            call(function="app.count")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from holdfast.units.aggregation import watch
 from holdfast.units.job_state import poll
 from holdfast.units.jobs import forget_job
 from holdfast.units.open_work_list import open_work_list
-from holdfast.units.unit import name_of
 from tests.units_world import UnitWorld
 
 _NAMES: list[Any] = [5, None, "", "two words", "\udc80"]
@@ -36,29 +34,6 @@ def _watched(world: UnitWorld, name: Any) -> Iterator[object]:
 def test_no_job_has_such_a_name(name: Any, call: str) -> None:
     with pytest.raises(InvalidRequestError, match="the name of a job has 1 to 128 letters"):
         _OF_JOBS[call](UnitWorld(), name)
-
-
-class _Counter:
-    def __call__(self, txn: Any, key: object, value: object) -> None:
-        """Count nothing."""
-
-    def count(self, txn: Any, key: object, value: object) -> None:
-        """Count nothing."""
-
-
-@pytest.mark.parametrize(
-    ("function", "name"),
-    [
-        (_watched, "_watched"),
-        (partial(partial(_watched, 1), 2), "_watched"),
-        (_Counter(), "_Counter"),
-        (_Counter().count, "_Counter.count"),
-        (partial(_Counter()), "_Counter"),
-        (lambda txn, key, value: None, "<lambda>"),
-    ],
-)
-def test_the_names_of_functions(function: Any, name: str) -> None:
-    assert name_of(function) == f"{__name__}.{name}"
 
 
 @pytest.mark.parametrize("create", [True, False])

@@ -41,7 +41,7 @@ from holdfast.units.patience import patiently
 from holdfast.units.report import JobReport
 from holdfast.units.settings import UnitSettings
 from holdfast.units.statistics import Statistics
-from holdfast.units.unit import UnitFunction, UnitReads, name_of
+from holdfast.units.unit import UnitFunction, UnitReads
 from holdfast.units.work_list import WorkList, find_work_list
 
 __all__ = ["TransactionalMap", "TransactionalReduce"]
@@ -108,7 +108,6 @@ class TransactionalMap:
         **settings: Any,
     ) -> None:
         self._function = function
-        self._name = name_of(function)
         self._url = store.full_url if isinstance(store, Store) else require_url(store)
         self._reads = reads
         self._emit_to = emit_to
@@ -129,7 +128,7 @@ class TransactionalMap:
             data: a DataFrame, whose rows are the values; or an RDD of pairs of key and value.
             key: the columns that identify a row; for an RDD, the first part of the pairs does.
             job: a name, to go on with the job if it fails. A job that is finished is not run again, and refuses other
-                rows than it had, and another function.
+                rows than it had.
             tasks: how many tasks; by default as many as Spark runs at the same time.
 
         Raises:
@@ -149,7 +148,6 @@ class TransactionalMap:
                 shards=tasks,
                 default=found.parallelism,
                 keys=found.keys,
-                function=self._name,
             )
             rows = found.arranged(shards)
             with errors_of_tasks():
@@ -168,17 +166,19 @@ class TransactionalMap:
         Args:
             key, tasks: see `run`.
             job: how the names of the jobs begin, of which each batch is one. The ids of the query and the batch follow.
-                Each function needs its own.
+                Each function of a ``foreachBatch`` needs its own.
 
         Raises:
             InvalidRequestError: no job can have such a name.
             InputChangedError: from the function: query or source have changed since a batch began that Spark repeats.
+            InvalidRequestError: from the function, too: another one has run the batch under this name.
         """
         check_prefix(job)
 
         def run_batch(batch: DataFrame, number: int) -> None:
             try:
-                self.run(batch, key=key, job=job_of_batch(job, batch, number), tasks=tasks)
+                with job_of_batch(job, batch, number, self._url) as name:
+                    self.run(batch, key=key, job=name, tasks=tasks)
             except InputChangedError as error:
                 raise InputChangedError(
                     "Spark repeats a batch of the stream, with other rows, another key, kind or number of tasks than "
@@ -221,7 +221,6 @@ class TransactionalMap:
                 shards=tasks,
                 default=parallelism,
                 keys=keys,
-                function=self._name,
             )
             return _Prepared(shards, partial(run_workers, spark))
 
@@ -247,7 +246,6 @@ class TransactionalMap:
                 kind=kind,
                 shards=prepared.tasks,
                 keys=keys,
-                function=self._name,
                 job_input=prepared.job_input,
                 environment=environment,
             )

@@ -3,11 +3,14 @@
 A checkpoint that is new begins with batch 0 again, and has another query id. One that is used again has the same id, so
 a batch that Spark repeats is the same job.
 
-Source: StreamExecution of Spark 4 sets the local property when it begins to run a query.
+Source: StreamExecution of Spark 4 sets the local properties when it begins to run a query; the group of its Spark jobs
+is the id of this run.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
@@ -20,8 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["check_prefix", "job_of_batch"]
 
 _QUERY_ID = "sql.streaming.queryId"
+_RUN_ID = "spark.jobGroup.id"
 _LONGEST_ID = "0" * 36
 _LONGEST_NUMBER = 2**63 - 1
+
+_ended: dict[tuple[str, str, str], tuple[str, int]] = {}
+"""By store, prefix and query: the last batch whose job has ended in this process, with the run of the query."""
 
 
 def check_prefix(prefix: str) -> None:
@@ -34,11 +41,15 @@ def check_prefix(prefix: str) -> None:
     job_key(_name(prefix, _LONGEST_ID, _LONGEST_NUMBER))
 
 
-def job_of_batch(prefix: str, batch: DataFrame, number: int) -> str:
-    """Return the name of the job of a batch, in the function that `foreachBatch` calls.
+@contextmanager
+def job_of_batch(prefix: str, batch: DataFrame, number: int, store: str) -> Iterator[str]:
+    """Run the job of a batch, in the function that `foreachBatch` calls; yields its name.
+
+    Args:
+        store: its URL.
 
     Raises:
-        InvalidRequestError: no stream calls this.
+        InvalidRequestError: no stream calls this, or a job of this batch has had the name already.
         UnsupportedError: the stream is one of Spark Connect.
     """
     spark = batch.sparkSession
@@ -50,10 +61,19 @@ def job_of_batch(prefix: str, batch: DataFrame, number: int) -> str:
     query = spark.sparkContext.getLocalProperty(_QUERY_ID)
     if not query:
         raise InvalidRequestError(
-            "this function is for batches of a stream: pass it to foreachBatch; and if it is, PYSPARK_PIN_THREAD=false "
-            "hides the query from it: unset it"
+            "this function is for batches of a stream: pass it to foreachBatch; and if it is, other threads and "
+            "PYSPARK_PIN_THREAD=false hide the query from it: call it in the thread of foreachBatch, and unset that"
         )
-    return _name(prefix, query, number)
+    place, turn = (store, prefix, query), (spark.sparkContext.getLocalProperty(_RUN_ID) or "", number)
+    if _ended.get(place) == turn:
+        # The second of two functions would find the job finished, and do nothing.
+        raise InvalidRequestError(
+            "the job of this batch has run already: if a foreachBatch runs several functions, give each a job name of "
+            "its own",
+            job=prefix,
+        )
+    yield _name(prefix, query, number)
+    _ended[place] = turn
 
 
 def _name(prefix: str, query: str, number: int) -> str:
