@@ -16,7 +16,8 @@ from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.two_phase import roll_forward
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.commit.two_phase.write_ids import WRITE_ID, find_write
-from holdfast.errors import HoldfastError, LogRemovedError, UnavailableError
+from holdfast.errors import HoldfastError, LogRemovedError, OutcomeUnknownError, UnavailableError
+from holdfast.namespace.object_store.change_set import ChangeSet
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import SimulatedClock
@@ -162,6 +163,24 @@ def test_a_destination_that_is_moved_right_after_the_decision_has_lost_nothing(
     store = crashing.context().store
     found = [one.key for one in iter_objects(store, "moved/") if not is_hidden(one.key.removeprefix("moved/"))]
     assert sorted(map(store.get, found)) == (expected("new") if event == "rename" else [])
+
+
+def test_after_a_lost_reply_and_a_rename_the_job_is_to_be_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the transaction took effect is unknown then."""
+    crashing = Crashing()
+    job = start(crashing.ctx)
+    reports = [run_task(crashing.ctx, job, task, "new") for task in range(TASKS)]
+    settle = NamespaceStore._settle
+
+    def lose_reply(store: NamespaceStore, made: ChangeSet) -> None:
+        monkeypatch.undo()
+        settle(store, made)
+        crashing.world.client().rename(f"/{HOME}", "/moved")
+        raise OutcomeUnknownError("no reply")
+
+    monkeypatch.setattr(NamespaceStore, "_settle", lose_reply)
+    with pytest.raises(LogRemovedError, match="look there for files of the job first"):
+        TWO_PHASE.commit_job(crashing.ctx, job, reports, TASKS)
 
 
 def test_a_decision_after_a_lost_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

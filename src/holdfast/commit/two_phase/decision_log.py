@@ -150,7 +150,9 @@ def append_entry(ctx: CommitContext, entry: LogEntry, view: LogView, changes: Se
 def destination_gone(ctx: CommitContext) -> LogRemovedError:
     """Return the error of a job whose record, or the log before it, is gone, though nobody has decided the job."""
     return LogRemovedError(
-        "the destination was renamed or deleted while the job ran, or its records were: run the job again", url=ctx.url
+        "the destination was renamed or deleted while the job ran, or its records were: if it has another name now, "
+        "look there for files of the job first; else run the job again",
+        url=ctx.url,
     )
 
 

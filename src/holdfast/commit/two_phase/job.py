@@ -147,7 +147,8 @@ def commit_job(
         DestinationExistsError: the mode is ``fail`` and another job has added data in the meantime, or the caller chose
             a file name that is taken. The job is undecided.
         FencedError: another process has aborted the job. Stop. `LogRemovedError`: the destination was renamed or
-            deleted while the job ran. Nothing of the job is visible; run it again.
+            deleted while the job ran. Nothing of the job is visible there; after a lost reply and a rename, its files
+            may be at the new place: look, or else run it again.
         CorruptDataError: a manifest or a log record cannot be read (the job is undecided), or files of the job are lost
             (the job is committed).
         OutcomeUnknownError: the store did not confirm the decision. Call `abort_job`, which reads the log first.
