@@ -39,8 +39,7 @@ class OpenWorkList:
     def add(self, key: Row, value: Value | None = None, *, priority: int = 0, combine: Combine | None = None) -> None:
         """Add a key. What waits already with this value and this priority waits, and runs, once.
 
-        Add keys before the work begins. Workers that have found the list at its end do not begin again; a job that ends
-        while keys wait raises `ConflictError`, and does them when it is run again.
+        A job that runs takes it too, unless it has ended: then give the next run another name.
 
         Args:
             priority: keys with smaller numbers are taken first.

@@ -11,7 +11,14 @@ from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from holdfast.errors import FencedError, HoldfastError, InputChangedError, InvalidRequestError, UnsupportedError
+from holdfast.errors import (
+    ConflictError,
+    FencedError,
+    HoldfastError,
+    InputChangedError,
+    InvalidRequestError,
+    UnsupportedError,
+)
 from holdfast.records.opening import open_store, require_url
 from holdfast.records.paging import read_records
 from holdfast.records.store import Store
@@ -255,17 +262,23 @@ class TransactionalMap:
                 _log.warning("the job was finished before, nothing runs: choose another name for new work: %s", name)
                 return replace(JobReport.of(job.report), ran=False)
             earlier = sum(one.done for one in read_progress(database, job))
-            before_s = clock.elapsed_s()
-            try:
-                with job_progress(database, name):
-                    at_once = self._run_tasks(database, job, prepared, work)
-            except FencedError:
-                report = _report_of_others(database, job)
-                if report is None:
-                    raise
-                return report
-            seconds = clock.elapsed_s() - before_s
-            return self._patiently(partial(self._end, database, job, work, seconds, earlier=earlier, at_once=at_once))
+            before_s, at_once = clock.elapsed_s(), 0
+            while True:
+                try:
+                    with job_progress(database, name):
+                        at_once = max(at_once, self._run_tasks(database, job, prepared, work))
+                except FencedError:
+                    report = _report_of_others(database, job)
+                    if report is None:
+                        raise
+                    return report
+                seconds = clock.elapsed_s() - before_s
+                end = partial(self._end, database, job, work, seconds, earlier=earlier, at_once=at_once)
+                try:
+                    return self._patiently(end)
+                except ConflictError:  # somebody has added to the list since the last worker looked
+                    if kind != WORK_LIST or work is None or not _has_items(database, work):
+                        raise
 
     def _run_tasks(self, database: Database, job: Job, prepared: _Prepared, work: WorkList | None) -> int:
         """Run all tasks of a job. If one of them fails, the others have no effect once this has raised.
@@ -327,13 +340,17 @@ class TransactionalReduce(TransactionalMap):
     _kind = REDUCE
 
 
+def _has_items(database: Database, work: WorkList) -> bool:
+    return any(True for _item in read_records(database, *work.range))
+
+
 def _require_no_new_items(database: Database, job: Job, work: WorkList) -> None:
     """Check that the list of a finished job is empty.
 
     Raises:
         InvalidRequestError: it is not.
     """
-    if any(True for _item in read_records(database, *work.range)):
+    if _has_items(database, work):
         raise InvalidRequestError(
             "the job is finished, and keys were added to its list since: give this run another name",
             list=work.name,

@@ -275,6 +275,28 @@ def test_a_job_goes_on_with_the_work_list_with_which_it_began(tmp_path: Path, sp
     store_of_process(url).close()
 
 
+def test_a_work_list_goes_on_with_what_is_added_while_its_job_ends(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite://{tmp_path}/store.db"
+    with open_store(url, create=True) as store:
+        store.create_table("t")
+        items = open_work_list(store, "list", create=True)
+        items.add("a")
+        late, end_job = ["b", "c"], runner.end_job
+
+        def end_later(*arguments: Any) -> object:
+            if late:
+                items.add(late.pop())
+            return end_job(*arguments)
+
+        monkeypatch.setattr(runner, "end_job", end_later)
+        report = runner.TransactionalMap(fail_or_count, store=store).run_work_list(spark, "list", job="j", tasks=1)
+        assert report.total.units == 3 and items.counts() == (0, 0)
+        assert {row: cells["value"] for row, cells in store.scan("t")} == {"a": 1, "b": 1, "c": 1}
+    store_of_process(url).close()
+
+
 def test_a_finished_job_does_not_take_what_was_added_to_its_list_since(tmp_path: Path, spark: Any) -> None:
     url = f"sqlite://{tmp_path}/store.db"
     with open_store(url, create=True) as store:
