@@ -148,11 +148,10 @@ def begin_with_any_input(
     environment: Environment,
     default: int | None = None,
     keys: str = "",
-    function: str = "",
     job_input: JobInput | None = None,
 ) -> Job:
     """In place of `begin_job`: take any job that has the name."""
-    given = {"kind": kind, "shards": shards, "default": default, "keys": keys, "function": function}
+    given = {"kind": kind, "shards": shards, "default": default, "keys": keys}
     try:
         return shipped(store, name, environment=environment, job_input=job_input, **given)
     except InvalidRequestError:
