@@ -23,10 +23,9 @@ failover, the end of the load shows it: it looks once more for the last batch of
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
-from holdfast.errors import ConflictError, FencedError, HoldfastError, InvalidRequestError, UnavailableError
+from holdfast.errors import ConflictError, FencedError, InvalidRequestError, UnavailableError
 from holdfast.records.keys import cells_range, dropped_key, loads_range, table_key
 from holdfast.records.load_record import (
     COMMITTED,
@@ -43,15 +42,14 @@ from holdfast.records.load_record import (
 from holdfast.records.paging import read_records
 from holdfast.records.row_keys import decode_row
 from holdfast.records.rows import read_cells
+from holdfast.records.several_commits import delete_if_unchanged
 from holdfast.records.tables import Table, check_table_name
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Commit, Committed, Database, TransactionStore
+from holdfast.transactions.base import Database, TransactionStore
 from holdfast.transactions.transaction import Transaction
 from holdfast.wording import counted
 
 __all__ = ["abort_load", "abort_old_loads", "begin_load", "finish_load"]
-
-_log = logging.getLogger(__name__)
 
 _CRASHES = 5
 
@@ -214,12 +212,7 @@ def _forget(database: TransactionStore, load: Load) -> bool:
     record = database.get_many([load.key]).get(load.key)
     if record is None or load_and_state(load.key, record)[1] != COMMITTED:
         return False
-    try:
-        outcome = database.commit(Commit(reads={load.key: record.version}, deletes=[load.key]))
-        return isinstance(outcome, Committed)
-    except HoldfastError as error:
-        _log.info("the record of a load will be deleted by a collection: %s", error)
-        return True
+    return delete_if_unchanged(database, load.key, record.version)
 
 
 def _require_batches(database: TransactionStore, load: Load, reports: Sequence[AttemptReport]) -> None:

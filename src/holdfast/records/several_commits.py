@@ -15,9 +15,9 @@ from holdfast.errors import ConflictError, HoldfastError
 from holdfast.records.keys import commit_count_key, old_commit_counts_range
 from holdfast.records.paging import read_pages
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Commit, Committed, Database
+from holdfast.transactions.base import Commit, Committed, Database, TransactionStore
 
-__all__ = ["delete_old_counts", "in_several_commits"]
+__all__ = ["delete_if_unchanged", "delete_old_counts", "in_several_commits"]
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ def in_several_commits(
         count += 1
     database.make_durable()
     record = database.get_many([key]).get(key)
-    if record is None or record.number < count or not _forget(database, key, record.version):
+    if record is None or record.number < count or not delete_if_unchanged(database, key, record.version):
         raise ConflictError(
             "the database has lost some of what this call had written, perhaps in a failover: call it again with the "
             "same values; but look first if one that is written twice counts twice, as in a sum or in a history: the "
@@ -58,12 +58,12 @@ def in_several_commits(
         )
 
 
-def _forget(database: Database, key: bytes, version: int) -> bool:
+def delete_if_unchanged(database: TransactionStore, key: bytes, version: int) -> bool:
     """Delete a record, unless it has changed, and return whether it has not. If that fails, a collection deletes it."""
     try:
         return isinstance(database.commit(Commit(reads={key: version}, deletes=[key])), Committed)
     except HoldfastError as error:
-        _log.info("the record of a call will be deleted by a collection: %s", error)
+        _log.info("a record that is not needed anymore will be deleted by a collection: %s", error)
         return True
 
 

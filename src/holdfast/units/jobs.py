@@ -296,8 +296,7 @@ def end_job(
 
     Raises:
         ConflictError: units are left. The database has lost what a task had made durable, as a replica without it has
-            taken over, or it was restored; or somebody has added to the list. Run the job again.
-        FencedError: the job was forgotten meanwhile.
+            taken over, or it was restored; or somebody has added to the list, or has forgotten the job. Run it again.
         UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
     ended_s = environment.clock.now_s()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.errors import NotFoundError
 from holdfast.records.batches import batches
+from holdfast.records.cells import apply_writes
 from holdfast.records.opening import require_open_store
 from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row
@@ -93,8 +94,7 @@ class OpenWorkList:
             for one in batch:
                 waiting = transaction.get(one.key)
                 transaction.put(one.key, one.combined_with(None if waiting is None else waiting.value, combine))
-            for key, amount in adds.items():
-                transaction.add(key, amount)
+            apply_writes(adds, transaction)
 
         run_transaction(self._store.database, add, self._store.environment)
 

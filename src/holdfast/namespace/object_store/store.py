@@ -372,7 +372,8 @@ class NamespaceStore:
             )
 
     def _is_there(self, made: ChangeSet) -> bool:
-        for file_id, key in made.published.items():  # a directory above may have been renamed since
+        if made.published:
+            ((file_id, key),) = made.published.items()  # a directory above may have been renamed since
             record = self.namespace.database.get_many([key]).get(key)
             return record is not None and decode_inode(key, record.value).id == file_id
         deleted = next((one for one in made.changes if isinstance(one, Delete) and one.etag), None)

@@ -39,8 +39,7 @@ def errors_of_tasks() -> Iterator[None]:
 
 @contextmanager
 def named_errors(database: Database, job: str) -> Iterator[None]:
-    """Add what is known about a job to every error of a block that runs it; to those of others, as a
-    note, or in the log before Python 3.11."""
+    """Add what is known about a job to each error of a block that runs it; to those of others as a note, or log it."""
     try:
         yield
     except HoldfastError as error:

@@ -20,7 +20,6 @@ from holdfast.errors import (
     UnsupportedError,
 )
 from holdfast.records.opening import open_store, require_url
-from holdfast.records.paging import read_records
 from holdfast.records.store import Store
 from holdfast.runtime import Environment
 from holdfast.spark.session import require_session
@@ -149,12 +148,7 @@ class TransactionalMap:
 
         def prepare(database: Database, name: str) -> _Prepared:
             shards = planned_tasks(
-                database,
-                name,
-                kind=self._kind,
-                shards=tasks,
-                default=found.parallelism,
-                keys=found.keys,
+                database, name, kind=self._kind, shards=tasks, default=found.parallelism, keys=found.keys
             )
             rows = found.arranged(shards)
             with errors_of_tasks():
@@ -221,14 +215,7 @@ class TransactionalMap:
         keys = f"work list: {work_list}"
 
         def prepare(database: Database, name: str) -> _Prepared:
-            shards = planned_tasks(
-                database,
-                name,
-                kind=WORK_LIST,
-                shards=tasks,
-                default=parallelism,
-                keys=keys,
-            )
+            shards = planned_tasks(database, name, kind=WORK_LIST, shards=tasks, default=parallelism, keys=keys)
             return _Prepared(shards, partial(run_workers, spark))
 
         return self._run(job, WORK_LIST, keys, work_list, prepare)
@@ -341,7 +328,7 @@ class TransactionalReduce(TransactionalMap):
 
 
 def _has_items(database: Database, work: WorkList) -> bool:
-    return any(True for _item in read_records(database, *work.range))
+    return bool(database.scan(*work.range, 1).records)
 
 
 def _require_no_new_items(database: Database, job: Job, work: WorkList) -> None:
