@@ -85,7 +85,8 @@ class ChangeSet:
     Attributes:
         empty: the directories that must have no files.
         emptied: once the changes are made, the directories that have lost a file.
-        published: once they are made, the id of a file that was created, and the key of its inode; empty if none was.
+        published: once they are made, ids of files that were created and the keys of their inodes: of one file at
+            least, unless none was.
     """
 
     contents: Contents

@@ -373,7 +373,8 @@ class NamespaceStore:
 
     def _is_there(self, made: ChangeSet) -> bool:
         if made.published:
-            ((file_id, key),) = made.published.items()  # a directory above may have been renamed since
+            # One is enough, as all were made in one step; by its key, as a directory above may have been renamed since.
+            file_id, key = next(iter(made.published.items()))
             record = self.namespace.database.get_many([key]).get(key)
             return record is not None and decode_inode(key, record.value).id == file_id
         deleted = next((one for one in made.changes if isinstance(one, Delete) and one.etag), None)
