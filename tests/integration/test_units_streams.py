@@ -132,6 +132,27 @@ def test_two_functions_do_not_share_a_name(spark: SparkSession, store: Store, tm
     assert store.get_many("total", ["first", "second"]) == {"first": 6, "second": 6}
 
 
+def test_a_batch_is_repeated_also_under_a_job_group_of_its_own(
+    spark: SparkSession, store: Store, tmp_path: Path
+) -> None:
+    """The group says nothing about the run of the query then."""
+    step = TransactionalMap(note, store=store).for_each_batch(key="id", job="n")
+    fails = [True]
+
+    def run(batch: DataFrame, number: int) -> None:
+        spark.sparkContext.setJobGroup("etl", "a load")
+        step(batch, number)
+        if fails.pop():
+            raise ValueError("injected")
+
+    write(tmp_path / "files", "0", 1, 2, 3)
+    with pytest.raises(StreamingQueryException, match="injected"):
+        stream(spark, tmp_path / "files", tmp_path / "checkpoint", run)
+    fails.append(False)
+    stream(spark, tmp_path / "files", tmp_path / "checkpoint", run)
+    assert seen(store) == {1: 1, 2: 1, 3: 1}
+
+
 def fails_at_3(txn: Any, key: int, row: Any) -> None:
     if key == 3:
         raise ValueError("injected")

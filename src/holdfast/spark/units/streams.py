@@ -3,8 +3,8 @@
 A checkpoint that is new begins with batch 0 again, and has another query id. One that is used again has the same id, so
 a batch that Spark repeats is the same job.
 
-Source: StreamExecution of Spark 4 sets the local properties when it begins to run a query; the group of its Spark jobs
-is the id of this run.
+Source: Spark 4's StreamExecution sets the id of the query when it begins to run it, and MicroBatchExecution passes each
+batch to its sink as one SQL execution, whose id no other one of the application has.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["check_prefix", "job_of_batch"]
 
 _QUERY_ID = "sql.streaming.queryId"
-_RUN_ID = "spark.jobGroup.id"
+_EXECUTION_ID = "spark.sql.execution.id"
 _LONGEST_ID = "0" * 36
 _LONGEST_NUMBER = 2**63 - 1
 
-_ended: dict[tuple[str, str, str], tuple[str, int]] = {}
-"""By store, prefix and query: the last batch whose job has ended in this process, with the run of the query."""
+_ended: dict[tuple[str, str, str], tuple[str, str, int]] = {}
+"""By store, prefix and query: the last batch whose job has ended in this process: application, execution and number."""
 
 
 def check_prefix(prefix: str) -> None:
@@ -58,13 +58,15 @@ def job_of_batch(prefix: str, batch: DataFrame, number: int, store: str) -> Iter
             "over Spark Connect a batch does not tell its query: call run in foreachBatch, with job=f'name-{number}', "
             "and take another name with each new checkpoint"
         )
-    query = spark.sparkContext.getLocalProperty(_QUERY_ID)
+    context = spark.sparkContext
+    query = context.getLocalProperty(_QUERY_ID)
     if not query:
         raise InvalidRequestError(
             "this function is for batches of a stream: pass it to foreachBatch; and if it is, other threads and "
             "PYSPARK_PIN_THREAD=false hide the query from it: call it in the thread of foreachBatch, and unset that"
         )
-    place, turn = (store, prefix, query), (spark.sparkContext.getLocalProperty(_RUN_ID) or "", number)
+    place = store, prefix, query
+    turn = context.applicationId, context.getLocalProperty(_EXECUTION_ID) or "", number
     if _ended.get(place) == turn:
         # The second of two functions would find the job finished, and do nothing.
         raise InvalidRequestError(
