@@ -8,6 +8,7 @@ from struct import Struct
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.records.kinds import CELL, COMMITS, DROPPED, HISTORY, LOAD, TABLE
 from holdfast.records.row_keys import Row, after_prefix, decode_row, encode_row
+from holdfast.runtime import Ids
 from holdfast.transactions.base import MAX_KEY_BYTES
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "load_key",
     "load_of",
     "loads_range",
+    "new_id",
     "old_commit_counts_range",
     "row_prefix",
     "table_histories_range",
@@ -39,6 +41,11 @@ _ID = Struct(">Q")
 ID_BYTES = _ID.size
 _SPARE_BYTES = 16
 """Room for what the key of a history entry has more than that of its cell."""
+
+
+def new_id(ids: Ids) -> int:
+    """Return the id of something new: a random number of 48 bits."""
+    return int(ids.token(), 16)
 
 
 def id_bytes(number: int) -> bytes:

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.errors import ConflictError, FencedError, InvalidRequestError, UnavailableError
-from holdfast.records.keys import cells_range, dropped_key, loads_range, table_key
+from holdfast.records.keys import cells_range, dropped_key, loads_range, new_id, table_key
 from holdfast.records.load_record import (
     COMMITTED,
     OPEN,
@@ -77,7 +77,7 @@ def begin_load(database: Database, environment: Environment, table: str, *, over
         record = transaction.get(table_key(name))
         found = None if record is None else Table.of(name, record)
         # Each attempt has new ids: one whose reply was lost may take effect late, when the load has ended long since.
-        load_id, hidden = (int(environment.ids.token(), 16) for _ in range(2))
+        load_id, hidden = new_id(environment.ids), new_id(environment.ids)
         load = Load(
             id=load_id,
             table=name,

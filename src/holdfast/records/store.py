@@ -14,7 +14,7 @@ from holdfast.records.batches import batches
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.records.cells import VALUE, apply_writes
 from holdfast.records.dropped import collect_dropped
-from holdfast.records.keys import dropped_key, table_key
+from holdfast.records.keys import dropped_key, new_id, table_key
 from holdfast.records.loads import abort_old_loads
 from holdfast.records.row_keys import Row
 from holdfast.records.rows import limit_of, naming_cell
@@ -70,7 +70,7 @@ class Store:
         """
         check_table_name(name)
         length = history_length(history)
-        table_id = int(self.environment.ids.token(), 16)
+        table_id = new_id(self.environment.ids)
 
         def create(transaction: Transaction) -> Table | None:
             record = transaction.get(table_key(name))

@@ -6,6 +6,7 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from holdfast.errors import CorruptDataError, OutcomeUnknownError
 from holdfast.records.keys import id_bytes
@@ -132,7 +133,7 @@ def dissolve_slot(store: TransactionStore, work: WorkList, slot: int) -> None:
 
 def dissolve_all(store: TransactionStore, work: WorkList) -> None:
     """Dissolve all claims, of workers that cannot get new ones: each commit that is faster makes its claim smaller."""
-    _dissolve_range(store, work, work.claims, _MOST_ITEMS + _TRIES)
+    _dissolve_range(store, work, work.claims, _MOST_ITEMS)
 
 
 def _dissolve_range(store: TransactionStore, work: WorkList, claims: tuple[bytes, bytes], tries: int) -> None:
@@ -140,6 +141,10 @@ def _dissolve_range(store: TransactionStore, work: WorkList, claims: tuple[bytes
         found = list(read_records(store, *claims))
         if all(dissolve(store, work, decode_claim(key, record)) for key, record in found):
             return
+
+
+_Sign: TypeAlias = "tuple[int, int]"
+"""Of life: the version of a claim, and the heartbeat of its worker."""
 
 
 @dataclass(slots=True)
@@ -154,22 +159,22 @@ class ClaimWatch:
     work: WorkList
     environment: Environment
     lease_s: float
-    _seen: dict[bytes, tuple[int, int, float]] = field(default_factory=dict)
+    _seen: dict[bytes, tuple[_Sign, float]] = field(default_factory=dict)
 
     def dissolve_expired(self, own: bytes) -> int:
         """Look at all claims but one's own; dissolve those that are expired, and return how many."""
         now_s = self.environment.clock.elapsed_s()
         claims = [one for one in read_records(self.store, *self.work.claims) if one[0] != own]
         beats = self.store.get_many([self.work.beat_key(key) for key, _record in claims]) if claims else {}
-        seen: dict[bytes, tuple[int, int, float]] = {}
+        seen: dict[bytes, tuple[_Sign, float]] = {}
         count = 0
         for key, record in claims:
             beat = beats.get(self.work.beat_key(key))
-            number = 0 if beat is None else beat.number
-            version, last, since_s = self._seen.get(key, (ABSENT, 0, now_s))
-            if (version, last) != (record.version, number):
+            sign = (record.version, 0 if beat is None else beat.number)
+            last, since_s = self._seen.get(key, (sign, now_s))
+            if sign != last:
                 since_s = now_s
-            seen[key] = (record.version, number, since_s)
+            seen[key] = (sign, since_s)
             if now_s - since_s >= self.lease_s:
                 count += dissolve(self.store, self.work, decode_claim(key, record))
         self._seen = seen

@@ -18,6 +18,7 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.records.integers import integer_of
+from holdfast.records.keys import new_id
 from holdfast.records.kinds import JOB
 from holdfast.records.paging import read_records
 from holdfast.runtime import Environment
@@ -160,7 +161,7 @@ def planned_tasks(
 
     Raises: like `begin_job`; but another number of tasks is an `InputChangedError`.
     """
-    shards = _checked_shards(shards)
+    shards = None if shards is None else _checked_shards(shards)
     job = _find(reader, name)
     if job is None:
         return shards or default
@@ -173,9 +174,8 @@ def begin_job(
     name: str,
     *,
     kind: str,
-    shards: int | None,
+    shards: int,
     environment: Environment,
-    default: int | None = None,
     keys: str = "",
     job_input: JobInput | None = None,
 ) -> Job:
@@ -186,8 +186,7 @@ def begin_job(
     commits durable later.
 
     Args:
-        shards: number of tasks; None for that of the existing job, or the default.
-        default: number of tasks of a new job.
+        shards: number of tasks; see `planned_tasks`.
         keys: see `Job`.
         job_input: all units; None if they are not known.
 
@@ -201,8 +200,8 @@ def begin_job(
     shards = _checked_shards(shards)
     new = Job(
         name=name,
-        id=int(environment.ids.token(), 16),
-        shards=shards or default or 0,
+        id=new_id(environment.ids),
+        shards=shards,
         kind=kind,
         keys=keys,
         units=None if job_input is None else job_input.units,
@@ -214,8 +213,6 @@ def begin_job(
         found = _find(transaction, name)
         if found is not None:
             return found
-        if not new.shards:
-            raise NotFoundError("the store has no such job: check the name", job=name)
         transaction.insert(key, new.to_bytes())
         start = TaskProgress(statistics=Statistics()).to_bytes()
         for shard in range(new.shards):
@@ -224,7 +221,7 @@ def begin_job(
 
     job = _durably(store, begin, environment, name, _stays)
     _require_same(store, job, kind=kind, shards=None, keys=keys)
-    if shards is not None and job.shards != shards:  # `planned_tasks` has found no job, or one that was forgotten since
+    if job.shards != shards:  # `planned_tasks` has found no job, or one that was forgotten since
         raise ConflictError(
             "another driver began the job meanwhile, with another number of tasks: run it again without a number, and "
             "it goes on",
@@ -272,9 +269,9 @@ def _require_same(reader: SnapshotReader, job: Job, *, kind: str, shards: int | 
     raise InputChangedError(f"{sentence}{or_else}", job=job.name, **shown)
 
 
-def _checked_shards(shards: object) -> int | None:
+def _checked_shards(shards: object) -> int:
     number = integer_of(shards)
-    if shards is not None and (number is None or not 1 <= number <= _MOST_SHARDS):
+    if number is None or not 1 <= number <= _MOST_SHARDS:
         raise InvalidRequestError(f"a job has 1 to {_MOST_SHARDS} tasks: change the number", tasks=shards)
     return number
 

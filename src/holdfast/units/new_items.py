@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row
 from holdfast.records.values import Value
-from holdfast.units.work_list import WorkList, decode_item
+from holdfast.units.work_list import WorkList, decode_item, encode_item
 
 __all__ = ["Combine", "NewItem", "NewRecord", "new_records"]
 
@@ -31,8 +31,7 @@ class NewRecord:
 
     key: bytes
     encoded: bytes
-    _work: WorkList
-    _item: tuple[Any, ...]
+    _value: Value | None
 
     def combined_with(self, waiting: bytes | None, combine: Combine) -> bytes:
         """Return the bytes of the value that waits from now on.
@@ -45,8 +44,7 @@ class NewRecord:
         """
         if waiting is None:
             return self.encoded
-        key, value, priority = self._item
-        return self._work.new_item(key, combine(decode_item(waiting), value), priority, combined=True)[1]
+        return encode_item(combine(decode_item(waiting), self._value))
 
 
 def new_records(work: WorkList, items: Iterable[NewItem], combine: Combine | None) -> Iterable[NewRecord]:
@@ -61,8 +59,8 @@ def new_records(work: WorkList, items: Iterable[NewItem], combine: Combine | Non
         )
     for item in items:
         _require_item(item)
-        whole = item if len(item) == 3 else (*item, 0)
-        yield NewRecord(*work.new_item(*whole, combined=combine is not None), work, whole)
+        key, value, priority = item if len(item) == 3 else (*item, 0)
+        yield NewRecord(*work.new_item(key, value, priority, combined=combine is not None), value)
 
 
 def _require_item(item: object) -> None:

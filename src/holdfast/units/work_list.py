@@ -36,7 +36,7 @@ from hashlib import blake2b
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.records.dropped import collect_dropped
 from holdfast.records.integers import integer_of
-from holdfast.records.keys import ID_BYTES, dropped_key, id_bytes
+from holdfast.records.keys import ID_BYTES, dropped_key, id_bytes, new_id
 from holdfast.records.kinds import BEAT, WORK, WORK_LIST
 from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row, decode_row, encode_row
@@ -95,6 +95,21 @@ class Item:
         """
         _key, end = decode_row(self.place, decode_row(self.place)[1])
         return self.place if len(self.place) > end else self.place + _digest(claim + self.encoded)
+
+
+def encode_item(value: Value | None) -> bytes:
+    """Return the bytes of an item's value.
+
+    Raises:
+        InvalidRequestError: the value is not valid: change it.
+    """
+    encoded = b"" if value is None else encode_value(value)
+    if len(encoded) > _MOST_VALUE_BYTES:
+        raise InvalidRequestError(
+            f"the value of an item is limited to {_MOST_VALUE_BYTES} bytes: put it into a table, and add its row",
+            bytes=len(encoded),
+        )
+    return encoded
 
 
 def decode_item(encoded: bytes) -> Value | None:
@@ -181,12 +196,7 @@ class WorkList:
         record = self.item_key(encode_row(number) + encode_row(key))
         if len(record) > MAX_KEY_BYTES - _DIGEST_BYTES:
             raise InvalidRequestError("the key of an item is too long: shorten it", bytes=len(record))
-        encoded = b"" if value is None else encode_value(value)
-        if len(encoded) > _MOST_VALUE_BYTES:
-            raise InvalidRequestError(
-                f"the value of an item is limited to {_MOST_VALUE_BYTES} bytes: put it into a table, and add its row",
-                bytes=len(encoded),
-            )
+        encoded = encode_item(value)
         return record if combined else record + _digest(encoded), encoded
 
 
@@ -223,7 +233,7 @@ def create_work_list(
         ConflictError: it exists.
     """
     key = _definition_key(name)
-    list_id = int(environment.ids.token(), 16)
+    list_id = new_id(environment.ids)
 
     def create(transaction: Transaction) -> bool:
         if transaction.get(key) is not None:

@@ -144,14 +144,13 @@ def begin_with_any_input(
     name: str,
     *,
     kind: str,
-    shards: int | None,
+    shards: int,
     environment: Environment,
-    default: int | None = None,
     keys: str = "",
     job_input: JobInput | None = None,
 ) -> Job:
     """In place of `begin_job`: take any job that has the name."""
-    given = {"kind": kind, "shards": shards, "default": default, "keys": keys}
+    given = {"kind": kind, "shards": shards, "keys": keys}
     try:
         return shipped(store, name, environment=environment, job_input=job_input, **given)
     except InvalidRequestError:

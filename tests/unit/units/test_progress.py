@@ -375,13 +375,13 @@ def test_what_a_twin_has_put_off_meanwhile_runs_at_the_end() -> None:
 def test_a_job_of_another_kind_is_refused(kind: str) -> None:
     world = UnitWorld()
     with pytest.raises(InputChangedError, match=r"of another kind: .*, or.* choose another name job='job' kind='map'"):
-        begin_job(world.inner, "job", kind=kind, shards=None, environment=world.environment)
+        begin_job(world.inner, "job", kind=kind, shards=1, environment=world.environment)
 
 
 def test_a_job_goes_on_with_its_key() -> None:
     world = UnitWorld()
     with pytest.raises(InputChangedError, match=r"another key.*, or, if nobody runs it, choose another name"):
-        begin_job(world.inner, "job", kind=MAP, shards=None, keys="pairs", environment=world.environment)
+        begin_job(world.inner, "job", kind=MAP, shards=1, keys="pairs", environment=world.environment)
 
 
 @pytest.mark.parametrize("is_finished", [False, True])

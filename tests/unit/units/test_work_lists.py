@@ -15,7 +15,7 @@ from holdfast.records.paging import read_records
 from holdfast.records.store import Store
 from holdfast.runtime import Environment, NoAlarm
 from holdfast.transactions.base import Commit, Outcome, ScanPage
-from holdfast.units.claims import decode_claim, dissolve, dissolve_slot, take_items
+from holdfast.units.claims import decode_claim, dissolve, dissolve_all, dissolve_slot, encode_claim, take_items
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import end_job, forget_job, job_key, read_progress
 from holdfast.units.open_work_list import open_work_list
@@ -333,6 +333,22 @@ def test_all_claims_of_a_worker_are_dissolved_though_one_is_in_use() -> None:
     shaky = Shaky(world.inner, after=use)
     dissolve_slot(shaky, world.list, 3)
     assert world.items.counts() == (3, 0)
+
+
+def test_all_claims_of_a_list_are_dissolved_though_a_worker_is_faster_each_time() -> None:
+    world = WorkWorld()
+    world.items.add_many((key, None) for key in range(1, 102))
+    world.take(1, "dead", 2)
+    left = list(world.take(0, "busy", 50).items.values())
+
+    def work(_number: int, name: str) -> None:
+        if name == "scan" and left:
+            left.pop()
+            world.inner.commit(Commit(puts={world.list.claim_key(0, "busy"): encode_claim(left)}))
+
+    dissolve_all(Shaky(world.inner, after=work), world.list)
+    assert not left
+    assert world.items.counts() == (52, 0)
 
 
 @pytest.mark.parametrize("fault", ["lost with effect", "lost without effect"])
