@@ -28,14 +28,12 @@ from tests.mutation.mutants import Mutant, plant
 
 __all__ = ["Court", "Verdict"]
 
-_HANG_FACTOR, _HANG_S = 10.0, 5.0
-"""A test hangs if it uses more than this many times its usual CPU time, plus these seconds."""
+_HANG_FACTOR, _HANG_S, _WAIT_S = 10.0, 5.0, 60.0
+"""A test hangs if it uses more than this many times its usual CPU time, plus `_HANG_S`. A test that waits uses no CPU
+time: its limit is as many times its usual elapsed time, plus `_WAIT_S`, since the machine may be busy."""
 
 _HANGS = 2
 """Number of hanging tests after which judging ends; until then another test may fail, which says more."""
-
-_WALL_FACTOR = 8
-"""Seconds of wall time for each CPU second: the machine may be busy, and an endless wait uses no CPU time."""
 
 _MEMORY_BYTES = 4 << 30
 
@@ -64,12 +62,26 @@ class Verdict:
         return self.kind in ("killed", "hangs")
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class _Times:
+    cpu_s: float
+    elapsed_s: float
+
+    @staticmethod
+    def now() -> _Times:
+        return _Times(time.process_time(), time.monotonic())
+
+    def __sub__(self, other: _Times) -> _Times:
+        return _Times(self.cpu_s - other.cpu_s, self.elapsed_s - other.elapsed_s)
+
+
 @dataclass(slots=True)
 class _Evidence:
     """What is known about the tests: which tests execute each statement, and how long each test takes."""
 
     items: dict[str, pytest.Item] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    elapsed_s: dict[str, float] = field(default_factory=dict)
     passing: dict[Place, set[str]] = field(default_factory=dict)
     lines: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
     kills: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
@@ -82,6 +94,10 @@ class _Evidence:
         kills = self.kills.get((module, function), {})
         found = self.passing.get((module, function, line), set())
         return sorted(found, key=lambda test: (-kills.get(test, 0), self.seconds[test], test))
+
+    def longest_s(self, last: Sequence[Any]) -> float:
+        """Return how long a process says nothing, at most, that said last which test runs."""
+        return self.elapsed_s.get(last[1], 0.0) * _HANG_FACTOR + _WAIT_S if last else _WAIT_S
 
     def learn(self, mutant: Mutant, verdict: Verdict) -> None:
         if verdict.kind == "killed":
@@ -119,7 +135,7 @@ class Court:
         self._evidence = _Evidence()
         self._coverage = Coverage(*packages)
         self._setups: set[Place] = set()
-        self._began_s = self._setup_s = 0.0
+        self._began, self._setup = _Times(0.0, 0.0), _Times(0.0, 0.0)
 
     def pytest_configure(self) -> None:
         """Use the same examples for every mutant, and store none of them."""
@@ -145,9 +161,9 @@ class Court:
         for covered in self._coverage.functions():
             self._evidence.lines[covered.module, covered.name] = covered.lines
         for job in _side_by_side(jobs, self._workers):
-            for line in job.said:
-                test, seconds, places = json.loads(line)
+            for test, seconds, elapsed_s, places in job.said:
                 self._evidence.seconds[test] = seconds
+                self._evidence.elapsed_s[test] = elapsed_s
                 for module, function, number in places:
                     self._evidence.passing.setdefault((module, function, number), set()).add(test)
         self._evidence.items = {item.nodeid: item for item in session.items if item.nodeid in self._evidence.seconds}
@@ -157,15 +173,16 @@ class Court:
         with self._coverage.watching():
             for item, after in zip(items, (*items[1:], None), strict=True):
                 self._coverage.forget()
-                self._began_s = time.process_time()
+                self._began = _Times.now()
                 if _run(item, after, between=self._note_setup):
-                    seconds = self._setup_s + time.process_time() - self._began_s
-                    write([item.nodeid, seconds, sorted(self._setups | self._places())])
+                    took = _Times.now() - self._began
+                    seconds, elapsed_s = took.cpu_s + self._setup.cpu_s, took.elapsed_s + self._setup.elapsed_s
+                    write([item.nodeid, seconds, elapsed_s, sorted(self._setups | self._places())])
 
     def _note_setup(self) -> None:
         """Record what a fixture of the whole file executes, and its time, for every test of the file."""
         self._setups |= self._places()
-        self._setup_s = max(self._setup_s, time.process_time() - self._began_s)
+        self._setup = max(self._setup, _Times.now() - self._began)
 
     def _places(self) -> set[Place]:
         return {
@@ -186,7 +203,7 @@ class Court:
                 yield _Fork(
                     lambda write, mutant=mutant, tests=tests: self._judge(mutant, tests, write),
                     about=mutant,
-                    wall_s=_WALL_FACTOR * (self._patience_s + _HANG_S),
+                    longest_s=self._evidence.longest_s,
                 )
 
         for job in _side_by_side(jobs(), self._workers):
@@ -200,7 +217,7 @@ class Court:
         """Judge in a separate process: report which test runs, then its result."""
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
         if not plant(mutant):
-            write(["same"])
+            write(["same", "", 0.0])
             return
         hung: list[str] = []
         for test in tests:
@@ -217,9 +234,8 @@ class Court:
 
 
 def _verdict(job: _Fork) -> Verdict:
-    said = [json.loads(line) for line in job.said]
-    asked = sum(one[0] == "runs" for one in said)
-    last = said[-1] if said else ["runs", "", 0.0]
+    asked = sum(one[0] == "runs" for one in job.said)
+    last = job.said[-1] if job.said else ["runs", "", 0.0]
     if last[0] == "same":
         return Verdict(kind="survived", test="the compiled code is the same")
     kind = {"failed": "killed", "hangs": "hangs", "passed": "survived"}.get(last[0])
@@ -260,24 +276,33 @@ def _time_limit(seconds: float) -> Iterator[Callable[[], bool]]:
 
 # --- processes --------------------------------------------------------------------------------------------------------
 class _Fork:
-    """A task in a separate process, and its output: one JSON document per line."""
+    """A task in a separate process, and its output: one JSON document per line.
+
+    Args:
+        about: whatever the caller wants to find again.
+        longest_s: for how long it may say nothing, given what it said last.
+    """
 
     def __init__(
-        self, work: Callable[[Callable[[object], None]], None], *, about: object = None, wall_s: float = 1200.0
+        self,
+        work: Callable[[Callable[[object], None]], None],
+        *,
+        about: object = None,
+        longest_s: Callable[[Sequence[Any]], float] = lambda _last: 1200.0,
     ) -> None:
         self._work = work
         self.about = about
-        self._wall_s = wall_s
-        self.said: list[str] = []
+        self._longest_s = longest_s
+        self.said: list[Any] = []
         self.was_killed = False
-        self._text = b""
+        self._rest = b""
         self.reads = -1
         self._process = 0
-        self._ends_s = 0.0
+        self._heard_s = 0.0
 
     def start(self) -> None:
         self.reads, writes = os.pipe()
-        self._ends_s = time.monotonic() + self._wall_s
+        self._heard_s = time.monotonic()
         self._process = os.fork()
         if self._process:
             os.close(writes)
@@ -294,17 +319,18 @@ class _Fork:
     def read(self) -> bool:
         """Read the output so far; return False if the process has ended."""
         part = os.read(self.reads, 1 << 16)
-        self._text += part
         if part:
+            *lines, self._rest = (self._rest + part).split(b"\n")
+            self.said += map(json.loads, lines)
+            self._heard_s = time.monotonic()
             return True
-        self.said = self._text.decode().splitlines()
         os.close(self.reads)
         self._kill()
         os.waitpid(self._process, 0)
         return False
 
     def kill_if_late(self) -> None:
-        if time.monotonic() > self._ends_s:
+        if time.monotonic() - self._heard_s > self._longest_s(self.said[-1] if self.said else []):
             self.was_killed = True
             self._kill()
 
