@@ -80,17 +80,12 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "two_phase.live_jobs.LiveJobs._exists boundary 9bc02d",
         "manifest.recovery._go_forward constant 30a882 2",
         "staging.committer._delete_scratch unhandled b16440",
-        "transactions.sqlite.connection._use_log operand 629a09",
-        "transactions.sqlite.ticket_queue.TicketQueue._queue_up drop 0b0b92",
     ),
     "A gap: it needs two or more of something (stream batches, directories, dead Hadoop jobs) where tests have one": (
         "two_phase.decision._targets first-left-out 6adfaf",
         "hadoop_jobs.s3a_jobs._list_magic constant 154929",
         "two_phase.helping._conflicts constant 154929",
         "two_phase.pending_uploads.find_uploads first-left-out a3ed93",
-    ),
-    "A gap: two threads between two instructions of each other, which the tests provoke too seldom": (
-        "transactions.combining.Combiner._take_part unlock 09c2c0",
     ),
     "A gap: what is repaired changes between the check and its repair": (
         "namespace.fsck.repairs.leases.close_file and-or 20118c",

@@ -47,6 +47,30 @@ def test_a_single_caller() -> None:
     assert [combiner.submit(number) for number in range(5)] == [0, 2, 4, 6, 8]
 
 
+class _SlowCount(set[object]):
+    """Gives other threads time to come between the count and what is done with it."""
+
+    def __len__(self) -> int:
+        count = super().__len__()
+        threading.Event().wait(0.02)
+        return count
+
+
+def test_there_is_one_leader_also_if_all_come_at_once() -> None:
+    leading = _SlowCount()
+    at_once: list[int] = []
+
+    def run(requests: list[int]) -> list[int]:
+        at_once.append(len(list(leading)))
+        return requests
+
+    combiner = Combiner(run, limit=10)
+    inner: Any = combiner
+    inner._leading = leading
+    assert _in_threads(4, combiner.submit) == [0, 1, 2, 3]
+    assert set(at_once) == {1}
+
+
 class Gate:
     """A run function whose first call waits until it is opened, so that others queue up."""
 

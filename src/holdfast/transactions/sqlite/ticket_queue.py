@@ -98,15 +98,13 @@ class TicketQueue:
 
     def _queue_up(self, clock: Clock, deadline_s: float) -> None:
         """Wait for the turn of this process. If the file fails, on a full disk for example, go on without a queue."""
-        try:
+        with suppress(OSError):
             if self._is_first():
                 return
             ticket = self._draw(clock, deadline_s)
             if ticket is not None:
                 self._await(ticket, clock, deadline_s)
                 os.pwrite(self._descriptor, ticket.to_bytes(_COUNTER_BYTES, "big"), _COUNTER_BYTES)
-        except OSError:
-            self._unlock()
 
     def _is_first(self) -> bool:
         """Take the next ticket if nobody else has come since this process had the one before it.

@@ -11,6 +11,7 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ from holdfast.errors import (
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.registry import open_database
-from holdfast.transactions.sqlite.connection import prepare_file, sqlite_errors
+from holdfast.transactions.sqlite.connection import _use_log, prepare_file, sqlite_errors
 from holdfast.transactions.sqlite.lock_holder import lock_holder
 from holdfast.transactions.sqlite.store import SqliteTransactionStore
 from tests.children import Child
@@ -311,6 +312,19 @@ def test_who_holds_another_lock_of_the_file_is_not_named(tmp_path: Path, byte: i
     finally:
         (tmp_path / "end").touch()
         child.result()
+
+
+def test_a_copy_that_cannot_be_written_is_read_without_a_log(tmp_path: Path) -> None:
+    path = tmp_path / "copy.db"
+    with closing(sqlite3.connect(path)) as owner, closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reader:
+        owner.execute("CREATE TABLE copied (number)")
+        _use_log(reader, is_needed=False)
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            _use_log(reader, is_needed=True)
+        owner.execute("BEGIN IMMEDIATE")
+        with closing(sqlite3.connect(path, timeout=0)) as other:
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                _use_log(other, is_needed=False)
 
 
 @pytest.mark.parametrize(
