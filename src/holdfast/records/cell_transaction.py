@@ -144,9 +144,12 @@ class CellTransaction:
     # --- writes -------------------------------------------------------------------------------------------------------
     def put(self, table: str, row: Row, value: Value, *, column: str = VALUE) -> None:
         """Write a cell, whether it exists or not."""
+        self.put_encoded(table, row, encode_value(value), column=column)
+
+    def put_encoded(self, table: str, row: Row, encoded: bytes, *, column: str = VALUE) -> None:
+        """Write a cell; the value is one that `encode_value` has returned."""
         definition = self._table(table)
-        key = cell_key(definition.id, row, column_bytes(column))
-        self._put(definition, key, encode_value(value))
+        self._put(definition, cell_key(definition.id, row, column_bytes(column)), encoded)
 
     def add(self, table: str, row: Row, amount: int = 1, *, column: str = VALUE) -> None:
         """Add to an integer; a cell that does not exist counts as 0.

@@ -185,7 +185,7 @@ class Store:
         """
         reads_first = bool(self.table(table).history)
         count = 0
-        found = batches(map(_pair, values), _BATCH, _value_bytes)
+        found = batches(map(_encoded_pair, values), _BATCH, lambda pair: len(pair[1]))
         for batch, adds in in_several_commits(found, self.database, self.environment):
             put = partial(_put_all, table=table, column=column, batch=batch, reads_first=reads_first)
             self._transact(put, adds=adds)
@@ -295,25 +295,22 @@ class Store:
         raise InvalidRequestError("a store stays in its process: pass its URL, and open it there", url=self.url)
 
 
-def _pair(given: object) -> tuple[Row, Value]:
-    """Return a row and its value.
+def _encoded_pair(given: object) -> tuple[Row, bytes]:
+    """Return a row and its value as it is now: whoever makes the pairs may use an array or a list again for the next.
 
     Raises:
         InvalidRequestError: it is something else: a text of two letters, which Python would take apart, too.
     """
     if not isinstance(given, tuple) or len(given) != 2:
         raise InvalidRequestError("rows come as pairs (row, value): make tuples", type=type(given).__name__)
-    return given
-
-
-def _value_bytes(pair: tuple[Row, Value]) -> int:
-    return len(encode_value(pair[1]))
+    row, value = given
+    return row, encode_value(value)
 
 
 def _put_all(
-    cells: CellTransaction, *, table: str, column: str, batch: Sequence[tuple[Row, Value]], reads_first: bool
+    cells: CellTransaction, *, table: str, column: str, batch: Sequence[tuple[Row, bytes]], reads_first: bool
 ) -> None:
     if reads_first:  # the update counters, in one round trip
-        cells.prefetch(cells.cell_key(table, row, column) for row, _value in batch)
-    for row, value in batch:
-        cells.put(table, row, value, column=column)
+        cells.prefetch(cells.cell_key(table, row, column) for row, _encoded in batch)
+    for row, encoded in batch:
+        cells.put_encoded(table, row, encoded, column=column)

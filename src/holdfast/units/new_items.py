@@ -31,10 +31,11 @@ class NewRecord:
 
     key: bytes
     encoded: bytes
-    _value: Value | None
 
     def combined_with(self, waiting: bytes | None, combine: Combine) -> bytes:
         """Return the bytes of the value that waits from now on.
+
+        A transaction that conflicts combines again, so each time `combine` gets values of its own: it may change them.
 
         Args:
             waiting: those of the value that waits; None if none does.
@@ -44,7 +45,7 @@ class NewRecord:
         """
         if waiting is None:
             return self.encoded
-        return encode_item(combine(decode_item(waiting), self._value))
+        return encode_item(combine(decode_item(waiting), decode_item(self.encoded)))
 
 
 def new_records(work: WorkList, items: Iterable[NewItem], combine: Combine | None) -> Iterable[NewRecord]:
@@ -60,7 +61,7 @@ def new_records(work: WorkList, items: Iterable[NewItem], combine: Combine | Non
     for item in items:
         _require_item(item)
         key, value, priority = item if len(item) == 3 else (*item, 0)
-        yield NewRecord(*work.new_item(key, value, priority, combined=combine is not None), value)
+        yield NewRecord(*work.new_item(key, value, priority, combined=combine is not None))
 
 
 def _require_item(item: object) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from holdfast.errors import ConflictError, HoldfastError, InvalidRequestError, NotFoundError
@@ -52,6 +53,24 @@ def test_no_transaction_is_large_and_none_waits_for_the_last_value() -> None:
 
     store.put_many("t", rows())
     assert seen == [0, 0, 0, 0, 0, 0, 2, 2, 2, 3]
+
+
+def test_values_are_stored_as_they_were_when_they_came() -> None:
+    """A generator may use its list or its array again for the next row."""
+    buffer, numbers = np.zeros(2), []
+
+    def rows() -> Iterator[tuple[Row, Any]]:
+        for number in range(3):
+            buffer[:] = number
+            numbers.append(number)
+            yield ("array", number), buffer
+            yield ("list", number), numbers
+
+    store, _shaky = _store()
+    assert store.put_many("t", rows()) == 6
+    assert [store.get("t", ("list", number)) for number in range(3)] == [[0], [0, 1], [0, 1, 2]]
+    arrays = [store.get("t", ("array", number)) for number in range(3)]
+    np.testing.assert_array_equal(arrays, [[0, 0], [1, 1], [2, 2]])
 
 
 @pytest.mark.parametrize("fault", FAULTS)

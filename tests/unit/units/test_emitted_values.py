@@ -12,6 +12,7 @@ import pytest
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row
+from holdfast.records.store import Store
 from holdfast.runtime import NeverPeriodic, NoAlarm
 from holdfast.transactions.base import Database
 from holdfast.units.claims import Claim, dissolve, take_items
@@ -100,6 +101,29 @@ def test_a_key_waits_once_with_the_combined_value(combine: Callable[[Any, Any], 
     world.items.add("x", 3, combine=combine)
     assert world.items.add_many([("x", 1), ("y", 9), ("x", 4)], combine=combine) == 3
     assert world.waiting == [("x", value), ("y", 9)]
+
+
+def _merged(waiting: list[int], new: list[int]) -> list[int]:
+    """Add the list that waits to the new one, and change that, as users may."""
+    new.extend(waiting)
+    return new
+
+
+def test_a_combiner_may_change_its_values_though_the_transaction_is_repeated() -> None:
+    world = _Listed()
+    world.items.add("x", [1], combine=_merged)
+    late = iter([2, 3])
+
+    def others(_number: int, name: str) -> None:
+        if name == "get_many" and (value := next(late, None)) is not None:
+            world.items.add("x", [value], combine=_merged)  # what this transaction is about to read, or has read
+
+    shaky = Shaky(world.inner, after=others)
+    items = open_work_list(Store(shaky, "memory://", world.environment), "list")
+    value = [4]
+    items.add_many([("x", value), ("y", value), ("x", [5])], combine=_merged)
+    assert [(key, sorted(found)) for key, found in world.waiting] == [("x", [1, 2, 3, 4, 5]), ("y", [4])]
+    assert value == [4], "the caller's own"
 
 
 def test_units_combine_with_what_others_and_they_themselves_have_emitted() -> None:
