@@ -60,7 +60,8 @@ class MariadbServer:
         user: name of the user with all rights.
         password: password of the user.
         buffer_pool: memory for pages.
-        settings: further settings of the server, such as ``innodb_flush_log_at_trx_commit``.
+        settings: further settings of the server, such as ``innodb_flush_log_at_trx_commit``. There is no binary log
+            unless they name one (``log_bin``).
         start_timeout_s: how long `start` waits.
         server: path of ``mariadbd`` or ``mysqld``, installed or in an unpacked archive; None to search for it.
     """
@@ -182,7 +183,7 @@ class MariadbServer:
             *_base_directory(server),
             *flags,
             "--skip-name-resolve",
-            "--skip-log-bin",
+            *([] if "log_bin" in settings else ["--skip-log-bin"]),
             "--loose-mysqlx=OFF",
         ]
 

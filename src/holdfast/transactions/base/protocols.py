@@ -168,8 +168,8 @@ class DurableStore(TransactionStore, Protocol):
         """Return when everything that was committed before this call is durable.
 
         A commit is durable when it returns, unless the URL or the server asks for less: ``synchronous=normal``
-        (SQLite), ``synchronous_commit=off`` (PostgreSQL), ``innodb_flush_log_at_trx_commit`` (MySQL). Afterwards it
-        survives a crash of the machine anyway.
+        (SQLite), ``synchronous_commit=off`` (PostgreSQL), ``innodb_flush_log_at_trx_commit`` and ``sync_binlog``
+        (MySQL). Afterwards it survives a crash of the machine anyway.
 
         Raises:
             UnavailableError: it is unknown whether it is durable: repeat later.

@@ -15,8 +15,8 @@ __all__ = ["flush_log"]
 
 _SQL = load_queries(__package__)
 
-_ALWAYS = (1, 3)
-"""Every commit flushes; 3 is MariaDB's, and flushes twice if there is a binary log."""
+_ONCE, _TWICE = 1, 3
+"""Every commit flushes; with a binary log, only what prepares it, or, with MariaDB's 3, also what ends it."""
 
 _DENIED = 1227
 
@@ -24,8 +24,12 @@ _DENIED = 1227
 def flush_log(link: Link, environment: Environment, timeout_s: float) -> None:
     """Return when everything that was committed before is in the log on the disk.
 
+    With a binary log, a commit is as durable as that: what is prepared in the log, and not in the binary log, a server
+    that starts after a crash takes back. MariaDB syncs the binary log late unless it is told otherwise (`sync_binlog`).
+
     MySQL flushes the log when it is told to. MariaDB then does nothing with the setting 0, and does not sync the file
-    with 2; but once a second it flushes the log by itself, and tells how far it is.
+    with 2; but once a second it flushes the log by itself, and tells how far it is. With it, it flushes what ends the
+    commits, which then need no binary log.
 
     Args:
         timeout_s: how long to wait for a server that flushes by itself.
@@ -35,11 +39,12 @@ def flush_log(link: Link, environment: Environment, timeout_s: float) -> None:
         UnavailableError: the server did not flush in time.
         UnsupportedError: the user may not flush it.
 
-    Source: MySQL manual, "innodb_flush_log_at_trx_commit" and "FLUSH ENGINE LOGS"; MariaDB 11.8,
-    `innobase_flush_logs` in storage/innobase/handler/ha_innodb.cc, and the status variables ``Innodb_lsn_…``.
+    Source: MySQL manual, "innodb_flush_log_at_trx_commit", "sync_binlog" and "FLUSH ENGINE LOGS"; MariaDB
+    11.8, `innobase_flush_logs` in storage/innobase/handler/ha_innodb.cc, and the status variables ``Innodb_lsn_…``.
     """
     (reply,) = link.run([_SQL["when_flushed"]])
-    if int(reply.rows[0][0]) in _ALWAYS:
+    flushes, has_binary_log, synced_after = map(int, reply.rows[0])
+    if flushes == _TWICE or (flushes == _ONCE and (not has_binary_log or synced_after == 1)):
         return
     place = _places(link)
     if not place:
@@ -48,7 +53,7 @@ def flush_log(link: Link, environment: Environment, timeout_s: float) -> None:
     for _ in pauses(environment, timeout_s):
         if _places(link)["innodb_lsn_flushed"] >= place["innodb_lsn_current"]:
             return
-    raise UnavailableError("the server does not flush its log: set innodb_flush_log_at_trx_commit to 1")
+    raise UnavailableError("the server does not flush its log: set innodb_flush_log_at_trx_commit and sync_binlog to 1")
 
 
 def _places(link: Link) -> dict[str, int]:
@@ -64,5 +69,6 @@ def _flush(link: Link) -> None:
         if code_of(error) != _DENIED:
             raise
         raise UnsupportedError(
-            "the server loses commits when it crashes: set innodb_flush_log_at_trx_commit to 1, or grant RELOAD"
+            "the server loses commits when it crashes: set innodb_flush_log_at_trx_commit and sync_binlog to 1, or "
+            "grant RELOAD"
         ) from error

@@ -27,7 +27,7 @@ SELECT `key`, version, value, number FROM holdfast_records FORCE INDEX (PRIMARY)
 WHERE `key` IN ({keys}) ORDER BY `key` FOR UPDATE;
 
 -- name: when_flushed
-SELECT @@innodb_flush_log_at_trx_commit;
+SELECT @@innodb_flush_log_at_trx_commit, @@log_bin, @@sync_binlog;
 
 -- name: flush_log
 FLUSH LOCAL ENGINE LOGS;

@@ -100,7 +100,7 @@ class Connections:
                     home = idle()
                     if home:
                         lent.append(home.pop())
-                self._check_file()
+                self.check_file()
                 if not lent:
                     lent.append(self._connect())
                 yield lent[0]
@@ -155,8 +155,13 @@ class Connections:
         while lent:
             lent.pop().close()
 
-    def _check_file(self) -> None:
-        """Check that the path still leads to the file that is open: commits to a removed file would be lost."""
+    def check_file(self) -> None:
+        """Check that the path still leads to the file that is open: commits to a removed file would be lost.
+
+        Each loan begins with this check. Who waits before he commits repeats it.
+
+        Raises: see `reader`; and AccessDeniedError: the file cannot be reached.
+        """
         try:
             status = os.stat(self._path)
         except (FileNotFoundError, NotADirectoryError):

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from itertools import groupby
 from operator import itemgetter
 
+from holdfast.errors import HoldfastError, OutcomeUnknownError
 from holdfast.runtime import Environment
 from holdfast.runtime.forks import require_process
 from holdfast.transactions.base import (
@@ -121,7 +122,19 @@ class SqliteTransactionStore:
         # A transaction that changed nothing is committed as well: it costs no flush, and ends the lock.
         with sqlite_errors(self._path, commits=True):
             writer.execute("COMMIT")
+        self._check_committed()
         return judgment
+
+    def _check_committed(self) -> None:
+        """Check that a commit went to the file that is still there."""
+        try:
+            self._connections.check_file()
+        except HoldfastError as error:
+            raise OutcomeUnknownError(
+                "the database file was removed or replaced during the commit: restore it, or open the namespace again; "
+                "then read before repeating",
+                path=self._path,
+            ) from error
 
     @contextmanager
     def locked(self) -> Iterator[_LockedSqlite]:
@@ -168,6 +181,7 @@ class SqliteTransactionStore:
             pid = os.getpid()
             writer.execute("BEGIN IMMEDIATE")
             try:
+                self._connections.check_file()  # the file may have been replaced while this call waited
                 yield writer
             finally:
                 if pid == os.getpid() and writer.in_transaction:

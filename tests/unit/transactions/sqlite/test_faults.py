@@ -1,11 +1,10 @@
-"""A disk that is full, a file that is damaged, locked, removed or not ours: one sentence, and nothing half done."""
+"""A disk that is full, a file that is damaged, locked, missing or not ours: one sentence, and nothing half done."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import resource
-import shutil
 import signal
 import sqlite3
 import stat
@@ -225,27 +224,6 @@ def test_a_file_that_is_damaged(path: str) -> None:
     store = _store(path)
     with pytest.raises(CorruptDataError, match="damaged"):
         store.scan(b"k", b"l", 1000)
-    store.close()
-
-
-@pytest.mark.parametrize("comes_back", [False, True])
-def test_a_file_that_was_removed_takes_no_commits(path: str, comes_back: bool) -> None:
-    """A commit to a file without a name would be acknowledged, and lost with the process."""
-    store = _store(path)
-    assert isinstance(store.commit(Commit(puts={b"a": b"1"})), Committed)
-    with store._connections.writer() as writer:
-        writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    saved = f"{path}-saved"
-    shutil.move(path, saved)
-    if comes_back:
-        prepare_file(path, create=True)
-    for call in (lambda: store.commit(Commit(puts={b"a": b"2"})), lambda: store.get_many([b"a"])):
-        with pytest.raises(NotFoundError, match="removed or replaced"):
-            call()
-    store.close()
-    os.replace(saved, path)
-    store = _store(path)
-    assert store.get_many([b"a"])[b"a"].value == b"1"
     store.close()
 
 

@@ -1,0 +1,97 @@
+"""A file that was removed or replaced takes no commits: they would be acknowledged, and lost with the process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import NotFoundError, OutcomeUnknownError
+from holdfast.runtime import Environment
+from holdfast.transactions.base import Commit, Committed
+from holdfast.transactions.sqlite import store as store_module
+from holdfast.transactions.sqlite.connection import prepare_file
+from holdfast.transactions.sqlite.store import SqliteTransactionStore
+from tests.patience import PATIENCE_S
+
+_COMMIT = Commit(puts={b"a": b"2"})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    path = str(tmp_path / "records.db")
+    prepare_file(path, create=True)
+    return path
+
+
+def _store(path: str) -> SqliteTransactionStore:
+    return SqliteTransactionStore(path, Environment())
+
+
+def _restore(path: str) -> None:
+    """Put another file in the place of the database."""
+    prepare_file(f"{path}-copy", create=True)
+    os.replace(f"{path}-copy", path)
+    for suffix in ("-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_after_the_file_was_removed(path: str, comes_back: bool) -> None:
+    store = _store(path)
+    assert isinstance(store.commit(Commit(puts={b"a": b"1"})), Committed)
+    with store._connections.writer() as writer:
+        writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    saved = f"{path}-saved"
+    shutil.move(path, saved)
+    if comes_back:
+        prepare_file(path, create=True)
+    for call in (lambda: store.commit(_COMMIT), lambda: store.get_many([b"a"])):
+        with pytest.raises(NotFoundError, match="removed or replaced"):
+            call()
+    store.close()
+    os.replace(saved, path)
+    store = _store(path)
+    assert store.get_many([b"a"])[b"a"].value == b"1"
+    store.close()
+
+
+def _commit_under_locks(store: SqliteTransactionStore) -> object:
+    with store.locked() as transaction:
+        return transaction.apply(_COMMIT)
+
+
+@pytest.mark.parametrize("commit", [lambda store: store.commit(_COMMIT), _commit_under_locks], ids=["commit", "locked"])
+def test_while_a_commit_waits_for_its_turn(path: str, commit: Callable[[SqliteTransactionStore], object]) -> None:
+    store = _store(path)
+    store.commit(Commit(puts={b"a": b"1"}))
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(commit, store)
+        assert not wait([waiting], 0.3).done
+        _restore(path)
+        other.execute("ROLLBACK")
+        other.close()
+        with pytest.raises(NotFoundError, match="removed or replaced"):
+            waiting.result(PATIENCE_S)
+    store.close()
+
+
+def test_in_the_middle_of_a_commit(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = _store(path)
+    judge = store_module.judge
+
+    def replaced(*args: object) -> object:
+        _restore(path)
+        return judge(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(store_module, "judge", replaced)
+    with pytest.raises(OutcomeUnknownError, match="removed or replaced during the commit"):
+        store.commit(_COMMIT)
+    store.close()
