@@ -194,17 +194,23 @@ class Operations:
         if not self._is_without_locks(number):
             whole = list(parts())  # it may read, which must not wait for the locks of this very transaction
             with self.store.locked() as transaction:
-                return self._join(
+                outcome, changes, touched = self._join(
                     whole,
                     lambda part: LockingReader(self.mode, self.hints, part, transaction),
                     context,
                     transaction.apply,
                 )
-        rest = iter(parts())
-        first = list(islice(rest, 2))
-        if len(first) == 1:
-            return self._try(first[0], context, number)
-        return self._join(chained(first, rest), lambda part: self.store, context, self.store.commit)
+        else:
+            rest = iter(parts())
+            first = list(islice(rest, 2))
+            if len(first) == 1:
+                return self._try(first[0], context, number)
+            outcome, changes, touched = self._join(
+                chained(first, rest), lambda part: self.store, context, self.store.commit
+            )
+        if isinstance(outcome, Committed):  # now that no locks are held: it may write
+            self.times.touch(touched, touched.entries, context.now_ms)
+        return outcome, changes
 
     def _join(
         self,
@@ -212,8 +218,12 @@ class Operations:
         reader_for: Callable[[Operation[None]], Reader],
         context: Context,
         validate_and_update: Callable[[Commit], Outcome],
-    ) -> tuple[Outcome, Changes[None]]:
-        """Read and execute part by part; validate and write all of them together."""
+    ) -> tuple[Outcome, Changes[None], View]:
+        """Read and execute part by part; validate and write all of them together.
+
+        Returns:
+            The outcome, what failed bounds may have refused, and the directories whose entries have changed.
+        """
         joined = Joined()
         touched = View((), {})
         for part in parts:
@@ -223,15 +233,14 @@ class Operations:
             _end_expired_marks(view, changes, context.now_ms)
             changed = joined.add(changes.to_commit(view))
             if changed:
-                return Conflict(tuple(changed)), Changes(None)
+                return Conflict(tuple(changed)), Changes(None), touched
             touched.entries.update((key, view.entries[key]) for key in changes.touched if key in view.entries)
             self.hints.drop([key for chain in view.chains for key in chain.keys[len(chain.path.names) :]])
         commit = joined.to_commit()
         outcome = validate_and_update(commit)
         if isinstance(outcome, Committed):
             self.hints.drop([*commit.puts, *commit.deletes])
-            self.times.touch(touched, touched.entries, context.now_ms)
-        return outcome, Changes(None, bounds=list(commit.bounds))
+        return outcome, Changes(None, bounds=list(commit.bounds)), touched
 
     def _execute(
         self, operation: Operation[R], view: View, context: Context, validate_and_update: Callable[[Commit], Outcome]

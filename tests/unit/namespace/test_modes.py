@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
+from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.operation import Mode
+from holdfast.stores.base import Put
 from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from tests.database_servers import NewUrl
@@ -75,6 +77,19 @@ def test_nothing_else_reaches_the_database_while_locks_are_held(mode: Mode) -> N
     assert namespace.delete("/deep1", recursive=True)
     namespace.collect()
     assert namespace.content_summary("/").directories == 1 + 3 * 3 - 3
+
+
+@pytest.mark.parametrize("mode", _MODES)
+def test_what_a_step_leaves_to_be_written_waits_until_the_locks_are_free(mode: Mode) -> None:
+    """The times of directories are due once a second. On SQLite, each writer would have waited a minute for itself."""
+    world = World(database=_OneAtATime())
+    namespace = world.client(mode=mode)
+    store = NamespaceStore(namespace)
+    for number in range(3):
+        world.clock.at_s += 2
+        store.apply([Put(f"a/{number}", b"1"), Put(f"b/{number}", b"1")])
+        assert namespace.status("/a").mtime_ms == int(world.clock.at_s * 1000)
+    assert set(world.records(b"t")), "the times are written"
 
 
 def _client(url: str, folder: Path, mode: Mode) -> Namespace:
