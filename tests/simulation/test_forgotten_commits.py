@@ -16,14 +16,14 @@ from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.two_phase import roll_forward
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.commit.two_phase.write_ids import WRITE_ID, find_write
-from holdfast.errors import HoldfastError, LogRemovedError, OutcomeUnknownError, UnavailableError
+from holdfast.errors import HoldfastError, LogRemovedError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.namespace.object_store.change_set import ChangeSet
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import SimulatedClock
 from holdfast.spark.accepted_runs import mark_run, marked_runs
 from holdfast.spark.task_report import Run
-from holdfast.stores.base import Change, Delete, ObjectInfo, iter_objects
+from holdfast.stores.base import Change, Complete, Delete, ObjectInfo, iter_objects
 from holdfast.stores.interceptors.faulty import SimulatedCrash
 from tests.forgetful_database import ForgetfulDatabase
 from tests.namespace_check import problems_of
@@ -102,6 +102,20 @@ def test_a_task_whose_uploads_are_lost_before_its_report_fails() -> None:
                 failed += 1
         assert TWO_PHASE.commit_job(crashing.context(), job, reports, 1).committed, at
     assert failed
+
+
+def test_a_part_that_is_lost_is_not_its_predecessor() -> None:
+    """A part that was uploaded twice has two etags; the job names the one that its task has reported."""
+    crashing = Crashing()
+    store = crashing.context().store
+    assert isinstance(store, NamespaceStore)
+    upload = store.create_upload("home/file")
+    store.upload_part("home/file", upload, 1, b"first")
+    store.make_durable()
+    part = store.upload_part("home/file", upload, 1, b"second")
+    crashing.crash()
+    with pytest.raises(NotFoundError, match="upload the object again"):
+        store.make_durable([Complete("home/file", upload, (part,))])
 
 
 def test_the_mark_of_a_run_is_durable() -> None:

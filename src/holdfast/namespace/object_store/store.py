@@ -345,7 +345,8 @@ class NamespaceStore:
                 key = parts_key(one.upload_id, page)
                 if key in records:
                     parts.update(decode_parts(key, records[key].value))
-            if record is None or any(part.number not in parts for part in one.parts):
+            kept = {number: part.blob for number, part in parts.items()}
+            if record is None or any(kept.get(part.number) != part.etag for part in one.parts):
                 raise NotFoundError(
                     "the upload is not there, or lacks a part: upload the object again",
                     key=one.key,
