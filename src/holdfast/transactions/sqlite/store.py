@@ -143,15 +143,14 @@ class SqliteTransactionStore:
             yield _LockedSqlite(self, writer)
 
     def make_durable(self) -> None:
-        """Flush the log: a checkpoint that has emptied it has flushed the file itself.
+        """Flush the log, in which others perhaps commit without: a checkpoint that has emptied it has flushed the file.
 
         It lies beside the file itself, not beside a link to it, and may be opened beside SQLite, whose locks are on
         other files.
 
         Source: the SQLite manual, "PRAGMA synchronous" (NORMAL) and "How To Corrupt" (2.2: closing a file ends locks).
         """
-        if self._synchronous != "full":
-            flush_file(f"{os.path.realpath(self._path)}-wal")
+        flush_file(f"{os.path.realpath(self._path)}-wal")
 
     # --- connections --------------------------------------------------------------------------------------------------
     def close(self) -> None:
