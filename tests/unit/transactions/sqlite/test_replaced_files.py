@@ -8,12 +8,13 @@ import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.errors import NotFoundError, OutcomeUnknownError
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Commit, Committed
+from holdfast.transactions.base import Commit, Committed, Judgment
 from holdfast.transactions.sqlite import store as store_module
 from holdfast.transactions.sqlite.connection import prepare_file
 from holdfast.transactions.sqlite.store import SqliteTransactionStore
@@ -87,9 +88,9 @@ def test_in_the_middle_of_a_commit(path: str, monkeypatch: pytest.MonkeyPatch) -
     store = _store(path)
     judge = store_module.judge
 
-    def replaced(*args: object) -> object:
+    def replaced(*args: Any) -> Judgment:
         _restore(path)
-        return judge(*args)  # type: ignore[arg-type]
+        return judge(*args)
 
     monkeypatch.setattr(store_module, "judge", replaced)
     with pytest.raises(OutcomeUnknownError, match="removed or replaced during the commit"):
