@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
+from typing import Any
 
 import pytest
 
-from holdfast.namespace.fsck import Severity
+from holdfast.namespace.fsck import Report, Severity, check
 from holdfast.namespace.fsck.checkers import CHECKERS
 from holdfast.namespace.fsck.repairs.registry import REPAIRS
 from holdfast.namespace.keys import inode_key, times_key
@@ -51,6 +52,24 @@ def test_it_is_repaired(plant: Plant) -> None:
         assert _all_bytes(site) >= contents, "the content of a file is lost"
     site.namespace.collect()
     assert site.namespace.check().totals.keys() == again.report.totals.keys()
+
+
+@_each
+def test_what_others_delete_before_it_is_repaired_harms_nothing(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = healthy_site()
+    plant.plant(site)
+
+    def check_before_others(*given: Any, **named: Any) -> Report:
+        report = check(*given, **named)
+        monkeypatch.undo()
+        for key in {key for finding in report.findings for key in finding.keys}:
+            site.delete(key)
+        return report
+
+    monkeypatch.setattr(importlib.import_module("holdfast.namespace.fsck.repair"), "check", check_before_others)
+    site.namespace.repair()
+    left = site.namespace.repair().report.totals
+    assert plant.stays or not left
 
 
 def _contents(site: Site) -> set[bytes]:
