@@ -78,20 +78,12 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
     ),
     "A gap: it needs a store that fails or refuses one more call than in any test": (
         "two_phase.live_jobs.LiveJobs._exists boundary 9bc02d",
-        "manifest.recovery._go_forward constant 30a882 2",
-        "staging.committer._delete_scratch unhandled b16440",
     ),
     "A gap: it needs two or more of something (stream batches, directories, dead Hadoop jobs) where tests have one": (
         "two_phase.decision._targets first-left-out 6adfaf",
         "hadoop_jobs.s3a_jobs._list_magic constant 154929",
         "two_phase.helping._conflicts constant 154929",
         "two_phase.pending_uploads.find_uploads first-left-out a3ed93",
-    ),
-    "A gap: what is repaired changes between the check and its repair": (
-        "namespace.fsck.repairs.leases.close_file and-or 20118c",
-    ),
-    "A gap: a scratch directory whose name looks like a scheme with one slash": (
-        "context_factory._scratch slash 53539f",
     ),
 }
 

@@ -59,6 +59,12 @@ def test_directories_that_are_named_are_taken(folder: Path, tmp_path: Path) -> N
         assert ctx.staging is None
 
 
+def test_a_scratch_directory_with_a_colon_is_no_url(folder: Path, tmp_path: Path) -> None:
+    settings = CommitSettings(scratch_dir=f"{tmp_path}/a:/b")
+    with contextlib.closing(open_context(str(tmp_path / "t"), settings=settings, staging=True)) as ctx:
+        assert ctx.staging is not None and ctx.staging.scratch.url == f"file://{tmp_path}/a:/b"
+
+
 @pytest.mark.parametrize("url", ["s3://bucket/x", "memory://x"])
 def test_a_task_stages_on_its_own_machine(folder: Path, tmp_path: Path, url: str) -> None:
     with pytest.raises(InvalidRequestError, match="its own machine"):

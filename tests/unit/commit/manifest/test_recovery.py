@@ -408,6 +408,18 @@ def test_recovery_cleans_up_whatever_the_options_say() -> None:
     assert contents(bucket) == [b"a", b"b"] and bucket.debris() == []
 
 
+def test_recovery_that_cannot_clean_up_says_so_whatever_the_options_say() -> None:
+    bucket, _job = half_committed(OWN)
+    ctx = faulty_context(bucket, Fault(FaultMode.FAIL, Operation.DELETE_MANY, times=FOR_EVER))
+    assert MANIFEST.leaves_records
+    (found,) = MANIFEST.find_leftovers(ctx.with_settings(hadoop=HadoopSettings(cleanup_failures_ignored=True)))
+    with pytest.raises(OutcomeUnknownError, match="clean-up failed"):
+        found.recover()
+    (found,) = leftovers(bucket)
+    found.recover()
+    assert bucket.debris() == []
+
+
 def test_visible_file_that_no_manifest_names() -> None:
     bucket, job = half_committed(OWN)
     bucket.store.put(f"{HOME}d/part-00009-{job.job}-c000.x", b"whose?")

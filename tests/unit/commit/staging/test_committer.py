@@ -240,6 +240,21 @@ def test_a_pending_set_that_cannot_be_saved(committer: str) -> None:
 
 
 @_each
+def test_a_scratch_directory_that_cannot_be_deleted_fails_no_attempt(committer: str) -> None:
+    """What is left of it is deleted with the job."""
+    bucket = Bucket(committer)
+    ctx = bucket.context()
+    job = bucket.start(ctx)
+    assert ctx.staging is not None
+    stuck = Place(store=failing(bucket.scratch, Operation.DELETE_MANY), prefix="", url="memory://scratch")
+    task = replace(ctx, staging=replace(ctx.staging, scratch=stuck))
+    commit = run_attempt(bucket, task, job, 0, {"day=1/a": b"0123456789"})
+    assert keys(bucket.scratch) != []
+    bucket.commit(ctx, job, [commit])
+    assert bucket.visible() == {"day=1/a": b"0123456789"} and bucket.debris() == []
+
+
+@_each
 def test_a_part_is_sent_again(committer: str) -> None:
     """Scenario 69: two failures in a row, or a lost reply, do not fail a task."""
     for fault in (
