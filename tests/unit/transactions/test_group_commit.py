@@ -89,7 +89,7 @@ def test_a_group_is_bounded_by_its_bytes(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(group_module, "_MOST_BYTES", 1000)
     store = PickyStore()
     groups = GroupCommit(store)
-    sizes = [1, 400, 400, 400, 2000, 10, 10]
+    sizes = [1, 500, 500, 500, 2000, 10, 10]
     outcomes = _together(
         store, groups, [Commit(puts={b"%d" % number: bytes(size)}) for number, size in enumerate(sizes)]
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -95,3 +97,16 @@ def test_a_child_leaves_what_was_lent_to_its_parent_alone() -> None:
     block.__exit__(None, None, None)
     with pool.lease(0) as again:
         assert again is connection
+
+
+def test_a_child_keeps_what_was_lent_to_its_parent() -> None:
+    """A connection that is collected as garbage says goodbye to the server, which ends the parent's session."""
+    pool = Pool(FakeConnection, 1, SystemClock(), PATIENCE_S)
+    block = pool.lease()
+    connection = block.__enter__()
+    connection.pid = -1  # as if it had been lent in another process
+    block.__exit__(None, None, None)
+    kept = weakref.ref(connection)
+    del block, connection
+    gc.collect()
+    assert kept() is not None

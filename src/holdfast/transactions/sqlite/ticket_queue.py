@@ -59,7 +59,7 @@ class TicketQueue:
     def abandon(self) -> None:
         """Close the file: in a forked child, which has inherited the descriptor, but no lock; or if it was deleted."""
         descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
+        with suppress(OSError):
             os.close(descriptor)
 
     @property

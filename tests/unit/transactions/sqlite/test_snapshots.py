@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,9 @@ from holdfast.runtime import Environment
 from holdfast.runtime.simulated import StillClock
 from holdfast.transactions.base import Commit
 from holdfast.transactions.sqlite.connection import prepare_file
+from holdfast.transactions.sqlite.snapshot import SqliteSnapshot
 from holdfast.transactions.sqlite.store import SqliteTransactionStore
+from tests.patience import PATIENCE_S
 
 _HOUR_S = 3600.0
 
@@ -66,3 +71,33 @@ def test_a_snapshot_that_was_left_alone_for_an_hour_ends_even_if_nobody_else_use
         with pytest.raises(UnavailableError, match="begin to read anew"):
             snapshot.scan(b"a", b"z", 1)
     store.close()
+
+
+def test_a_snapshot_that_is_over_ends_no_transaction_of_who_has_its_connection_now(path: str) -> None:
+    clock = StillClock()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        snapshot = SqliteSnapshot(connection, clock)
+        snapshot.close()
+        connection.execute("BEGIN")
+        clock.at_s += _HOUR_S + 1
+        snapshot.end_if_idle()
+        assert connection.in_transaction
+
+
+def test_a_read_that_takes_more_than_an_hour_is_not_ended_by_others(path: str) -> None:
+    clock = StillClock()
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as connection:
+        connection.execute("BEGIN")
+        snapshot = SqliteSnapshot(connection, clock)
+        other = threading.Thread(target=snapshot.end_if_idle)
+
+        def wait(_statement: str) -> None:
+            connection.set_trace_callback(None)
+            clock.at_s += _HOUR_S + 1
+            other.start()
+            other.join(1.0)  # longer only if it waits for the end of the statement
+
+        connection.set_trace_callback(wait)
+        assert snapshot.get_many([b"k"]) == {}
+        other.join(PATIENCE_S)
+        assert snapshot.get_many([b"k"]) == {}
