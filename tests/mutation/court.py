@@ -25,6 +25,7 @@ from _pytest import runner
 
 from holdfast.checker.kernel.coverage import Coverage
 from tests.mutation.mutants import Mutant, plant
+from tests.mutation.parts import needs_server
 
 __all__ = ["Court", "Verdict"]
 
@@ -143,6 +144,9 @@ class Court:
 
         settings.register_profile("mutants", settings.default, database=None, derandomize=True)
         settings.load_profile("mutants")
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = [one for one in items if not needs_server(one)]
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         started_s = time.monotonic()

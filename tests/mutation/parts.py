@@ -10,13 +10,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["PARTS", "ROOT", "Part", "judges"]
+import pytest
+
+from tests.databases import needs_mariadb, needs_postgres
+
+__all__ = ["PARTS", "ROOT", "Part", "judges", "needs_server"]
 
 ROOT = Path(__file__).parents[2]
 
 _NO_JUDGES = frozenset({"test_mutants.py"})  # plants its own mistakes
-_SERVERS = ("postgres", "mysql", "mariadb")
-_NO_SERVERS = f"not {' and not '.join(_SERVERS)}"
+_SERVERS = frozenset(
+    {
+        "mariadb",
+        "mariadb_server",
+        "mysql",
+        "new_mysql_url",
+        "new_postgres_url",
+        "postgres",
+        "postgres_server",
+        "postgresql",
+    }
+)
+"""Fixtures, and parameters that stand for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +42,14 @@ class Part:
         packages: their modules are mutated, apart from those below `spared`.
         tests: folders of tests that judge, below ``tests/``.
         files: further files of tests.
-        chosen: pytest's expression for the tests that judge.
+        chosen: pytest's expression for the tests that judge, of those that need no server.
     """
 
     packages: Sequence[str]
     spared: Sequence[str] = ()
     tests: Sequence[str]
     files: Sequence[str] = ()
-    chosen: str = _NO_SERVERS
+    chosen: str = ""
 
 
 PARTS: Mapping[str, Part] = {
@@ -53,7 +68,7 @@ PARTS: Mapping[str, Part] = {
         packages=("holdfast.namespace",),
         tests=("unit/namespace", "checker/namespace"),
         files=("property/test_namespace_model.py", "conformance/test_conformance.py"),
-        chosen=f"{_NO_SERVERS} and not (test_conformance and not [namespace-)",  # of the suite of all object stores
+        chosen="not (test_conformance and not [namespace-)",  # of the suite of all object stores
     ),
     "transactions": Part(
         packages=("holdfast.transactions",),
@@ -81,6 +96,14 @@ def judges(*parts: str) -> list[Path]:
     return sorted(found)
 
 
+def needs_server(test: pytest.Item) -> bool:
+    """Check whether a test needs the server of a database: by its fixtures, its parameters or its marks."""
+    parameters = test.name.partition("[")[2].rstrip("]").split("-")
+    if not _SERVERS.isdisjoint([*getattr(test, "fixturenames", ()), *parameters]):
+        return True
+    return any(mark in (needs_mariadb.mark, needs_postgres.mark) for mark in test.iter_markers("skipif"))
+
+
 def _judges_of(part: Part) -> Iterator[Path]:
     for folder in part.tests:
         yield from (path for path in (ROOT / "tests" / folder).rglob("test_*.py") if _may_judge(path))
@@ -88,4 +111,4 @@ def _judges_of(part: Part) -> Iterator[Path]:
 
 
 def _may_judge(path: Path) -> bool:
-    return path.name not in _NO_JUDGES and not path.parent.name.startswith(_SERVERS)
+    return path.name not in _NO_JUDGES
