@@ -68,6 +68,12 @@ def test_a_url_with_a_lone_surrogate_is_refused(url: str) -> None:
         open_database(url)
 
 
+@pytest.mark.parametrize("given", ["0", "1001", "-1", "1.5", "%C2%B2"])
+def test_a_number_of_connections_has_digits(given: str) -> None:
+    with pytest.raises(InvalidRequestError, match="a number from 1 to 1000"):
+        open_database(f"postgresql://u@h/d?connections={given}")
+
+
 def test_the_file_of_a_database_may_have_a_name_of_any_bytes(tmp_path: Path) -> None:
     open_database(f"sqlite://{tmp_path}/caf\udce9.db", create=True).close()
     assert (tmp_path / "caf\udce9.db").exists()

@@ -109,40 +109,28 @@ class Connections:
                 if pid != os.getpid():
                     self._inherited += lent  # the parent's: in this process, it is not even closed
                 else:
-                    self._take_back(lent, home if is_good else None, idle)
+                    self._take_back(lent, home if is_good else None)
                     loans.leave(loan)
         except BaseException:
             if pid == os.getpid():
-                self._take_back(lent, None, idle)  # the first calls may have been interrupted
+                self._take_back(lent, None)  # the first calls may have been interrupted
                 loans.leave(loan)
             raise
 
     def _borrow(self, loan: Seat) -> None:
         """Note that a connection is lent, unless another thread forks: then wait until it has."""
-        deadline_s = 0.0
+        deadline_s = self._clock.elapsed_s() + _LONGEST_FORK_S
         while True:
             with self._mutex:
-                if not self._forks or self._may_borrow(loan.thread):
+                self._forks = [fork for fork in self._forks if not fork.is_over]
+                if not self._forks or _has_borrowed(loan.thread):
                     self._loans.take(loan, self._clock, 0)
                     return
-            now_s = self._clock.elapsed_s()
-            deadline_s = deadline_s or now_s + _LONGEST_FORK_S
-            if now_s > deadline_s or any(fork.thread == loan.thread for fork in self._forks):
+            if self._clock.elapsed_s() > deadline_s or any(fork.thread == loan.thread for fork in self._forks):
                 raise UnavailableError("this process is being forked: use the database when that is done")
             self._clock.sleep(_FORK_STEP_S)
 
-    def _may_borrow(self, thread: int) -> bool:
-        self._forks = [fork for fork in self._forks if not fork.is_over]
-        # Who has borrowed already, whatever it is, must come to an end: the fork waits for it.
-        every = [found for one in _every.valuerefs() if (found := one()) is not None]
-        return not self._forks or any(one.thread == thread for of in every for one in of._loans.seated())
-
-    def _take_back(
-        self,
-        lent: list[sqlite3.Connection],
-        home: list[sqlite3.Connection] | None,
-        idle: Callable[[], list[sqlite3.Connection]],
-    ) -> None:
+    def _take_back(self, lent: list[sqlite3.Connection], home: list[sqlite3.Connection] | None) -> None:
         """Keep a connection for the next caller, unless it is broken, or `close` was called meanwhile.
 
         Takes no lock if there is no home. So it is when a collection of garbage ends a walk: its thread may have the
@@ -150,7 +138,7 @@ class Connections:
         """
         if home is not None:
             with self._mutex:
-                if home is idle() and not self._is_closed:
+                if not self._is_closed:
                     home.append(lent.pop())
         while lent:
             lent.pop().close()
@@ -220,3 +208,9 @@ class Connections:
             _cut.add(self._file)
         self._inherited += [*self._readers, *self._writers]
         self._reset()
+
+
+def _has_borrowed(thread: int) -> bool:
+    """Check whether a thread has borrowed a connection to any file: it must come to an end, since the fork waits."""
+    every = [found for one in _every.valuerefs() if (found := one()) is not None]
+    return any(one.thread == thread for of in every for one in of._loans.seated())

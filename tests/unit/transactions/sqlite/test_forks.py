@@ -401,3 +401,16 @@ def test_a_fork_whose_wait_is_interrupted_cuts_the_child_off(path: str) -> None:
     _count(store, b"n", 1)
     assert store.get_many([b"n"])[b"n"].number == 2
     store.close()
+
+
+def test_a_file_that_was_opened_during_two_forks_of_which_one_is_over_stays_usable(path: str) -> None:
+    """Nothing was open when it was forked: no connection is opened until all are over."""
+    found = connections.Connections(path, lambda: sqlite3.connect(path), SystemClock())
+    with found.reader():
+        pass
+    state = forks_module._State()
+    found._born_under = [Fork(forks_module._State()), Fork(state)]
+    found.after_fork(is_ready=False)
+    with found.reader():
+        pass
+    found.close()

@@ -8,7 +8,9 @@ import resource
 import signal
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -310,3 +312,33 @@ def test_a_file_that_fails_lets_everybody_go_on(path: str) -> None:
     assert Child(use).result() == 3
     with TicketQueue.of(path).turn(CLOCK, PATIENCE_S):
         assert _drawn(path) == 1
+
+
+def test_a_queue_that_was_closed_lets_its_users_go_on(path: str) -> None:
+    queue = TicketQueue.of(path)
+    os.unlink(path)
+    TicketQueue.of(f"{path}-2")  # closes those of deleted files
+    for _ in range(2):
+        with queue.turn(CLOCK, PATIENCE_S):
+            queue.abandon()
+
+
+def test_a_file_has_one_queue_while_it_exists(path: str) -> None:
+    queues = [TicketQueue.of(f"{path}-{number}") for number in range(3)]
+    assert [TicketQueue.of(f"{path}-{number}") for number in range(3)] == queues
+    with queues[0].turn(CLOCK, PATIENCE_S):
+        assert _drawn(f"{path}-0") == 1
+
+
+def test_threads_that_come_at_once_open_a_file_once(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped, opened = os.open, []
+
+    def slow_open(name: str, *given: Any) -> int:
+        opened.append(name)
+        threading.Event().wait(0.05)
+        return shipped(name, *given)
+
+    monkeypatch.setattr(os, "open", slow_open)
+    with ThreadPoolExecutor(3) as threads:
+        assert len(set(threads.map(TicketQueue.of, [f"{path}-new"] * 3))) == 1
+    assert opened.count(f"{path}-new") == 1
