@@ -297,8 +297,8 @@ _ANSWERS: tuple[tuple[tuple[type[psycopg.Error], ...], type[HoldfastError], str]
     ),
     (
         (errors.ReadOnlySqlTransaction,),
-        AccessDeniedError,
-        "the database accepts no writes: connect to its primary server",
+        UnavailableError,  # a standby until it is promoted, which may take over at any moment
+        "the server is read-only: connect to the primary server, or repeat when this one is the primary",
     ),
     (
         (errors.DiskFull, errors.OutOfMemory),

@@ -126,8 +126,9 @@ def test_reads_write_nothing(address: PostgresAddress, monkeypatch: pytest.Monke
             assert store.get_many([b"a"])[b"a"].value == b"1"
             with store.snapshot() as snapshot:
                 assert len(snapshot.scan(b"a", b"b", 5).records) == 1
-            with pytest.raises(AccessDeniedError, match="accepts no writes"):
-                store.commit(Commit(puts={b"a": b"2"}))
+            for call in (lambda: store.commit(Commit(puts={b"a": b"2"})), store.make_durable):
+                with pytest.raises(UnavailableError, match="or repeat when this one is the primary"):
+                    call()
 
 
 def test_a_transaction_that_did_nothing_for_too_long(address: PostgresAddress, monkeypatch: pytest.MonkeyPatch) -> None:
