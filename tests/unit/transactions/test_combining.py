@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
@@ -71,6 +71,37 @@ def test_there_is_one_leader_also_if_all_come_at_once() -> None:
     assert set(at_once) == {1}
 
 
+class _SlowList(list[object]):
+    """Tells when it has been read, and gives other threads time before the reader goes on."""
+
+    def __init__(self, is_read: threading.Event) -> None:
+        super().__init__()
+        self.is_read = is_read
+
+    def __iter__(self) -> Iterator[object]:
+        yield from super().__iter__()
+        self.is_read.set()
+        threading.Event().wait(0.1)
+
+
+def test_who_comes_while_a_leader_leaves_is_not_forgotten() -> None:
+    is_read = threading.Event()
+
+    def run(requests: list[int]) -> list[int]:
+        if 0 in requests:
+            inner._queue = _SlowList(is_read)
+        return requests
+
+    combiner = Combiner(run, limit=10)
+    inner: Any = combiner
+
+    def work(number: int) -> int:
+        assert number == 0 or is_read.wait(PATIENCE_S)
+        return combiner.submit(number)
+
+    assert _in_threads(2, work) == [0, 1]
+
+
 class Gate:
     """A run function whose first call waits until it is opened, so that others queue up."""
 
@@ -104,6 +135,16 @@ def _queue_up(combiner: Combiner[int, int], gate: Gate, count: int) -> list[obje
         gate.opened.set()
 
     return _in_threads(count, work)
+
+
+def test_who_gets_the_lead_has_it_when_it_is_woken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow_wake(entry: Any, wake: Callable[[Any], None] = combining._wake) -> None:
+        wake(entry)
+        threading.Event().wait(0.02)
+
+    monkeypatch.setattr(combining, "_wake", slow_wake)
+    gate = Gate()
+    assert _queue_up(Combiner(gate, limit=1), gate, 4) == [0, 2, 4, 6]
 
 
 def test_those_who_wait_share_a_run() -> None:

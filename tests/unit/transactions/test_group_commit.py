@@ -342,3 +342,10 @@ def test_those_who_wait_for_others_do_not_wait_without_end(store: GroupCommit, m
                     with pytest.raises(UnavailableError, match="too many commits wait for records that others hold"):
                         one.result()
         assert sum(one.exception(PATIENCE_S) is None for one in held) == 2
+
+
+@pytest.mark.parametrize(("connections", "most"), [(1, 1), (2, 1), (3, 2), (100, group_module._BESIDE)])
+def test_those_who_wait_for_others_leave_a_connection(connections: int, most: int) -> None:
+    groups = GroupCommit(_HoldingStore(), connections=connections)
+    taken = [Seat() for _ in range(connections + 1)]
+    assert [groups._beside.take(one, SystemClock(), 0) for one in taken].count(True) == most

@@ -110,3 +110,10 @@ def test_a_child_keeps_what_was_lent_to_its_parent() -> None:
     del block, connection
     gc.collect()
     assert kept() is not None
+
+
+def test_a_pool_knows_that_it_is_closed() -> None:
+    pool = Pool(FakeConnection, 1, SystemClock(), PATIENCE_S)
+    assert not pool.is_closed
+    pool.close()
+    assert pool.is_closed

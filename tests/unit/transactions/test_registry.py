@@ -11,7 +11,7 @@ from holdfast.runtime import Environment
 from holdfast.transactions.base import ABSENT, Commit, Committed
 from holdfast.transactions.group_commit import GroupCommit
 from holdfast.transactions.registry import open_database
-from holdfast.transactions.urls import public_url
+from holdfast.transactions.urls import has_password, public_url
 from holdfast.transactions.versions import VersionSource
 from tests.database_servers import NewUrl
 from tests.databases import needs_mariadb, needs_postgres
@@ -68,6 +68,21 @@ def test_a_url_with_a_lone_surrogate_is_refused(url: str) -> None:
         open_database(url)
 
 
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("mongodb://h/d", "a database needs a URL such as"),
+        ("shop.db", "a database needs a URL such as"),
+        ("mysql://u:canary@x@h/d", "an @ in the wrong place"),
+        ("mysql://u:c?group=canary@h/d", "an @ in the wrong place"),
+    ],
+)
+def test_a_wrong_url_is_refused_and_its_password_not_shown(url: str, message: str) -> None:
+    with pytest.raises(InvalidRequestError, match=message) as error:
+        open_database(url)
+    assert "canary" not in str(error.value)
+
+
 @pytest.mark.parametrize("given", ["0", "1001", "-1", "1.5", "%C2%B2"])
 def test_a_number_of_connections_has_digits(given: str) -> None:
     with pytest.raises(InvalidRequestError, match="a number from 1 to 1000"):
@@ -118,3 +133,17 @@ def test_servers_of_the_other_kind_have_it_too(new_mysql_url: NewUrl) -> None:
         assert isinstance(store.commit(Commit(inserts={b"a": b"1"})), Committed)
     finally:
         store.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "has_one"),
+    [
+        ("postgresql://u:p@h/d", True),
+        ("postgresql://u@h/d?schema=s&sslPassword=p", True),
+        ("mysql://u:p?q@h/d", True),
+        ("mysql://u@h/d?ssl=off", False),
+        ("sqlite:///me@home:1/shop.db", False),
+    ],
+)
+def test_a_password_in_a_url_is_seen(url: str, has_one: bool) -> None:
+    assert has_password(url) is has_one

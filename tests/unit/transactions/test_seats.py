@@ -105,3 +105,10 @@ def test_an_interrupt_at_any_line_leaves_no_seat_taken(count: int | None) -> Non
         sit()
         assert seats.seated() == []
     assert line > 20
+
+
+def test_a_child_has_seats_of_its_own() -> None:
+    seats, parents = Seats(1), Seat()
+    assert seats.take(parents, CLOCK, 0)
+    seats.after_fork(is_ready=True)
+    assert seats.take(Seat(), CLOCK, 0)

@@ -414,3 +414,15 @@ def test_a_file_that_was_opened_during_two_forks_of_which_one_is_over_stays_usab
     with found.reader():
         pass
     found.close()
+
+
+def test_the_thread_that_forks_opens_no_connection_before_it_is_done(path: str) -> None:
+    found = connections.Connections(path, lambda: sqlite3.connect(path), SystemClock())
+    state = forks_module._State()
+    found.before_fork(Fork(state))
+    with pytest.raises(UnavailableError, match="this process is being forked"), found.reader():
+        pass
+    del state
+    with found.reader():
+        pass
+    found.close()

@@ -1,0 +1,20 @@
+"""What a commit touches."""
+
+from __future__ import annotations
+
+from holdfast.transactions.base import Commit, Progress, RangeCount
+from holdfast.transactions.base.steps import keys_of
+
+
+def test_a_commit_locks_all_that_it_names() -> None:
+    commit = Commit(
+        reads={b"read": 1},
+        inserts={b"inserted": b""},
+        puts={b"put": b""},
+        deletes=[b"deleted"],
+        adds={b"added": 1},
+        ranges=[RangeCount(guard, b"a", b"b", 0) for guard in (b"first", b"last")],
+        progress=Progress(b"owner", 1),
+    )
+    names = (b"read", b"inserted", b"put", b"deleted", b"added", b"first", b"last", b"owner")
+    assert keys_of(commit) == set(names)
