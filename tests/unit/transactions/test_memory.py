@@ -1,0 +1,26 @@
+"""The store in memory, in which the checker and many tests keep their records."""
+
+from __future__ import annotations
+
+import threading
+
+from holdfast.transactions.base import Commit
+from holdfast.transactions.memory.store import MemoryTransactionStore
+from tests.patience import PATIENCE_S
+
+
+def test_a_snapshot_waits_for_who_has_locked_the_store() -> None:
+    store = MemoryTransactionStore()
+    seen: list[int] = []
+
+    def look() -> None:
+        with store.snapshot() as reader:
+            seen.append(len(reader.get_many([b"a", b"b"])))
+
+    other = threading.Thread(target=look)
+    with store.locked():
+        other.start()
+        other.join(0.1)
+        store.commit(Commit(puts={b"a": b"", b"b": b""}))
+    other.join(PATIENCE_S)
+    assert seen == [2]
