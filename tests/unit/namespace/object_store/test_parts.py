@@ -204,3 +204,18 @@ def test_an_upload_that_was_moved_elsewhere_meanwhile_stays_there() -> None:
     part = store.upload_part("c/file", upload, 1, b"content")
     store.complete_upload("c/file", upload, [part])
     assert store.get("c/file") == b"content"
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2, None])
+def test_each_upload_is_looked_for_once_it_is_durable(lost: int | None) -> None:
+    store = NamespaceStore(World().client(), close_namespace=False)
+    written = []
+    for key in ("f0", "f1", "f2"):
+        upload = store.create_upload(key)
+        written.append(Complete(key, upload, (store.upload_part(key, upload, 1, b"1"),)))
+    if lost is None:
+        store.make_durable(written)
+        return
+    store.abort_upload(written[lost].key, written[lost].upload_id)
+    with pytest.raises(NotFoundError, match=f"upload the object again key='f{lost}'"):
+        store.make_durable(written)

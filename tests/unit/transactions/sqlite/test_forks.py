@@ -416,8 +416,13 @@ def test_a_file_that_was_opened_during_two_forks_of_which_one_is_over_stays_usab
     found.close()
 
 
+class _NoWait(SystemClock):
+    def sleep(self, duration_s: float) -> None:
+        raise AssertionError("it waits for itself")
+
+
 def test_the_thread_that_forks_opens_no_connection_before_it_is_done(path: str) -> None:
-    found = connections.Connections(path, lambda: sqlite3.connect(path), SystemClock())
+    found = connections.Connections(path, lambda: sqlite3.connect(path), _NoWait())
     state = forks_module._State()
     found.before_fork(Fork(state))
     with pytest.raises(UnavailableError, match="this process is being forked"), found.reader():
