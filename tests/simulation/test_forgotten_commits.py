@@ -104,6 +104,18 @@ def test_a_task_whose_uploads_are_lost_before_its_report_fails() -> None:
     assert failed
 
 
+def test_a_job_whose_uploads_a_failover_has_lost_is_to_be_run_again() -> None:
+    """Whatever of them is lost: nobody who has started a job can upload a part."""
+    for lost in range(2, 9):
+        crashing = Crashing(keeps=False)
+        job = start(crashing.ctx)
+        crashing.database.forget_nothing_before()
+        reports = [run_task(crashing.ctx, job, 0, "new")]
+        crashing.database.forget(min(lost, crashing.database.newest))
+        with pytest.raises(NotFoundError, match="run the job again"):
+            TWO_PHASE.commit_job(crashing.context(), job, reports, 1)
+
+
 def test_a_part_that_is_lost_is_not_its_predecessor() -> None:
     """A part that was uploaded twice has two etags; the job names the one that its task has reported."""
     crashing = Crashing()

@@ -53,6 +53,7 @@ __all__ = [
     "create_work_list",
     "decode_item",
     "drop_work_list",
+    "encode_item",
     "find_work_list",
     "list_work_lists",
 ]

@@ -25,7 +25,7 @@ from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.replacement import ReplacementPlan, deletions
 from holdfast.commit.two_phase.roll_forward import done_mark
 from holdfast.commit.two_phase.write_ids import write_record
-from holdfast.errors import DestinationExistsError, HoldfastError, NotFoundError, PreconditionError
+from holdfast.errors import DestinationExistsError, HoldfastError, InvalidRequestError, NotFoundError, PreconditionError
 from holdfast.stores.base import Change, Complete, Create, Delete, Overwrite, Put, Require
 from holdfast.versioned_log import LogView
 from holdfast.wording import OR_OVERWRITE
@@ -92,7 +92,7 @@ def commit_at_once(
 
     Raises:
         DestinationExistsError: the caller chose a file name that has been taken since the plan was made.
-        NotFoundError: an upload of the job has expired.
+        NotFoundError: an upload of the job has expired, or parts of it are lost.
         InvalidRequestError: the store does not accept a file at one of the names.
         LogRemovedError: the destination was renamed or deleted while the job ran.
         FencedError: see `append_entry`.
@@ -115,10 +115,11 @@ def commit_at_once(
             url=ctx.url,
             path=path,
         ) from error
-    except NotFoundError as error:
+    except (NotFoundError, InvalidRequestError) as error:
         path = _refused_file(ctx, error)
-        if not path:
-            raise  # the bucket is missing
+        is_lost = isinstance(error, NotFoundError) or "part" in error.variables
+        if not path or not is_lost:
+            raise  # the bucket is missing, or the store does not accept the name
         raise NotFoundError(
             "uploads of the job have expired, something aborted them: run the job again",
             url=ctx.url,
