@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 
@@ -33,6 +34,13 @@ def test_what_was_cut_off_and_came_again_is_another_version(inline_bytes: int) -
         store.put("f", b"new", Update(seen))
     store.apply([Delete("f", seen)])
     assert namespace.open("/f").read() == b"123"
+
+
+def test_an_etag_is_the_id_of_a_file_and_sixteen_digits() -> None:
+    """Jobs have recorded it: the next release must find the same."""
+    namespace = fresh_namespace()
+    namespace.write_file("/f", b"12345")
+    assert re.fullmatch("[0-9a-f]+-[0-9a-f]{16}", namespace.status("/f").etag)
 
 
 def test_no_sequence_of_changes_repeats_an_etag() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import OutcomeUnknownError, UnavailableError
+from holdfast.runtime import SystemClock
 from holdfast.transactions import combining
 from holdfast.transactions.combining import Combiner
 from tests.interrupts import InterruptError, interrupted_at
@@ -69,6 +70,27 @@ def test_there_is_one_leader_also_if_all_come_at_once() -> None:
     inner._leading = leading
     assert _in_threads(4, combiner.submit) == [0, 1, 2, 3]
     assert set(at_once) == {1}
+
+
+def test_a_leader_gathers_until_the_callers_of_the_last_batch_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(combining, "_LONGEST_GATHERING_S", PATIENCE_S)  # it is woken
+    batches: list[list[int]] = []
+
+    def run(requests: list[int]) -> list[int]:
+        batches.append(requests)
+        return requests
+
+    combiner = Combiner(run, limit=10, clock=SystemClock())
+    inner: Any = combiner
+    inner._last_size, inner._last_s = 2, PATIENCE_S
+
+    def work(number: int) -> int:
+        if number:
+            wait_until(lambda: inner._gathering is not None, "nobody gathers")
+        return combiner.submit(number)
+
+    assert _in_threads(2, work) == [0, 1]
+    assert batches == [[0, 1]]
 
 
 class _SlowList(list[object]):

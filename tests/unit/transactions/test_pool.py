@@ -8,6 +8,8 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
+import pytest
+
 from holdfast.runtime import SystemClock
 from holdfast.transactions import pool as pool_module
 from holdfast.transactions import seats as seats_module
@@ -15,7 +17,7 @@ from holdfast.transactions.pool import Pool
 from holdfast.transactions.seats import Seat
 from tests.children import Child
 from tests.interrupts import interrupted_at
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
 
 class FakeConnection:
@@ -117,3 +119,18 @@ def test_a_pool_knows_that_it_is_closed() -> None:
     assert not pool.is_closed
     pool.close()
     assert pool.is_closed
+
+
+def test_who_waits_for_a_connection_is_woken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seats_module, "_LONGEST_NAP_S", PATIENCE_S)
+    pool = Pool(FakeConnection, 1, SystemClock(), PATIENCE_S)
+
+    def use() -> int:
+        with pool.lease() as connection:
+            return id(connection)
+
+    with ThreadPoolExecutor(1) as threads:
+        with pool.lease() as connection:
+            waiting = threads.submit(use)
+            wait_until(lambda: len(pool._seats._line) == 2, "nobody waits")
+        assert waiting.result(PATIENCE_S) == id(connection)

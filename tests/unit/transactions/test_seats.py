@@ -66,12 +66,14 @@ def test_a_seat_is_free_when_its_holder_is_gone() -> None:
         assert waiting.result(PATIENCE_S)
 
 
-def test_closed_seats_send_everybody_away() -> None:
+def test_closed_seats_send_everybody_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seats_module, "_LONGEST_NAP_S", PATIENCE_S)  # they are woken
     seats = Seats()
     seat = Seat()
     assert seats.take(seat, CLOCK, 0)
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(seats.take, Seat(), CLOCK, PATIENCE_S)
+        wait_until(partial(_are_in_line, seats, 2), "nobody waits")
         seats.close()
         assert not waiting.result(PATIENCE_S)
     seats.leave(seat)
