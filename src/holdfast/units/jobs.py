@@ -26,7 +26,7 @@ from holdfast.transactions.base import DurableStore, Record, SnapshotReader
 from holdfast.transactions.retry import run_until_known
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.job_input import JobInput
-from holdfast.units.progress import TaskProgress, counter_key, counter_range, progress_key, progress_range
+from holdfast.units.progress import GONE, TaskProgress, counter_key, counter_range, progress_key, progress_range
 from holdfast.units.statistics import Statistics
 from holdfast.units.work_list import WorkList
 from holdfast.wording import nearest
@@ -301,10 +301,7 @@ def end_job(
     def end(transaction: Transaction) -> Job:
         found = _find(transaction, job.name)
         if found is None or found.id != job.id:
-            raise ConflictError(
-                "the job was forgotten meanwhile, or the database has lost it, perhaps in a failover: run it again",
-                job=job.name,
-            )
+            raise ConflictError(GONE, job=job.name)
         if found.is_finished:
             return found
         _require_end(transaction, job, work)

@@ -66,7 +66,8 @@ class OpenWorkList:
             OutcomeUnknownError: the reply was lost.
 
         Crash: some are there. After that, and after these errors, add all of them again, unless to combine values twice
-            changes them, as sums do.
+            changes them, as sums do, or a job works on the list: what it has done already would run again. So fill a
+            list before its job begins, or let the units see what is done, in a table.
         """
         count = 0
         found = batches(new_records(self._work, items, combine), _BATCH, lambda one: len(one.encoded))

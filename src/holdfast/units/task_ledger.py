@@ -13,7 +13,7 @@ from holdfast.errors import ConflictError, FencedError, OutcomeUnknownError, Una
 from holdfast.transactions.base import Commit, Committed, TransactionStore
 from holdfast.units.execution import Change
 from holdfast.units.jobs import Job, job_key, require_run
-from holdfast.units.progress import TaskProgress, progress_key
+from holdfast.units.progress import GONE, TaskProgress, progress_key
 from holdfast.units.statistics import Statistics
 from holdfast.units.unit import Unit
 from holdfast.units.unit_loop import Standing
@@ -83,7 +83,7 @@ class TaskLedger:
         found_records = self._store.get_many([self._key, key] if self._run else [self._key])
         record = found_records.get(self._key)
         if record is None:
-            raise FencedError("the job was forgotten meanwhile: begin it again")
+            raise FencedError(GONE)
         if key in found_records:
             require_run(Job.of(key, found_records[key]), self._run)
         found = TaskProgress.of(record.value)

@@ -71,7 +71,7 @@ def test_a_job_that_is_forgotten_as_soon_as_it_has_ended_is_not_reported_as_ende
             forget_job(inner, "job", environment)
 
     shaky.before = before
-    with pytest.raises(ConflictError, match=r"forgotten meanwhile, or .* lost it.*: run it again"):
+    with pytest.raises(ConflictError, match=r"forgotten meanwhile, or .* lost it.*: look at what its units"):
         end_job(shaky, job, {"units": 3}, environment)
     assert shaky.calls.count("make_durable") == 1
     assert list_jobs(inner) == []

@@ -147,7 +147,7 @@ def test_a_forgotten_job_stops_its_tasks(group: int, again: bool) -> None:
         with pytest.raises(FencedError, match=r"the job was forgotten meanwhile"):
             world.task(count, settings, database=shaky).run(units(_KEYS))
         assert all(one == 1 for one in world.cells.values())
-        with pytest.raises(ConflictError, match="run it again"):
+        with pytest.raises(ConflictError, match="before you run it again"):
             end_job(world.inner, world.job, {}, world.environment)
         if not again:
             assert world.inner.get_many([progress_key(world.job.id, 0)]) == {}

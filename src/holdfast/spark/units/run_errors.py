@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -15,7 +16,7 @@ from holdfast.spark.failures import find_holdfast_error
 from holdfast.transactions.base import Database
 from holdfast.units.job_state import poll
 
-__all__ = ["errors_of_tasks", "named_errors"]
+__all__ = ["Begun", "errors_of_tasks", "named_errors"]
 
 _log = logging.getLogger(__name__)
 
@@ -37,20 +38,36 @@ def errors_of_tasks() -> Iterator[None]:
         raise found from None
 
 
+@dataclass(slots=True)
+class Begun:
+    """The job of a block, from when the block has begun it.
+
+    Attributes:
+        job_id: None before that.
+    """
+
+    job_id: int | None = None
+
+
 @contextmanager
-def named_errors(database: Database, job: str) -> Iterator[None]:
-    """Add what is known about a job to each error of a block that runs it; to those of others as a note, or log it."""
+def named_errors(database: Database, job: str) -> Iterator[Begun]:
+    """Add what is known about a job to each error of a block that runs it; to those of others as a note, or log it.
+
+    Yields an object that the block tells which job it has begun. If that is forgotten meanwhile, nobody knows how many
+    of its units have taken effect, whether another job has its name by now or none has.
+    """
+    own = Begun()
     try:
-        yield
+        yield own
     except HoldfastError as error:
-        begun, figures = _figures(database, job)
+        begun, figures = _figures(database, job, own.job_id)
         sentence, *shown = _VARIABLES.split(error.message, maxsplit=1)
         if begun and "job" not in error.variables and not isinstance(error, FencedError):
             sentence = f"{sentence}; {_GO_ON}"
         variables = {**error.variables, "job": job, **figures}
         raise type(error)(" ".join([sentence, *shown]), **variables) from error.__cause__
     except BaseException as error:
-        begun, figures = _figures(database, job)
+        begun, figures = _figures(database, job, own.job_id)
         if begun:
             told = " ".join(f"{name}={value!r}" for name, value in {"job": job, **figures}.items())
             if hasattr(error, "add_note"):
@@ -60,12 +77,14 @@ def named_errors(database: Database, job: str) -> Iterator[None]:
         raise
 
 
-def _figures(database: Database, job: str) -> tuple[bool, dict[str, object]]:
-    """Return whether a job has begun, and how many units are done, and of how many, as far as that is known."""
+def _figures(database: Database, job: str, job_id: int | None) -> tuple[bool, dict[str, object]]:
+    """Return whether a job can go on, and how many units are done, and of how many, as far as that is known."""
     try:
         state = poll(database, job)
     except NotFoundError:
-        return False, {"done": 0}
+        return False, {"done": 0} if job_id is None else {}
     except HoldfastError:
         return True, {}
+    if job_id not in (None, state.job.id):
+        return False, {}
     return True, {"done": state.done} if state.job.units is None else {"done": state.done, "units": state.job.units}

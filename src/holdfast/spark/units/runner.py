@@ -230,7 +230,10 @@ class TransactionalMap:
     ) -> JobReport:
         environment, clock = self._environment, self._environment.clock
         name = name if name is not None else f"{kind.replace(' ', '-')}-{environment.ids.token()}"
-        with closing(open_store(self._url, environment=environment)) as store, named_errors(store.database, name):
+        with (
+            closing(open_store(self._url, environment=environment)) as store,
+            named_errors(store.database, name) as begun,
+        ):
             database = store.database
             work = None if emit_to is None else find_work_list(database, emit_to)
             prepared = prepare(database, name)
@@ -243,6 +246,7 @@ class TransactionalMap:
                 job_input=prepared.job_input,
                 environment=environment,
             )
+            begun.job_id = job.id
             if job.is_finished:
                 if kind == WORK_LIST and work is not None:
                     _require_no_new_items(database, job, work)
