@@ -21,6 +21,12 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
         "namespace.fsck.conclude._walk_deleted swap 61e310",
         "units.aggregation.watch swap d20521",
         "units.failures._place_of first-left-out acab52",
+        "transactions.sqlite.connection.connect swap fe8e75",
+        "transactions.base.steps.check_commit swap fe1a94",
+    ),
+    "Equivalent: what it returns is not looked at": ("transactions.combining.Combiner.before_fork constant 154929",),
+    "Equivalent: one query for all keys, and one for each part of them, give the same": (
+        "transactions.sqlite.queries.get_many boundary 73b063",
     ),
     "Equivalent: no member of a cycle is without a parent": ("namespace.fsck.conclude._cycle_above off-by-one 70ff4a",),
     "Equivalent: both records come before the decision is marked done, and a crash between them repeats both": (
@@ -57,7 +63,6 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "records.loads.begin_load last-left-out fd15e5",
         "records.splits._survey boundary 1dfc5f",
         "records.splits._survey off-by-one 13f221",
-        "transactions.seats.Seats.close drop 36ffc4",
         "transactions.sqlite.ticket_queue.TicketQueue._await boundary 26d4a2",
         "units.open_work_list.OpenWorkList._combine last-left-out 90f390",
         "namespace.collector.Collector._collect_garbage off-by-one 70ff4a 2",
@@ -67,6 +72,12 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "units.unit._is_immutable return-early 596361",
         "units.work_task.WorkTask._work_on drop 0cc3ac",
         "units.work_task.WorkTask.run swap f6c4c4",
+        "transactions.seats.Seats.close unlock 09c2c0",
+        "transactions.sqlite.connections.Connections.queue operand 690293",
+        "transactions.sqlite.queries.scan off-by-one 6fc926",
+        "transactions.sqlite.ticket_queue.TicketQueue._await negate 6a9b32",
+        "transactions.sqlite.ticket_queue.TicketQueue._await off-by-one 6fc926 3",
+        "transactions.sqlite.ticket_queue.TicketQueue._is_first arithmetic 56482e",
     ),
     "There is a second safeguard: the next step refuses or finds the same, or the job's cleanup handles it": (
         "file_output.recovery._note operand 9bd706",
@@ -78,6 +89,12 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
     ),
     "A gap: it needs a store that fails or refuses one more call than in any test": (
         "two_phase.live_jobs.LiveJobs._exists boundary 9bc02d",
+    ),
+    "After an error, an idle connection to a file that was removed is closed later": (
+        "transactions.sqlite.connections.Connections._lent swap 9b8524",
+    ),
+    "This machine's build of SQLite takes URIs without being asked": (
+        "transactions.sqlite.connection.connect constant 154929",
     ),
     "A gap: it needs two or more of something (stream batches, directories, dead Hadoop jobs) where tests have one": (
         "two_phase.decision._targets first-left-out 6adfaf",

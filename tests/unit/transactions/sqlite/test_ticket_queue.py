@@ -17,7 +17,7 @@ import pytest
 from holdfast.errors import AccessDeniedError, UnavailableError
 from holdfast.runtime import SystemClock
 from holdfast.runtime.simulated import SimulatedClock
-from holdfast.transactions.sqlite.ticket_queue import TicketQueue
+from holdfast.transactions.sqlite.ticket_queue import TicketQueue, _Queues
 from tests.children import Child, run_in_children
 from tests.patience import PATIENCE_S, wait_until
 
@@ -342,3 +342,33 @@ def test_threads_that_come_at_once_open_a_file_once(path: str, monkeypatch: pyte
     with ThreadPoolExecutor(3) as threads:
         assert len(set(threads.map(TicketQueue.of, [f"{path}-new"] * 3))) == 1
     assert opened.count(f"{path}-new") == 1
+
+
+def test_the_queues_of_a_parent_are_closed_in_its_child(path: str) -> None:
+    queues = _Queues()
+    queue = queues.of(path)
+    queues.after_fork(is_ready=True)  # as in a child
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(queue._descriptor)
+    assert queues.of(path) is not queue
+
+
+def test_a_queue_that_has_started_anew_is_waited_for(path: str) -> None:
+    """Its file is another one, or was damaged: its tickets are smaller than those that were passed over."""
+    queue = TicketQueue.of(path)
+    queue._passed = 1000
+    is_inside = threading.Event()
+
+    def enter() -> None:
+        with queue.turn(CLOCK, PATIENCE_S):
+            is_inside.set()
+
+    holder = _holder(path)
+    with ThreadPoolExecutor(1) as threads:
+        entering = threads.submit(enter)
+        try:
+            assert not is_inside.wait(0.2)
+        finally:
+            holder.signal(signal.SIGKILL)
+            holder.wait()
+        entering.result(PATIENCE_S)
