@@ -47,6 +47,19 @@ def test_a_catalog_that_cannot_be_written_names_the_way_around(catalog: Path, mo
         register_namespace("my-ns", "sqlite:///n.db", StillClock())
 
 
+def test_a_catalog_that_could_not_be_replaced_leaves_no_file(catalog: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    register_namespace("one", "sqlite:///data/one.db", SystemClock())
+    before = {path: path.read_bytes() for path in catalog.parent.iterdir()}
+
+    def fail(*_paths: object) -> None:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(AccessDeniedError):
+        register_namespace("two", "sqlite:///data/two.db", SystemClock())
+    assert {path: path.read_bytes() for path in catalog.parent.iterdir()} == before
+
+
 def test_a_catalog_that_cannot_be_written_is_noticed_before_anything_is_created(tmp_path: Path, catalog: Path) -> None:
     catalog.parent.mkdir()
     (catalog.parent / f"{catalog.name}.lock").mkdir()  # stands for a directory that cannot be written

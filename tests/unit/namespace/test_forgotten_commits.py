@@ -19,8 +19,10 @@ from holdfast.namespace.configuration import load_configuration
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.maintenance import MaintenanceLock
+from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.reconfigure import reconfigure
 from holdfast.namespace.view import View
+from holdfast.stores.base import Delete
 from tests.forgetful_database import ForgetfulDatabase
 from tests.namespace_check import problems_of
 from tests.namespace_world import HookedDatabase, World
@@ -407,3 +409,22 @@ def test_a_sweep_whose_last_commit_is_undone_is_no_success(lost: int) -> None:
         with MaintenanceLock.hold(database, world.environment, "sweep") as lock:
             assert lock.commit(Changes(None), View((), {}))
             database.forget(lost)
+
+
+def test_a_deletion_of_a_certain_object_is_looked_for_once_it_is_durable() -> None:
+    database = ForgetfulDatabase()
+    world = World(database=database)
+    store = NamespaceStore(world.client())
+    store.put("f", b"1")
+    database.forget_nothing_before()
+    crashes = [1]
+
+    def crash(name: str, _argument: object) -> None:
+        if name == "make_durable" and crashes:
+            database.forget(crashes.pop())
+
+    crashing = NamespaceStore(world.client(database=HookedDatabase(database, crash)))
+    with suppress(HoldfastError):
+        crashing.apply([Delete("f", store.head("f").etag)])
+        assert store.namespace.find("/f") is None
+    assert not crashes

@@ -132,6 +132,17 @@ def test_more_findings_than_one_round_takes(monkeypatch: pytest.MonkeyPatch) -> 
     assert [site.namespace.open(entry.path).read() for entry in kept] == [b"?"] * 5
 
 
+def test_a_counter_that_is_gone_counts_as_nothing() -> None:
+    world = World()
+    namespace = world.client()
+    namespace.mkdirs("/quota")
+    namespace.set_quota("/quota", names=10)
+    (key,) = [one for one in world.records(b"u") if one.endswith(b"n")]
+    world.database.commit(Commit(deletes=[key]))
+    found = namespace.check()
+    assert [one.detail for one in found.findings] == ["names 0, counted 1; space 0, counted 0"]
+
+
 def test_garbage_that_is_collected_beside_a_check_is_no_finding() -> None:
     """The listing shows a blob that a collector deletes, with its note, before the snapshot."""
     world = World(safety_age_s=3600)

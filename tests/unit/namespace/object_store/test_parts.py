@@ -219,3 +219,12 @@ def test_each_upload_is_looked_for_once_it_is_durable(lost: int | None) -> None:
     store.abort_upload(written[lost].key, written[lost].upload_id)
     with pytest.raises(NotFoundError, match=f"upload the object again key='f{lost}'"):
         store.make_durable(written)
+
+
+def test_parts_of_several_pages_are_looked_for() -> None:
+    store = NamespaceStore(World().client(), close_namespace=False)
+    upload = store.create_upload("f")
+    parts = tuple(store.upload_part("f", upload, number, b"%d" % number) for number in (1, 101, 9_999))
+    store.make_durable([Complete("f", upload, parts)])
+    with pytest.raises(NotFoundError, match="lacks a part"):
+        store.make_durable([Complete("f", upload, (*parts, Part(9_998, "e", 1)))])
