@@ -23,6 +23,9 @@ _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
         "units.failures._place_of first-left-out acab52",
         "transactions.sqlite.connection.connect swap fe8e75",
         "transactions.base.steps.check_commit swap fe1a94",
+        "namespace.fsck.directories.Directories.add swap cd023c",
+        "namespace.operations.content.Truncate.execute swap 9d3363",
+        "namespace.object_store.moves.MoveDirectory._with_source swap 7bee73",
     ),
     "Equivalent: what it returns is not looked at": ("transactions.combining.Combiner.before_fork constant 154929",),
     "Equivalent: one query for all keys, and one for each part of them, give the same": (
@@ -78,6 +81,9 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "transactions.sqlite.ticket_queue.TicketQueue._await negate 6a9b32",
         "transactions.sqlite.ticket_queue.TicketQueue._await off-by-one 6fc926 3",
         "transactions.sqlite.ticket_queue.TicketQueue._is_first arithmetic 56482e",
+        "namespace.locking_reader.LockingReader.get_many off-by-one 6fc926",
+        "namespace.phases.Operations._repeat off-by-one 6fc926",
+        "namespace.phases.Operations._unfrozen off-by-one 6fc926",
     ),
     "There is a second safeguard: the next step refuses or finds the same, or the job's cleanup handles it": (
         "file_output.recovery._note operand 9bd706",
@@ -86,6 +92,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "layout.iter_job_folders off-by-one 6fc926",
         "namespace.inode._check drop 7e441f",
         "namespace.inode._check drop cbcf45",
+        "namespace.object_store.directories.RemoveEmptyDirectory.execute operand 1df414",
     ),
     "A gap: it needs a store that fails or refuses one more call than in any test": (
         "two_phase.live_jobs.LiveJobs._exists boundary 9bc02d",
@@ -95,6 +102,9 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
     ),
     "This machine's build of SQLite takes URIs without being asked": (
         "transactions.sqlite.connection.connect constant 154929",
+    ),
+    "A gap: others cut a file between a lost reply and the call that is repeated": (
+        "namespace.operations.files.WriteUnderLease._is_done operand a68830",
     ),
     "A gap: it needs two or more of something (stream batches, directories, dead Hadoop jobs) where tests have one": (
         "two_phase.decision._targets first-left-out 6adfaf",

@@ -53,9 +53,9 @@ def split_url(url: str) -> tuple[str, str]:
     Raises:
         InvalidRequestError: it is no URL of a namespace.
     """
-    scheme, separator, rest = url.partition("://")
+    scheme, _, rest = url.partition("://")
     name, slash, path = rest.partition("/")
-    if scheme != SCHEME or not separator:
+    if scheme != SCHEME:
         raise InvalidRequestError("this is no URL of a namespace: write holdfast://name/path", url=url)
     if not name:
         raise InvalidRequestError("the URL of a namespace has a name: write holdfast://name/path", url=url)

@@ -62,7 +62,7 @@ class Lease:
         try:
             fields = json.loads(value)
             holder, renewed_ms, inode = fields["holder"], fields["renewed"], bytes.fromhex(fields["key"])
-            is_key = inode.startswith(b"i") and len(inode) >= len(ROOT_KEY)
+            is_key = inode.startswith(b"i") and len(inode) > len(ROOT_KEY)  # the root is no file
             if type(holder) is not str or type(renewed_ms) is not int or not is_key:
                 raise ValueError("not a holder, a time and the key of an inode")
             lease = Lease(holder, renewed_ms, inode, trail_from(fields["trail"]))

@@ -145,7 +145,7 @@ def open_namespace(
     if user == "" or database == "":  # a setting that is missing must not mean another user, or another database
         raise InvalidRequestError("the user or the database is empty: give one, or leave it out")
     name = ""
-    if url.startswith("holdfast://"):
+    if url.startswith("holdfast:"):
         name, _ = split_url(url)
         database = database or database_of(name)
     store = open_database(database or url, environment)

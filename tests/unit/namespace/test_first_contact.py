@@ -49,6 +49,7 @@ def test_a_catalog_that_cannot_be_written_names_the_way_around(catalog: Path, mo
 
 def test_a_catalog_that_could_not_be_replaced_leaves_no_file(catalog: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     register_namespace("one", "sqlite:///data/one.db", SystemClock())
+    assert catalog.stat().st_mode & 0o777 == 0o600, "a URL may have a password"
     before = {path: path.read_bytes() for path in catalog.parent.iterdir()}
 
     def fail(*_paths: object) -> None:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.errors import PreconditionError
+from holdfast.errors import CorruptDataError, InvalidRequestError, PreconditionError
+from holdfast.namespace import open_namespace
+from holdfast.namespace.catalog import split_url
 from holdfast.namespace.errors import PathNotFoundError, PermissionDeniedError
+from holdfast.namespace.inode_ids import MOST_ID, is_id
+from holdfast.namespace.keys import ROOT_ID, ROOT_KEY, inode_key
+from holdfast.namespace.lease import _MOST_AHEAD_MS, Lease
 from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.namespace.operations import content
 from holdfast.stores.base import Require
 from tests.namespace_world import World
 
@@ -66,3 +72,49 @@ def test_the_name_of_an_attribute_has_as_many_bytes_after_its_namespace_as_in_hd
     namespace.write_file("/f", b"1")
     namespace.set_xattr("/f", f"trusted.{'a' * 16384}", b"")
     assert [len(name) for name in namespace.xattrs("/f")] == [len("trusted.") + 16384]
+
+
+def test_a_file_has_no_more_extents_than_its_record_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content, "MAX_EXTENTS", 3)
+    namespace = World().client()
+    for name in "abcd":
+        namespace.write_file(f"/{name}", b"0123456789")
+    with pytest.raises(InvalidRequestError, match="at most 3 extents"):
+        namespace.concat("/a", ["/b", "/c", "/d"])
+    namespace.concat("/a", ["/b", "/c"])
+    assert namespace.status("/a").size == 30
+
+
+@pytest.mark.parametrize("url", ["holdfast", "holdfast:/name", "holdfast:///f", "s3://bucket/f"])
+def test_what_is_no_url_of_a_namespace_is_told_how_one_looks(url: str) -> None:
+    with pytest.raises(InvalidRequestError, match="holdfast://name/path"):
+        split_url(url)
+
+
+def test_one_slash_too_few_is_told() -> None:
+    with pytest.raises(InvalidRequestError, match="holdfast://name/path"):
+        open_namespace("holdfast:/name", user="root")
+
+
+def test_a_writer_is_silent_after_its_limit_or_if_its_clock_is_far_ahead() -> None:
+    lease = Lease("holder", 1000, inode_key(ROOT_ID, b"f"))
+    ahead = 1000 - _MOST_AHEAD_MS
+    assert [lease.is_silent(now, 50) for now in (ahead - 1, ahead, 1000, 1050, 1051)] == [
+        True,
+        False,
+        False,
+        False,
+        True,
+    ]
+
+
+def test_the_root_has_no_lease() -> None:
+    with pytest.raises(CorruptDataError):
+        Lease.decode(b"l", Lease("holder", 1000, ROOT_KEY).encode())
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(1, True), (MOST_ID, True), (0, False), (MOST_ID + 1, False), (True, False)]
+)
+def test_ids_have_a_range(value: object, expected: bool) -> None:
+    assert is_id(value) is expected

@@ -11,9 +11,10 @@ import pytest
 from holdfast.namespace.fsck import Report, Severity, check
 from holdfast.namespace.fsck.checkers import CHECKERS
 from holdfast.namespace.fsck.repairs.registry import REPAIRS
+from holdfast.namespace.inode import decode_inode
 from holdfast.namespace.keys import inode_key, times_key
 from holdfast.transactions.base import Commit
-from tests.namespace_world import HookedDatabase, World
+from tests.namespace_world import HookedDatabase, World, all_records
 from tests.unit.namespace.fsck.plants import LARGE, PLANTS, Plant, Site, healthy_site
 
 _each = pytest.mark.parametrize("plant", PLANTS.values(), ids=PLANTS)
@@ -50,6 +51,8 @@ def test_it_is_repaired(plant: Plant) -> None:
     assert {kind.name: total for kind, total in again.report.totals.items()} == left
     if not plant.stays:
         assert _all_bytes(site) >= contents, "the content of a file is lost"
+        inodes = [decode_inode(key, record.value) for key, record in site.world.records(b"i").items()]
+        assert all(inode.has_quota or not inode.quota_id for inode in inodes)
     site.namespace.collect()
     assert site.namespace.check().totals.keys() == again.report.totals.keys()
 
@@ -130,6 +133,19 @@ def test_more_findings_than_one_round_takes(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(repaired.repaired) == 10
     kept = [entry for entry in site.namespace.walk("/lost+found") if not entry.is_directory]
     assert [site.namespace.open(entry.path).read() for entry in kept] == [b"?"] * 5
+
+
+def test_progress_is_told_in_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.import_module("holdfast.namespace.fsck.survey"), "_PAGE", 2)
+    site, told = healthy_site(), []
+
+    def progress(stage: str, done: int, _total: int) -> None:
+        if stage == "records":
+            told.append(done)
+
+    site.namespace.check(progress)
+    assert told == list(range(2, told[-1] + 1, 2))
+    assert told[-1] <= len(all_records(site.world.database))
 
 
 def test_a_counter_that_is_gone_counts_as_nothing() -> None:
