@@ -117,6 +117,7 @@ def test_workers_with_another_python_are_told_of_in_one_sentence(tmp_path: Path,
     python, sentence = found[chosen]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", python)
+        patch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)  # set by scripts/run: Spark's data sources take it first
         written = write(tmp_path, "in.csv", "out")
     assert (written.returncode, written.stdout) == (2, "")
     assert written.stderr.startswith("error: Spark's workers ")
