@@ -42,10 +42,11 @@ def test_a_claim_without_a_sign_of_life_is_dissolved_after_a_lease() -> None:
     assert world.items.counts() == (1, 0)
 
 
-def test_a_heartbeat_restarts_the_lease() -> None:
+@pytest.mark.parametrize("beats", [1, 3])
+def test_a_heartbeat_restarts_the_lease(beats: int) -> None:
     world = Watched()
     world.after(0)
-    for _ in range(3):
+    for _ in range(beats):
         world.beat(world.claim.key)
         assert world.after(9) == 0
     assert [world.after(9.9), world.after(0.1)] == [0, 1]
