@@ -45,6 +45,8 @@ def write_page(judged: Sequence[Judged], every: int, how: str, reviewed: Mapping
         f"{len(caught) - hang:,} by a failing test, {hang:,} by a test that no longer ends. Of the others,",
         f"{len(judged) - score(judged)[1]:,} are equivalent to the original (below). So",
         f"**{_share(*score(judged))}** of the mutants that a test can distinguish from the original are caught.",
+        "Tests were written for mutants of this sample that had survived, so of another sample (`--seed 2`) fewer are",
+        "caught.",
         "",
         "## By part",
         "",
@@ -82,12 +84,12 @@ def _share(part: int, whole: int) -> str:
 def _table(
     title: str, judged: Sequence[Judged], key: Callable[[Judged], str], shown: Callable[[str], str]
 ) -> Iterator[str]:
-    yield f"| {title} | mutants | caught | |"
-    yield "|---|---:|---:|---:|"
+    yield f"| {title} | mutants | equivalent | caught | |"
+    yield "|---|---:|---:|---:|---:|"
     for name in sorted({key(one) for one in judged}):
         those = [one for one in judged if key(one) == name]
-        caught = sum(one.verdict.is_caught for one in those)
-        yield f"| {shown(name)} | {len(those)} | {caught} | {_share(caught, len(those))} |"
+        caught, total = score(those)
+        yield f"| {shown(name)} | {len(those)} | {len(those) - total} | {caught} | {_share(caught, total)} |"
 
 
 def _judges(caught: Sequence[Judged]) -> Iterator[str]:

@@ -86,6 +86,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "namespace.phases.Operations._unfrozen off-by-one 6fc926",
         "units.unit_loop.UnitLoop.drain negate 3d243b",
         "units.work_task.WorkTask._work_on boundary 21a638",
+        "records.store._put_all last-left-out 90f390",
     ),
     "There is a second safeguard: the next step refuses or finds the same, or the job's cleanup handles it": (
         "file_output.recovery._note operand 9bd706",

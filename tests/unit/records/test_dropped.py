@@ -1,0 +1,22 @@
+"""What is left of a dropped table or work list is deleted, of every kind, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.records.dropped import collect_dropped
+from holdfast.records.keys import dropped_key, id_bytes
+from holdfast.records.kinds import BEAT, CELL, HISTORY, WORK
+from holdfast.transactions.base import Commit
+from holdfast.transactions.memory.store import MemoryTransactionStore
+
+
+@pytest.mark.parametrize("kind", [CELL, HISTORY, WORK, BEAT])
+def test_records_of_each_kind_go_before_the_mark(kind: bytes) -> None:
+    store = MemoryTransactionStore()
+    other = kind + id_bytes(6) + b"a"
+    store.commit(
+        Commit(puts=dict.fromkeys([dropped_key(5), kind + id_bytes(5) + b"a", kind + id_bytes(5), other], b""))
+    )
+    assert collect_dropped(store) == 2
+    assert [key for key, _record in store.scan(b"", b"\xff" * 9, 10).records] == [other]
