@@ -87,6 +87,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "units.unit_loop.UnitLoop.drain negate 3d243b",
         "units.work_task.WorkTask._work_on boundary 21a638",
         "records.store._put_all last-left-out 90f390",
+        "namespace.sweep.sweep swap 8cdf86",
     ),
     "There is a second safeguard: the next step refuses or finds the same, or the job's cleanup handles it": (
         "file_output.recovery._note operand 9bd706",
@@ -108,6 +109,12 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
     ),
     "A gap: others cut a file between a lost reply and the call that is repeated": (
         "namespace.operations.files.WriteUnderLease._is_done operand a68830",
+    ),
+    "Only tests that need a database server execute it, and they do not judge": (
+        "transactions.registry._open_mysql drop fef188",
+    ),
+    "A gap: whether the first directory of a lost tree was visited before": (
+        "namespace.fsck.directories.Directories.walk drop 436b3b",
     ),
     "A gap: it needs two or more of something (stream batches, directories, dead Hadoop jobs) where tests have one": (
         "two_phase.decision._targets first-left-out 6adfaf",

@@ -14,7 +14,7 @@ from holdfast.namespace.lease import _MOST_AHEAD_MS, Lease
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.operations import content
 from holdfast.stores.base import Require
-from tests.namespace_world import World
+from tests.namespace_world import HookedDatabase, World
 
 
 def test_a_missing_path_has_no_quota() -> None:
@@ -27,6 +27,21 @@ def test_nothing_is_deleted_where_nothing_is() -> None:
     world.client().mkdirs("/open")
     world.client().set_permission("/open", 0o777)
     assert not world.client("alice").delete("/open/missing", recursive=True)
+
+
+def test_a_tree_that_others_delete_meanwhile_is_gone() -> None:
+    world = World()
+    root = world.client()
+    root.mkdirs("/open/tree/below")
+    for path in ("/open", "/open/tree", "/open/tree/below"):
+        root.set_permission(path, 0o777)
+
+    def delete(call: str, _argument: object) -> None:
+        if call == "snapshot":
+            root.delete("/open/tree", recursive=True)
+
+    namespace = world.client("alice", database=HookedDatabase(world.database, delete))
+    assert not namespace.delete("/open/tree", recursive=True)
 
 
 def test_who_may_not_remove_an_empty_directory_moves_none_into_its_place() -> None:

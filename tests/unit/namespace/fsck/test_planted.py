@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ import pytest
 from holdfast.namespace.fsck import Report, Severity, check
 from holdfast.namespace.fsck.checkers import CHECKERS
 from holdfast.namespace.fsck.repairs.registry import REPAIRS
-from holdfast.namespace.inode import decode_inode
-from holdfast.namespace.keys import inode_key, times_key
+from holdfast.namespace.inode import decode_inode, encode_inode
+from holdfast.namespace.keys import ROOT_ID, ROOT_KEY, inode_key, times_key
 from holdfast.transactions.base import Commit
 from tests.namespace_world import HookedDatabase, World, all_records
 from tests.unit.namespace.fsck.plants import LARGE, PLANTS, Plant, Site, healthy_site
@@ -133,6 +134,21 @@ def test_more_findings_than_one_round_takes(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(repaired.repaired) == 10
     kept = [entry for entry in site.namespace.walk("/lost+found") if not entry.is_directory]
     assert [site.namespace.open(entry.path).read() for entry in kept] == [b"?"] * 5
+
+
+def test_the_bytes_of_a_damaged_root_are_kept() -> None:
+    site = healthy_site()
+    site.put(ROOT_KEY, b"what was the root")
+    site.namespace.repair()
+    assert b"what was the root" in _all_bytes(site)
+
+
+def test_a_file_is_no_root() -> None:
+    site = healthy_site()
+    site.put(ROOT_KEY, encode_inode(replace(site.inode(site.key("/top")), id=ROOT_ID)))
+    assert any("root" in kind.name for kind in site.namespace.check().totals)
+    assert not site.namespace.repair().report.totals
+    assert site.namespace.status("/").is_directory
 
 
 def test_progress_is_told_in_records(monkeypatch: pytest.MonkeyPatch) -> None:
