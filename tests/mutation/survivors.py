@@ -110,9 +110,12 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
     "A gap: others cut a file between a lost reply and the call that is repeated": (
         "namespace.operations.files.WriteUnderLease._is_done operand a68830",
     ),
+    "Only the order in which a report names several problems": ("verification.verify swap 003aea",),
     "Only tests that need a database server execute it, and they do not judge": (
         "transactions.registry._open_mysql drop fef188",
+        "transactions.registry._open_mysql negate 3df3bd",
     ),
+    "A gap: it needs a record that no release writes": ("json_fields.crc_field boundary 595083",),
     "A gap: whether the first directory of a lost tree was visited before": (
         "namespace.fsck.directories.Directories.walk drop 436b3b",
     ),
