@@ -105,7 +105,7 @@ class CreateObject(FileGroup):
             self.keys.update((inode.id, key) for key, inode in changes.inserts.items() if inode is changes.result)
             return changes
         upload = self._pending(view, key)
-        parts = parts_of(view, upload, self.upload, self._pages())
+        parts = parts_of(view.value, upload, self.upload, self._pages())
         extents = self._extents(parts, key)
         file = replace(
             self.file,

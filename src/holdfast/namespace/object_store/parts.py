@@ -79,7 +79,7 @@ class AddPart(PathGroup):
         changes = Changes(None)
         changes.new_values.update({data_key(blob): content for blob, content in self.data.items()})
         page = page_of(self.number)
-        parts = parts_of(view, upload, self.token, [page])
+        parts = parts_of(view.value, upload, self.token, [page])
         if self.number in parts:
             _discard(changes, [parts[self.number]], context.now_ms)
         parts[self.number] = self.part
@@ -131,16 +131,22 @@ class AbortUpload(PathGroup):
         if not upload.pages.issubset(self.pages):
             return Changes(False)
         changes.deletes.update(self.also(view.chains))
-        _discard(changes, parts_of(view, upload, self.token, [0, *self.pages]).values(), context.now_ms)
+        _discard(changes, parts_of(view.value, upload, self.token, [0, *self.pages]).values(), context.now_ms)
         return changes
 
 
-def parts_of(view: View, upload: Upload, token: str, pages: Iterable[int]) -> dict[int, Extent]:
-    """Return the parts of an upload that are in some of its pages, which belong to the view."""
+def parts_of(
+    value_of: Callable[[bytes], bytes | None], upload: Upload, token: str, pages: Iterable[int]
+) -> dict[int, Extent]:
+    """Return the parts of an upload that are in some of its pages.
+
+    Args:
+        value_of: returns the value of a page's record; None if there is none.
+    """
     found: dict[int, Extent] = {}
     for page in pages:
         key = parts_key(token, page)
-        value = view.value(key)
+        value = value_of(key)
         found.update(upload.parts if not page else {} if value is None else decode_parts(key, value))
     return found
 

@@ -37,15 +37,9 @@ from holdfast.namespace.object_store.directories import (
 from holdfast.namespace.object_store.files import StreamedFile
 from holdfast.namespace.object_store.moves import MoveDirectory, MoveFile
 from holdfast.namespace.object_store.pages import list_files
-from holdfast.namespace.object_store.parts import AbortUpload, AddPart
+from holdfast.namespace.object_store.parts import AbortUpload, AddPart, parts_of
 from holdfast.namespace.object_store.rights import CheckTargets, MaySee
-from holdfast.namespace.object_store.uploads import (
-    Upload,
-    decode_metadata,
-    decode_parts,
-    encode_metadata,
-    page_of,
-)
+from holdfast.namespace.object_store.uploads import Upload, decode_metadata, encode_metadata, page_of
 from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.status import etag_of
@@ -336,17 +330,14 @@ class NamespaceStore:
         pages = {one.upload_id: sorted({page_of(part.number) for part in one.parts}) for one in uploads}
         keys = [upload_key(token) for token in pages]
         keys += [parts_key(token, page) for token, numbers in pages.items() for page in numbers if page]
-        records = self.namespace.database.get_many(keys)
+        values = {key: record.value for key, record in self.namespace.database.get_many(keys).items()}
         for one in uploads:
             key = upload_key(one.upload_id)
-            record = records.get(key)
-            parts = dict(Upload.decode(key, record.value).parts) if record is not None else {}
-            for page in pages[one.upload_id]:
-                key = parts_key(one.upload_id, page)
-                if key in records:
-                    parts.update(decode_parts(key, records[key].value))
-            kept = {number: part.blob for number, part in parts.items()}
-            if record is None or any(kept.get(part.number) != part.etag for part in one.parts):
+            kept: dict[int, str] = {}
+            if key in values:
+                parts = parts_of(values.get, Upload.decode(key, values[key]), one.upload_id, pages[one.upload_id])
+                kept = {number: part.blob for number, part in parts.items()}
+            if key not in values or any(kept.get(part.number) != part.etag for part in one.parts):
                 raise NotFoundError(
                     "the upload is not there, or lacks a part: upload the object again",
                     key=one.key,
