@@ -7,7 +7,8 @@ lists all blobs, then takes one snapshot of the database, and deletes a blob of 
   names it;
 - it is older than the safety age, by the store's own clock: files are published after their blobs, and a publication
   that comes later than that is refused (`Publish`);
-- no lease of its file exists: the writer could still publish it;
+- no lease of its file exists: the writer could still publish it; nor when the blob is noted, as a database that loses
+  its newest commits could have the lease again;
 - it is younger than the last repair of a damaged record, which may have named it: such blobs are left to the next
   repair (`fsck.damage`).
 
@@ -32,7 +33,7 @@ from typing import TypeVar
 from holdfast.errors import CorruptDataError
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.fsck.check import Subject
-from holdfast.namespace.fsck.checkers.blobs import unowned
+from holdfast.namespace.fsck.checkers.blobs import protecting_lease, unowned
 from holdfast.namespace.fsck.checkers.quotas import STRAY_USAGE
 from holdfast.namespace.fsck.checkers.times import STRAY_PLACES, STRAY_TIMES
 from holdfast.namespace.fsck.damage import damaged_at_s
@@ -103,7 +104,9 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
         since_ms = max(now_ms, int(store_now_s * 1000))
         blobs = blob_bytes = 0
         for rows in _batched(unowned(facts), _PAGE):
-            lock.commit(Changes(None, values={garbage_key(since_ms, row.name): b"" for row in rows}), View((), {}))
+            notes: Changes[None] = Changes(None, values={garbage_key(since_ms, row.name): b"" for row in rows})
+            if not lock.commit(notes, View((), {}, {protecting_lease(row.name) for row in rows})):
+                continue  # the database has forgotten the end of a lease: the next sweep notes the other blobs
             blobs += len(rows)
             blob_bytes += sum(row.size for row in rows)
             progress("unowned blobs", blobs, 0)

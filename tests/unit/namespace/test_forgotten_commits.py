@@ -85,6 +85,37 @@ def test_a_blob_stays_until_the_end_of_its_lease_cannot_be_undone() -> None:
     assert bob.open("/file").read() == b"0123456789"
 
 
+@pytest.mark.parametrize("work", ["sweep", "repair"])
+def test_a_lease_that_is_back_since_the_snapshot_protects_its_blob(work: str) -> None:
+    """The database forgets the end of a lease, and nothing else, before what was found is noted or repaired."""
+    database = ForgetfulDatabase(keeps=False)
+    world = World(database=database)
+    ann, bob = world.client(), world.client()
+    file = ann.create_with_lease("/file")
+    file.write(b"0123456789")
+    file.prepare()
+    world.clock.at_s += world.safety_age_s + 1
+    file._renew()
+    to_do = ["end the lease", "forget that"]
+
+    def before(name: str, _argument: object) -> None:
+        if name == "snapshot" and len(to_do) == 2:
+            to_do.pop(0)
+            assert bob.recover_lease("/file")
+        elif name == "commit" and len(to_do) == 1:
+            to_do.pop()
+            database.forget(1)
+
+    client = world.client(database=HookedDatabase(database, before))
+    found = client.sweep().blobs if work == "sweep" else len(client.repair().repaired)
+    assert (found, to_do) == (0, [])
+    assert file.close() is not None
+    assert problems_of(database, world.store, "data/") == []
+    world.clock.at_s += world.safety_age_s + 1
+    bob.collect()
+    assert bob.open("/file").read() == b"0123456789"
+
+
 # --- every call, every number of commits ------------------------------------------------------------------------------
 Tree = Mapping[str, tuple[int, bytes | None]]
 """By path: the id; the content of a file."""

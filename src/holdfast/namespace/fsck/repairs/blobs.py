@@ -7,6 +7,7 @@ from dataclasses import replace
 from holdfast.errors import NotFoundError
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.frames import content_bytes, content_of
+from holdfast.namespace.fsck.checkers.blobs import protecting_lease
 from holdfast.namespace.fsck.findings import Finding
 from holdfast.namespace.fsck.repairs.workbench import Seen, Workbench
 from holdfast.namespace.inode import Extent, Inode
@@ -27,13 +28,14 @@ def attach_unowned(bench: Workbench, finding: Finding) -> bool:
         if record is None:
             return False
         extent = Extent(blob_of(key), content_bytes(len(record.value)), inline=True)
-        seen = {key: Entry(record.version, None)}
+        seen: dict[bytes, Entry | None] = {key: Entry(record.version, None)}
     else:
         try:
             info = blobs.store.head(blobs.key(finding.blob))
         except NotFoundError:
             return False
-        extent, seen = Extent(finding.blob, content_bytes(info.size_bytes)), {}
+        extent = Extent(finding.blob, content_bytes(info.size_bytes))
+        seen = {protecting_lease(finding.blob): None}
     name = f"blob-{extent.blob}".replace("/", "-").replace(":", "-")
     return bench.shelve(name, bench.new_file((extent,), {}), Changes(None), seen)
 
