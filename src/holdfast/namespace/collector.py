@@ -14,6 +14,7 @@ from itertools import islice
 from holdfast.errors import CorruptDataError
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.changes import Changes
+from holdfast.namespace.configuration import require_configuration
 from holdfast.namespace.deleted_tree import DeletedTree
 from holdfast.namespace.inode import decode_inode
 from holdfast.namespace.keys import (
@@ -86,12 +87,14 @@ class Collector:
 
     Args:
         safety_age_s: how long garbage blobs are kept.
+        identity: of the namespace.
     """
 
     store: DurableStore
     blobs: BlobStore
     clock: Clock
     safety_age_s: int
+    identity: str = ""
 
     def run(self, *, most_steps: int = 1_000_000, after_step: AfterStep = lambda done: True) -> Collected:
         """Work until nothing is left to do, or for so many steps, or until `after_step` returns False.
@@ -231,6 +234,7 @@ class Collector:
         far = garbage_key(now_ms + _MOST_SKEW_MS, ""), end
         if not any(self.store.scan(*span, 1).records for span in (due, far)):
             return
+        require_configuration(self.store, self.identity)  # the notes of another namespace are of other blobs
         self.blobs.hold()
         store_ms = int(self.blobs.store_time_s() * 1000)
         if store_ms:

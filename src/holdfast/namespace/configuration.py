@@ -11,6 +11,7 @@ from holdfast.namespace.data_claim import DataClaim
 from holdfast.namespace.inode import Inode, Kind, check_block_size, check_replication, encode_inode, is_number
 from holdfast.namespace.keys import CONFIGURATION, ROOT_ID, ROOT_KEY, children_range
 from holdfast.namespace.permissions import check_name
+from holdfast.namespace.root import another_namespace
 from holdfast.transactions.base import Commit, Committed, RangeCount, TransactionStore
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "contains_namespace",
     "create_namespace",
     "load_configuration",
+    "require_configuration",
     "undo_creation",
 ]
 
@@ -113,6 +115,7 @@ def create_namespace(store: TransactionStore, configuration: Configuration, now_
         owner=configuration.superuser,
         group=configuration.supergroup,
         mtime_ms=now_ms,
+        namespace=configuration.identity,
     )
     value = json.dumps(asdict(configuration) | {"created_ms": now_ms}, indent=1).encode()
     outcome = store.commit(Commit(inserts={CONFIGURATION: value, ROOT_KEY: encode_inode(root)}))
@@ -177,3 +180,15 @@ def load_configuration(store: TransactionStore) -> Configuration:
         return Configuration(**fields)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptDataError("the configuration of the namespace is damaged: restore the database") from error
+
+
+def require_configuration(store: TransactionStore, identity: str) -> Configuration:
+    """Return the present configuration of a namespace that this process has opened; see `load_configuration`.
+
+    Raises:
+        FencedError: the database has another namespace by now.
+    """
+    found = load_configuration(store)
+    if found.identity != identity:
+        raise another_namespace()
+    return found

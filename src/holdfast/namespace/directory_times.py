@@ -59,7 +59,8 @@ class _Note(NamedTuple):
             return None
         is_moved = key != self.key or inode.id == ROOT_ID  # sweeps write the root anew, as it is
         has_other_attributes = replace(inode, mtime_ms=0) != replace(self.inode, mtime_ms=0)
-        if inode.id != self.inode.id or inode.mtime_ms != self.inode.mtime_ms or not (is_moved or has_other_attributes):
+        is_other = (inode.id, inode.namespace) != (self.inode.id, self.inode.namespace)
+        if is_other or inode.mtime_ms != self.inode.mtime_ms or not (is_moved or has_other_attributes):
             return None  # a time that is set to what it was changes nothing but the version
         return _Note(self.time_ms, key, record.version, inode)
 

@@ -86,6 +86,7 @@ class Inode:
             quota again gets another id: deleted trees that still wait for their collection count for the old one.
         moving: set while the tree below a directory is counted: nobody may change it before `moving_until_ms`, at most
             `FREEZE_MS` away; see `is_frozen`.
+        namespace: of the root: the identity of its namespace (see `root`); else empty.
     """
 
     id: int
@@ -105,6 +106,7 @@ class Inode:
     quota_id: int = 0
     moving: str = ""
     moving_until_ms: int = 0
+    namespace: str = ""
     xattrs: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
@@ -215,6 +217,7 @@ def _check(inode: Inode) -> None:
         _quota_id(inode.quota_id)
         _text(inode.moving)
         _natural(inode.moving_until_ms)
+        _text(inode.namespace)
     for name in inode.xattrs:
         _text(name)
 
@@ -248,6 +251,8 @@ def _encode(inode: Inode) -> bytes:
             fields["quota_id"] = inode.quota_id
         if inode.moving:
             fields["moving"] = [inode.moving, inode.moving_until_ms]
+        if inode.namespace:
+            fields["namespace"] = inode.namespace
     if inode.xattrs:
         fields["xattrs"] = {name: base64.b64encode(value).decode() for name, value in inode.xattrs.items()}
     return _encoder.encode(fields).encode()
@@ -283,6 +288,7 @@ def decode_inode(key: bytes, value: bytes) -> Inode:
             quota_id=_quota_id(fields.get("quota_id", 0)),
             moving=_text(moving),
             moving_until_ms=_natural(moving_until_ms),
+            namespace=_text(fields.get("namespace", "")),
             xattrs={
                 _text(name): base64.b64decode(text, validate=True) for name, text in fields.get("xattrs", {}).items()
             },

@@ -23,7 +23,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.checksum import FileChecksum, hdfs_checksum
 from holdfast.namespace.collector import AfterStep, Collected, Collector
-from holdfast.namespace.configuration import Configuration, load_configuration
+from holdfast.namespace.configuration import Configuration, require_configuration
 from holdfast.namespace.directory_times import DirectoryTimes
 from holdfast.namespace.errors import (
     FeatureUnsupportedError,
@@ -102,9 +102,11 @@ class Namespace:
             not configuration.permissions or user == configuration.superuser or configuration.supergroup in groups
         )
         self.caller = Caller(user, frozenset(groups), is_superuser)
-        self._hints = Hints()
+        self._hints = Hints(configuration.identity)
         self._times = DirectoryTimes(database, environment.clock)
-        self._collector = Collector(database, blobs, environment.clock, configuration.safety_age_s)
+        self._collector = Collector(
+            database, blobs, environment.clock, configuration.safety_age_s, configuration.identity
+        )
         self._operations = Operations(database, environment, self._hints, self._times, mode, self._collector.reclaim)
         self._lister = Lister(database, self._hints, self._times)
         self._trees = TreeCounter(self._operations, self._lister)
@@ -576,8 +578,11 @@ class Namespace:
 
     @property
     def _subject(self) -> Subject:
-        age_s = load_configuration(self.database).sweep_age_s  # it may have changed since this client began
-        return Subject(self.database, self.blobs, self._environment, age_s)
+        identity = self.configuration.identity
+        age_s = require_configuration(
+            self.database, identity
+        ).sweep_age_s  # it may have changed since this client began
+        return Subject(self.database, self.blobs, self._environment, age_s, identity)
 
     def flush(self) -> None:
         """Write the modification times of directories that are still in memory."""

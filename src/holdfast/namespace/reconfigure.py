@@ -15,6 +15,7 @@ from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.namespace.configuration import Configuration, load_configuration
 from holdfast.namespace.keys import CONFIGURATION
 from holdfast.namespace.namespace import Namespace
+from holdfast.namespace.root import another_namespace
 from holdfast.stores.provider import StoreOptions
 from holdfast.stores.registry import with_shared
 from holdfast.stores.url import absolute_url, locate, open_destination
@@ -47,6 +48,7 @@ def reconfigure(
         PermissionDeniedError: the caller is not the superuser.
         InvalidRequestError: a value is not valid, or the data of this namespace are not at their new place.
         ConflictError: others change the configuration all the time: repeat.
+        FencedError: the database has another namespace by now.
 
     Crash: the configuration is the old one or the new one.
     """
@@ -57,6 +59,8 @@ def reconfigure(
     changes = {name: value for name, value in given.items() if value is not None}
     for _ in range(_TRIES):
         old, version = _load(namespace.database)
+        if old.identity != namespace.configuration.identity:
+            raise another_namespace()
         kept = {} if data is not None else old.data_options  # another store may take other options
         longest_s = max(old.longest_age_s, old.safety_age_s)
         new = replace(

@@ -32,6 +32,7 @@ from typing import TypeVar
 
 from holdfast.errors import CorruptDataError
 from holdfast.namespace.changes import Changes
+from holdfast.namespace.configuration import require_configuration
 from holdfast.namespace.fsck.check import Subject
 from holdfast.namespace.fsck.checkers.blobs import protecting_lease, unowned
 from holdfast.namespace.fsck.checkers.quotas import STRAY_USAGE
@@ -81,6 +82,7 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
     """
     subject.blobs.hold()
     with MaintenanceLock.hold(subject.database, subject.environment, "sweep") as lock:
+        require_configuration(subject.database, subject.identity)  # now that losing it loses the lock
 
         def report(stage: str, done: int, total: int) -> None:
             lock.renew_if_due()

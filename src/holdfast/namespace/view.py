@@ -15,6 +15,7 @@ from holdfast.errors import UnavailableError
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, inode_key
 from holdfast.namespace.paths import NsPath
+from holdfast.namespace.root import require_own_root
 from holdfast.transactions.base import ABSENT, Record, ScanPage
 
 __all__ = ["Chain", "Entry", "Follower", "Group", "Hints", "Reader", "View", "follow", "guess_view", "read_view"]
@@ -34,9 +35,14 @@ class Entry:
 
 
 class Hints:
-    """What this process last saw at some keys. Hints are never trusted: a commit validates what it took from them."""
+    """What this process last saw at some keys. Hints are never trusted: a commit validates what it took from them.
 
-    def __init__(self) -> None:
+    Args:
+        identity: of the namespace: see `require_own_root`.
+    """
+
+    def __init__(self, identity: str = "") -> None:
+        self.identity = identity
         self._entries: dict[bytes, Entry] = {}
         self.get: Callable[[bytes], Entry | None] = self._entries.get
         """Returns what was last seen at a key."""
@@ -214,7 +220,8 @@ def read_view(reader: Reader, hints: Hints, group: Group) -> View:
 
     Raises:
         UnavailableError: the paths changed faster than they could be read; nothing happened.
-        CorruptDataError: a record is damaged.
+        CorruptDataError: a record is damaged, or there is no root.
+        FencedError: the database has another namespace by now.
     """
     paths = group.paths
     fetched: dict[bytes, Entry | None] = {}
@@ -246,6 +253,8 @@ def read_view(reader: Reader, hints: Hints, group: Group) -> View:
 def _entry(key: bytes, record: Record | None, hints: Hints) -> Entry | None:
     if record is None:
         hints.drop((key,))
+        if key == ROOT_KEY:
+            require_own_root(None, hints.identity)
         return None
     known = hints.get(key)
     if known is not None and known.version == record.version:
@@ -253,6 +262,8 @@ def _entry(key: bytes, record: Record | None, hints: Hints) -> Entry | None:
     entry = Entry(
         record.version, decode_inode(key, record.value) if key[0] == ord("i") else None, record.value, record.number
     )
+    if key == ROOT_KEY:
+        require_own_root(entry.inode, hints.identity)
     if key[0] not in b"dpq":  # the bytes of files would fill the memory, and an upload is completed once
         hints.put(key, entry)
     return entry

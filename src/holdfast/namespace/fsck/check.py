@@ -38,12 +38,14 @@ class Subject:
 
     Attributes:
         safety_age_s: how old an unowned blob must be before it is one.
+        identity: of the namespace.
     """
 
     database: Database
     blobs: BlobStore
     environment: Environment
     safety_age_s: int
+    identity: str = ""
 
 
 def check(

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.errors import FencedError, HoldfastError
-from holdfast.namespace.configuration import Configuration
+from holdfast.namespace.configuration import Configuration, require_configuration
 from holdfast.namespace.fsck.check import Subject, check
 from holdfast.namespace.fsck.checkers.blobs import UNOWNED
 from holdfast.namespace.fsck.damage import forget_damage
@@ -80,6 +80,7 @@ def repair(subject: Subject, configuration: Configuration, progress: Progress = 
     subject = replace(subject, safety_age_s=max(subject.safety_age_s, CLOSING_S))
     subject.blobs.hold()
     with MaintenanceLock.hold(subject.database, subject.environment, "repair") as lock:
+        require_configuration(subject.database, subject.identity)  # now that losing it loses the lock
 
         def renewing(stage: str, done: int, total: int) -> None:
             lock.renew_if_due()

@@ -18,6 +18,7 @@ from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, children_range, inode_key, name_of
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, Caller
+from holdfast.namespace.root import require_own_root
 from holdfast.transactions.base import SnapshotReader
 
 __all__ = ["list_files"]
@@ -26,12 +27,13 @@ _PAGE = 1000
 
 
 def list_files(
-    reader: SnapshotReader, caller: Caller, prefix: str, after: str, limit: int
+    reader: SnapshotReader, caller: Caller, prefix: str, after: str, limit: int, identity: str = ""
 ) -> list[tuple[NsPath, Inode]]:
     """Return the first files, in the order of the keys, whose key starts with `prefix` and comes after `after`.
 
     Raises:
         InvalidRequestError: one of the texts is not valid Unicode.
+        CorruptDataError, FencedError: see `require_own_root`.
         PermissionDeniedError: the caller may not list one of the directories.
     """
     *names, beginning = _bytes_of(prefix, "prefix").split(b"/")
@@ -41,7 +43,7 @@ def list_files(
         if last > above:
             return []  # all keys below the directory come before
         last = b""
-    found = _directory(reader, caller, tuple(names))
+    found = _directory(reader, caller, tuple(names), identity)
     if found is None:
         return []
     rest = last[len(above) :]
@@ -56,12 +58,14 @@ def _bytes_of(text: str, what: str) -> bytes:
         raise InvalidRequestError(f"the {what} of a listing must be valid Unicode: change it", text=text) from error
 
 
-def _directory(reader: SnapshotReader, caller: Caller, names: tuple[bytes, ...]) -> Inode | None:
+def _directory(reader: SnapshotReader, caller: Caller, names: tuple[bytes, ...], identity: str) -> Inode | None:
     """Return the directory at a path, if there is one."""
     key = ROOT_KEY
     for depth, name in enumerate((*names, None)):
         record = reader.get_many([key]).get(key)
         inode = None if record is None else decode_inode(key, record.value)
+        if key == ROOT_KEY:
+            require_own_root(inode, identity)
         if inode is None or not inode.is_directory or name is None:
             return inode if inode is not None and inode.is_directory else None
         if not caller.may(inode, EXECUTE):

@@ -151,7 +151,8 @@ class NamespaceStore:
     ) -> ObjectPage:
         after, max_keys = start_after if token is None else token, page_size(max_keys)
         with self.namespace.database.snapshot() as reader:
-            found = list_files(reader, self.namespace.caller, prefix, after, max_keys + 1)
+            identity = self.namespace.configuration.identity
+            found = list_files(reader, self.namespace.caller, prefix, after, max_keys + 1, identity)
         objects = [_info(path, inode) for path, inode in found[:max_keys]]
         return ObjectPage(objects, objects[-1].key if len(found) > max_keys else None)
 

@@ -40,7 +40,8 @@ def make_root(bench: Workbench, finding: Finding) -> bool:
     if seen is not None and seen.inode.is_directory and seen.inode.id == ROOT_ID:
         return False
     changes: Changes[None] = Changes(None)
-    changes.puts[ROOT_KEY] = bench.new_directory(ROOT_ID, 0o755)
+    root = bench.new_directory(ROOT_ID, 0o755)
+    changes.puts[ROOT_KEY] = replace(root, namespace=bench.configuration.identity)
     if record is not None:
         _, stored = bench.subject.blobs.small(ROOT_ID, record.value)
         changes.new_values.update({data_key(blob): value for blob, value in stored.items()})

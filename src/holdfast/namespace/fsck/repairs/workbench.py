@@ -88,7 +88,7 @@ class Workbench:
     ) -> Workbench:
         """Return the tools, with hints of their own: those of others may be wrong."""
         database, environment = subject.database, subject.environment
-        hints, times = Hints(), DirectoryTimes(database, environment.clock)
+        hints, times = Hints(configuration.identity), DirectoryTimes(database, environment.clock)
         operations = Operations(database, environment, hints, times)
         trees = TreeCounter(operations, Lister(database, hints, times))
         caller = Caller(configuration.superuser, is_superuser=True)
@@ -135,7 +135,7 @@ class Workbench:
         for number in range(1, _MOST_NAMES):
             suffix = "" if number == 1 else f"-{number}"
             path = shelf.child((name[:_LONGEST_NAME] + suffix).encode())
-            view = read_view(self.subject.database, Hints(), _Place(path))
+            view = read_view(self.subject.database, Hints(self.configuration.identity), _Place(path))
             chain = view.chains[0]
             if chain.target is not None:
                 continue
@@ -199,7 +199,7 @@ class Workbench:
         """Return the first of /lost+found, /lost+found-2 and so on that is no file."""
         for number in range(1, _MOST_NAMES):
             path = LOST_AND_FOUND if number == 1 else NsPath((LOST_AND_FOUND.names[0] + f"-{number}".encode(),))
-            target = read_view(self.subject.database, Hints(), _Place(path)).chains[0].target
+            target = read_view(self.subject.database, Hints(self.configuration.identity), _Place(path)).chains[0].target
             if target is None or target.is_directory:
                 return path
         return LOST_AND_FOUND
