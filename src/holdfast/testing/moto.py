@@ -3,16 +3,21 @@
 Worked composition::
 
     with MotoServer() as server:
-        server.create_bucket("b")
-        store = S3Store("b", server.options)
+        server.create_bucket("bucket")
+        store = S3Store("bucket", server.options)
 """
 
 from __future__ import annotations
 
+import io
+import threading
+from collections.abc import Iterable
 from types import TracebackType
+from typing import Any
 
 import boto3
-from moto.server import ThreadedMotoServer
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import make_server
 
 from holdfast.stores.s3.options import S3Options
 
@@ -20,16 +25,25 @@ __all__ = ["MotoServer"]
 
 
 class MotoServer:
-    """An in-memory S3 server on a free loopback port, in a thread of this process. For tests only."""
+    """An in-memory S3 server on a free loopback port, in a thread of this process. For tests only.
+
+    Guarantee: of several conditional writes at a time one succeeds. moto alone looks for the object and then writes.
+    """
 
     def __init__(self) -> None:
-        self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-        self._port = 0
+        self._server = make_server(
+            "127.0.0.1",
+            0,
+            _OneAtATime(DomainDispatcherApplication(create_backend_app)),
+            threaded=True,
+            request_handler=MotoRequestHandler,
+        )
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     @property
     def endpoint_url(self) -> str:
         """Return the endpoint of the server."""
-        return f"http://127.0.0.1:{self._port}"
+        return f"http://127.0.0.1:{self._server.port}"
 
     @property
     def options(self) -> S3Options:
@@ -54,11 +68,28 @@ class MotoServer:
             client.close()
 
     def __enter__(self) -> MotoServer:
-        self._server.start()
-        self._port = self._server.get_host_and_port()[1]
+        self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._server.stop()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class _OneAtATime:
+    """An application that works at one request at a time, once its body is there: a slow client holds nobody up."""
+
+    def __init__(self, application: Any) -> None:
+        self._application = application
+        self._turn = threading.Lock()
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        if length:
+            environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(length))
+        with self._turn:
+            answer: Iterable[bytes] = self._application(environ, start_response)
+            return answer
