@@ -14,10 +14,11 @@ from itertools import islice
 from holdfast.errors import CorruptDataError
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.changes import Changes
-from holdfast.namespace.configuration import require_configuration
+from holdfast.namespace.configuration import own_configuration
 from holdfast.namespace.deleted_tree import DeletedTree
 from holdfast.namespace.inode import decode_inode
 from holdfast.namespace.keys import (
+    CONFIGURATION,
     blob_of,
     children_range,
     deleted_key,
@@ -234,7 +235,6 @@ class Collector:
         far = garbage_key(now_ms + _MOST_SKEW_MS, ""), end
         if not any(self.store.scan(*span, 1).records for span in (due, far)):
             return
-        require_configuration(self.store, self.identity)  # the notes of another namespace are of other blobs
         self.blobs.hold()
         store_ms = int(self.blobs.store_time_s() * 1000)
         if store_ms:
@@ -268,7 +268,8 @@ class Collector:
         if not blobs:
             return blobs
         self.store.make_durable()
-        found = self.store.get_many(list(blobs))
+        found = self.store.get_many([CONFIGURATION, *blobs])
+        own_configuration(found.get(CONFIGURATION), self.identity)  # another namespace has its blobs elsewhere
         versions = {key: record.version for key, record in page.records}
         return {key: blob for key, blob in blobs.items() if key in found and found[key].version == versions[key]}
 

@@ -12,7 +12,7 @@ from holdfast.namespace.inode import Inode, Kind, check_block_size, check_replic
 from holdfast.namespace.keys import CONFIGURATION, ROOT_ID, ROOT_KEY, children_range
 from holdfast.namespace.permissions import check_name
 from holdfast.namespace.root import another_namespace
-from holdfast.transactions.base import Commit, Committed, RangeCount, TransactionStore
+from holdfast.transactions.base import Commit, Committed, RangeCount, Record, TransactionStore
 
 __all__ = [
     "LAYOUT_VERSION",
@@ -20,6 +20,7 @@ __all__ = [
     "contains_namespace",
     "create_namespace",
     "load_configuration",
+    "own_configuration",
     "require_configuration",
     "undo_creation",
 ]
@@ -159,7 +160,11 @@ def load_configuration(store: TransactionStore) -> Configuration:
         NotFoundError: the database contains no namespace: create one.
         CorruptDataError: the configuration is damaged, or of a newer release.
     """
-    record = store.get_many([CONFIGURATION]).get(CONFIGURATION)
+    return _decoded(store.get_many([CONFIGURATION]).get(CONFIGURATION))
+
+
+def _decoded(record: Record | None) -> Configuration:
+    """Return the configuration in its record; see `load_configuration`."""
     if record is None:
         raise NotFoundError("the database contains no namespace: create one with holdfast namespace init")
     try:
@@ -183,12 +188,17 @@ def load_configuration(store: TransactionStore) -> Configuration:
 
 
 def require_configuration(store: TransactionStore, identity: str) -> Configuration:
-    """Return the present configuration of a namespace that this process has opened; see `load_configuration`.
+    """Return the present configuration of a namespace that this process has opened; see `own_configuration`."""
+    return own_configuration(store.get_many([CONFIGURATION]).get(CONFIGURATION), identity)
+
+
+def own_configuration(record: Record | None, identity: str) -> Configuration:
+    """Return the configuration in a record, of the namespace that this process has opened; see `load_configuration`.
 
     Raises:
         FencedError: the database has another namespace by now.
     """
-    found = load_configuration(store)
+    found = _decoded(record)
     if found.identity != identity:
         raise another_namespace()
     return found

@@ -102,11 +102,9 @@ class Namespace:
             not configuration.permissions or user == configuration.superuser or configuration.supergroup in groups
         )
         self.caller = Caller(user, frozenset(groups), is_superuser)
-        self._hints = Hints(configuration.identity)
+        self._hints = hints = Hints(configuration.identity)
         self._times = DirectoryTimes(database, environment.clock)
-        self._collector = Collector(
-            database, blobs, environment.clock, configuration.safety_age_s, configuration.identity
-        )
+        self._collector = Collector(database, blobs, environment.clock, configuration.safety_age_s, hints.identity)
         self._operations = Operations(database, environment, self._hints, self._times, mode, self._collector.reclaim)
         self._lister = Lister(database, self._hints, self._times)
         self._trees = TreeCounter(self._operations, self._lister)
@@ -578,11 +576,8 @@ class Namespace:
 
     @property
     def _subject(self) -> Subject:
-        identity = self.configuration.identity
-        age_s = require_configuration(
-            self.database, identity
-        ).sweep_age_s  # it may have changed since this client began
-        return Subject(self.database, self.blobs, self._environment, age_s, identity)
+        now = require_configuration(self.database, self.configuration.identity)  # it may have changed since then
+        return Subject(self.database, self.blobs, self._environment, now.sweep_age_s, now.identity)
 
     def flush(self) -> None:
         """Write the modification times of directories that are still in memory."""
