@@ -21,7 +21,7 @@ from holdfast.fs.namespace.files import ReadingNamespaceFile, WritingNamespaceFi
 from holdfast.fs.namespace.finding import find_below
 from holdfast.fs.namespace.options import Options
 from holdfast.fs.namespace.ranges import Range, read_ranges, read_slice
-from holdfast.fs.namespace.sharing import SharedNamespace, shared_namespace
+from holdfast.fs.namespace.sharing import SharedNamespace, forget_lost, shared_namespace
 from holdfast.fs.namespace.targets import moves
 from holdfast.fs.namespace.transaction import NamespaceTransaction
 from holdfast.namespace import Namespace
@@ -154,6 +154,15 @@ class NamespaceFileSystem(NamingFileSystem):
         if self._options.database is None:
             return sorted(known_namespaces())
         return [shared_namespace(self._options.only_address(self._options.database)).namespace.configuration.name]
+
+    def invalidate_cache(self, path: str | None = None) -> None:
+        """Open a namespace anew with the next call, if its database was replaced or has lost it: see the error.
+
+        There is no other cache. Files that are still open cannot be published.
+        """
+        for name, held in [] if self._is_bound else list(self._held.items()):
+            if forget_lost(held):
+                self._held.pop(name, None)
 
     # --- listing ------------------------------------------------------------------------------------------------------
     def info(self, path: str, **_options: Any) -> dict[str, Any]:

@@ -13,12 +13,12 @@ import weakref
 from dataclasses import dataclass, field
 from functools import partial
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import CorruptDataError, FencedError, HoldfastError, NotFoundError
 from holdfast.namespace import Namespace, open_namespace
 from holdfast.runtime.garbage import finalize, finish_finalizers
 from holdfast.stores.provider import StoreOptions
 
-__all__ = ["Address", "SharedNamespace", "shared_namespace"]
+__all__ = ["Address", "SharedNamespace", "forget_lost", "shared_namespace"]
 
 _log = logging.getLogger(__name__)
 
@@ -82,6 +82,24 @@ def shared_namespace(address: Address) -> SharedNamespace:
         if found is None:
             found = _open[address] = SharedNamespace(address.open())
         return found
+
+
+def forget_lost(shared: SharedNamespace) -> bool:
+    """Open a namespace anew for whoever asks for it next, if what is open is lost; return whether it is.
+
+    Its database was removed or replaced, or contains no such namespace any more: what is open stays useless.
+
+    Raises:
+        HoldfastError: nobody knows, because the database cannot be reached.
+    """
+    try:
+        shared.namespace.status("/")
+        return False
+    except (NotFoundError, FencedError, CorruptDataError):
+        with _lock:
+            for address in [address for address, one in _open.items() if one is shared]:
+                del _open[address]
+        return True
 
 
 def _forget() -> None:

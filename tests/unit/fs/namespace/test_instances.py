@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import pickle
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -332,3 +333,25 @@ def test_json_without_secrets_is_enough_to_make_it_again(fs: NamespaceFileSystem
     }
     assert NamespaceFileSystem.from_json(fs.to_json()) is fs
     assert "database" not in NamespaceFileSystem(database="postgresql://h/d?password=x").to_dict()
+
+
+def test_a_namespace_whose_database_was_replaced_can_be_opened_again(
+    database: str, fs: NamespaceFileSystem, tmp_path: Path
+) -> None:
+    file = tmp_path / "ns.db"
+    copy = tmp_path / "copy.db"
+    fs.pipe_file("n/kept", b"1")
+    sqlite3.connect(file).execute("VACUUM INTO ?", [str(copy)])
+    fs.pipe_file("n/lost", b"2")
+    fs.invalidate_cache()
+    held = fs._held["n"]
+    assert fs.ls("n", detail=False) == ["n/kept", "n/lost"] and fs._held["n"] is held, "it is in use"
+    for one in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
+        one.unlink(missing_ok=True)
+    copy.rename(file)
+    with pytest.raises(NotFoundError, match="open the namespace again"):
+        NamespaceFileSystem(database=database, user="me").ls("n")
+    fs.invalidate_cache()
+    assert fs.ls("n", detail=False) == ["n/kept"]
+    other = NamespaceFileSystem(database=database, user="me", skip_instance_cache=True)
+    assert other.ls("n", detail=False) == ["n/kept"] and other._held["n"] is fs._held["n"] is not held
