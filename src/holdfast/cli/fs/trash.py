@@ -8,7 +8,7 @@ from holdfast.cli.fs.items import Item
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace import Namespace
 from holdfast.namespace.errors import PathExistsError, PermissionDeniedError
-from holdfast.namespace.paths import NsPath
+from holdfast.namespace.paths import MAX_COMPONENT_BYTES, NsPath
 
 __all__ = ["check_trashable", "move_to_trash"]
 
@@ -75,6 +75,9 @@ def _beside_files(namespace: Namespace, directory: str) -> str:
 
 
 def _numbered(path: str) -> Iterator[str]:
+    """Yield the path, and then with numbers, for which the longest names are cut."""
     yield path
+    directory, _, name = path.rpartition("/")
     for number in range(1, _MOST_NUMBERS):
-        yield f"{path}.{number}"
+        end = f".{number}"
+        yield f"{directory}/{name.encode()[: MAX_COMPONENT_BYTES - len(end)].decode(errors='ignore')}{end}"

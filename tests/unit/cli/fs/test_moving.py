@@ -118,6 +118,15 @@ def test_a_name_that_is_taken_gets_a_number(ns: Namespace) -> None:
     assert [ns.open(f"{trash}/{name}").read() for name in ("x", "x.1", "x.2")] == [b"1", b"2", b"3"]
 
 
+@pytest.mark.parametrize(("name", "second"), [("x" * 254, "x" * 253 + ".1"), ("x" + "é" * 127, "x" + "é" * 126 + ".1")])
+def test_the_longest_names_are_cut_for_a_number(ns: Namespace, name: str, second: str) -> None:
+    for content in (b"1", b"2"):
+        ns.write_file(f"/{name}", content)
+        assert run_fs("rm", "--trash", f":/{name}").exit_code == 0
+    trash = "/user/root/.Trash/Current"
+    assert {one.name: ns.open(one.path).read() for one in ns.list(trash)} == {name: b"1", second: b"2"}
+
+
 def test_only_homes_and_what_is_in_them_are_restricted(ns: Namespace) -> None:
     """Defect: /user had mode 0700, so nobody but the superuser could use a home."""
     ns.write_file("/d/x", b"1")
