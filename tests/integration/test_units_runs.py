@@ -313,7 +313,8 @@ def test_a_finished_job_says_so_if_it_is_given_other_rows(spark: SparkSession, s
     again = words.run(spark.range(ROWS).repartition(3), key="id", job="j")
     assert (again.ran, again.total.units) == (False, ROWS)
     with pytest.raises(
-        InvalidRequestError, match=r"finished, and had other rows: choose another name.*job='j' given=60 done=40"
+        InvalidRequestError,
+        match=r"finished, and had other rows: run those .*, and only those,.*job='j' given=60 done=40",
     ):
         words.run(spark.range(60), key="id", job="j")
     with pytest.raises(InvalidRequestError, match="of another kind: run it as it was; another name would run again"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -51,9 +52,20 @@ def seen(store: Store) -> dict[Any, int]:
     return {row: columns["value"] for row, columns in store.scan("seen")}
 
 
-def stream(spark: SparkSession, folder: Path, checkpoint: Path, function: Callable[[DataFrame, int], None]) -> None:
-    """Run the batches of all new files: one each."""
-    rows = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder))
+def add_rows(txn: Any, key: int, row: Any) -> None:
+    txn.add("seen", key, row["count"])
+
+
+def stream(
+    spark: SparkSession,
+    folder: Path,
+    checkpoint: Path,
+    function: Callable[[DataFrame, int], None],
+    *,
+    at_once: int = 1,
+) -> None:
+    """Run the batches of all new files: one each, or several."""
+    rows = spark.readStream.option("maxFilesPerTrigger", at_once).text(str(folder))
     numbers = rows.selectExpr("cast(value AS long) AS id")
     query = numbers.writeStream.foreachBatch(function).option("checkpointLocation", str(checkpoint))
     running = query.trigger(availableNow=True).start()
@@ -125,7 +137,7 @@ def test_two_functions_do_not_share_a_name(spark: SparkSession, store: Store, tm
         return run
 
     write(tmp_path / "files", "0", 1, 2, 3)
-    with pytest.raises(StreamingQueryException, match=r"has run already: .*give each a job name of its own job='n'"):
+    with pytest.raises(StreamingQueryException, match=r"has run already: .*give each a job name.* job='n'"):
         stream(spark, tmp_path / "files", tmp_path / "checkpoint", both("n"))
     assert store.get("total", "second") is None
     stream(spark, tmp_path / "files", tmp_path / "checkpoint", both("totals"))
@@ -183,7 +195,7 @@ def test_a_batch_that_is_half_done_goes_on_when_the_query_is_as_it_was(
         stream(spark, tmp_path / "files", tmp_path / "checkpoint", with_b)
 
     write(tmp_path / "files", "0", 1, 2, 3)
-    with pytest.raises(StreamingQueryException, match="injected"):
+    with pytest.raises(StreamingQueryException, match=r"mend it; then start the query again.*injected"):
         run(TransactionalMap(fails_at_3, store=store, group=1), key="id")
     before = seen(store)
     with pytest.raises(StreamingQueryException) as caught:
@@ -210,6 +222,33 @@ def test_a_name_that_is_used_again_is_no_reason_to_drop_a_batch(
     with pytest.raises(StreamingQueryException, match=r"the job is finished, and had other rows.*job='batch-0'"):
         stream(spark, tmp_path / "files", tmp_path / "second", count)
     assert seen(store) == dict.fromkeys((1, 2, 3), 1)
+
+
+def test_a_batch_that_an_older_checkpoint_makes_anew_is_not_dropped(
+    spark: SparkSession, store: Store, tmp_path: Path
+) -> None:
+    """Its keys are those of a batch that has counted, as if Spark repeated that, but it has rows that have not."""
+    files, checkpoint, copy = tmp_path / "files", tmp_path / "checkpoint", tmp_path / "copy"
+    count = TransactionalMap(add_rows, store=store).for_each_batch(key="id", job="counts", tasks=2)
+
+    def run() -> None:
+        stream(spark, files, checkpoint, lambda batch, number: count(batch.groupBy("id").count(), number), at_once=9)
+
+    write(files, "0", 1, 2)
+    run()
+    shutil.copytree(checkpoint, copy)
+    write(files, "1", 1, 2)
+    run()
+    write(files, "2", 1, 2)
+    checkpoint.rename(tmp_path / "newest")
+    copy.rename(checkpoint)
+    with pytest.raises(StreamingQueryException, match=r"from an older copy of the checkpoint.*with its newest check"):
+        run()
+    assert seen(store) == {1: 2, 2: 2}
+    shutil.rmtree(checkpoint)
+    (tmp_path / "newest").rename(checkpoint)
+    run()
+    assert seen(store) == {1: 3, 2: 3}
 
 
 @pytest.mark.slow

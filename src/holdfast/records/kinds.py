@@ -7,6 +7,7 @@ same; the modules that are named describe the rest of the keys. Ids are 8 bytes,
 from __future__ import annotations
 
 __all__ = [
+    "ABSENCE",
     "BEAT",
     "CELL",
     "COMMITS",
@@ -30,6 +31,7 @@ KINDS = {
     "LOAD": b"Si",  # load id: a load that has not ended (`loads`)
     "COMMITS": b"Sm",  # seconds, token: how many transactions of a call took effect, as its number (`several_commits`)
     "JOB": b"Sj",  # job: a job of computation units (`holdfast.units.jobs`)
+    "ABSENCE": b"Sa",  # job: there is none yet, and a driver reads its rows (`holdfast.units.absence`)
     "PROGRESS": b"Sp",  # job id, shard: how far a task of a job is (`holdfast.units.progress`)
     "COUNTER": b"Sn",  # job id, slot: how many units a worker of a work list has done, as its number
     "WORK_LIST": b"Sl",  # work list: its definition (`holdfast.units.work_list`)
@@ -41,5 +43,5 @@ assert len(set(KINDS.values())) == len(KINDS), "each kind has its own bytes"
 
 TABLE, CELL, HISTORY, DROPPED = KINDS["TABLE"], KINDS["CELL"], KINDS["HISTORY"], KINDS["DROPPED"]
 LOAD, COMMITS, JOB = KINDS["LOAD"], KINDS["COMMITS"], KINDS["JOB"]
-PROGRESS, COUNTER = KINDS["PROGRESS"], KINDS["COUNTER"]
+ABSENCE, PROGRESS, COUNTER = KINDS["ABSENCE"], KINDS["PROGRESS"], KINDS["COUNTER"]
 WORK_LIST, WORK, BEAT = KINDS["WORK_LIST"], KINDS["WORK"], KINDS["BEAT"]

@@ -25,8 +25,17 @@ from holdfast.runtime import Environment
 from holdfast.transactions.base import DurableStore, Record, SnapshotReader
 from holdfast.transactions.retry import run_until_known
 from holdfast.transactions.transaction import Transaction
+from holdfast.units.absence import require_absence
 from holdfast.units.job_input import JobInput
-from holdfast.units.progress import GONE, TaskProgress, counter_key, counter_range, progress_key, progress_range
+from holdfast.units.progress import (
+    GONE,
+    GONE_FROM_LIST,
+    TaskProgress,
+    counter_key,
+    counter_range,
+    progress_key,
+    progress_range,
+)
 from holdfast.units.statistics import Statistics
 from holdfast.units.work_list import WorkList
 from holdfast.wording import nearest
@@ -43,6 +52,7 @@ __all__ = [
     "forget_job",
     "job_key",
     "list_jobs",
+    "other_rows",
     "planned_tasks",
     "read_progress",
     "require_run",
@@ -87,6 +97,7 @@ class Job:
             same.
         units: how many units it has; None if nobody knows.
         digest: of its input; empty if it has none that is fixed.
+        batch: tells the batch of a stream from another one that has its number; empty if nothing does.
         began_s: when it began, seconds since the epoch.
         ended_s: when it was finished; None if it is not.
         report: what was known about it at its end.
@@ -101,6 +112,7 @@ class Job:
     keys: str = ""
     units: int | None = None
     digest: str = ""
+    batch: str = ""
     ended_s: float | None = None
     report: Mapping[str, object] = field(default_factory=dict)
     ended_runs: Sequence[str] = ()
@@ -119,6 +131,7 @@ class Job:
             "keys": self.keys,
             "units": self.units,
             "digest": self.digest,
+            "batch": self.batch,
             "began": self.began_s,
             "ended": self.ended_s,
             "report": dict(self.report),
@@ -145,6 +158,7 @@ class Job:
                 keys=str(found["keys"]),
                 units=None if units is None else int(units),
                 digest=str(found["digest"]),
+                batch=str(found.get("batch", "")),
                 began_s=float(found["began"]),
                 ended_s=None if ended is None else float(ended),
                 report=dict(found["report"]),
@@ -178,6 +192,8 @@ def begin_job(
     environment: Environment,
     keys: str = "",
     job_input: JobInput | None = None,
+    batch: str = "",
+    absence: int | None = None,
 ) -> Job:
     """Create a job, or return the one that has this name, to go on with it.
 
@@ -187,13 +203,15 @@ def begin_job(
 
     Args:
         shards: number of tasks; see `planned_tasks`.
-        keys: see `Job`.
+        keys, batch: see `Job`.
         job_input: all units; None if they are not known.
+        absence: what `note_absence` has returned before the driver read its rows; None if nobody else knows the name.
 
     Raises:
         InvalidRequestError: the name is not valid.
         InputChangedError: the job exists with another input or other keys, or is of another kind.
         ConflictError: the job exists, and has another number of tasks.
+        FencedError: since `note_absence`, the job was forgotten, or it began and was forgotten.
         UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
     key = job_key(name)
@@ -206,6 +224,7 @@ def begin_job(
         keys=keys,
         units=None if job_input is None else job_input.units,
         digest="" if job_input is None else job_input.digest,
+        batch=batch,
         began_s=environment.clock.now_s(),
     )
 
@@ -213,6 +232,8 @@ def begin_job(
         found = _find(transaction, name)
         if found is not None:
             return found
+        if absence is not None:
+            require_absence(transaction, key, absence)
         transaction.insert(key, new.to_bytes())
         start = TaskProgress(statistics=Statistics()).to_bytes()
         for shard in range(new.shards):
@@ -228,19 +249,28 @@ def begin_job(
             job=name,
             tasks=job.shards,
         )
-    if job.digest != new.digest:
-        raise _other_input(job, new)
+    if job.digest != new.digest or _is_another_batch(job, new):
+        raise other_rows(job, given=new.units)
     return job
 
 
-def _other_input(job: Job, given: Job) -> InputChangedError:
+def _is_another_batch(job: Job, given: Job) -> bool:
+    """Return whether a batch has the keys of one that has counted, but was made anew: its values may be others.
+
+    One that is half done goes on, since it cannot be left as it is.
+    """
+    return job.is_finished and "" not in (job.batch, given.batch) and job.batch != given.batch
+
+
+def other_rows(job: Job, **variables: object) -> InputChangedError:
+    """Return the error of a job that is given other rows than those with which it began."""
     sentence = (
-        "the job is finished, and had other rows: choose another name for the new ones"
+        "the job is finished, and had other rows: run those that it did not have, and only those, under another name"
         if job.is_finished
         else "the job began with other rows, so nothing of these has run: finish it with the old ones, and run the"
         " new ones under another name"
     )
-    return InputChangedError(sentence, job=job.name, given=given.units)
+    return InputChangedError(sentence, job=job.name, **variables)
 
 
 def _require_same(reader: SnapshotReader, job: Job, *, kind: str, shards: int | None, keys: str) -> None:
@@ -262,7 +292,7 @@ def _require_same(reader: SnapshotReader, job: Job, *, kind: str, shards: int | 
         return
     if WORK_LIST in (kind, job.kind):  # what was on a work list runs once, whatever the names of its jobs
         or_else = ", or choose another name"
-    elif job.is_finished or any(task.done for task in read_progress(reader, job)):
+    elif (job.is_finished and job.units != 0) or any(task.done for task in read_progress(reader, job)):
         or_else = "; another name would run again what is done"
     else:
         or_else = ", or, if nobody runs it, choose another name"
@@ -301,7 +331,7 @@ def end_job(
     def end(transaction: Transaction) -> Job:
         found = _find(transaction, job.name)
         if found is None or found.id != job.id:
-            raise ConflictError(GONE, job=job.name)
+            raise ConflictError(GONE if work is None else GONE_FROM_LIST, job=job.name)
         if found.is_finished:
             return found
         _require_end(transaction, job, work)
@@ -397,7 +427,7 @@ def _missing(store: SnapshotReader, name: str) -> NotFoundError:
 
 
 def require_running(store: SnapshotReader, job: Job, run: str) -> int:
-    """Return the version of the record of a job that is neither finished nor forgotten, and whose run goes on.
+    """Return the version of the record of a work list's job that is not finished or forgotten, and whose run goes on.
 
     Raises:
         FencedError: it is.
@@ -405,8 +435,10 @@ def require_running(store: SnapshotReader, job: Job, run: str) -> int:
     key = job_key(job.name)
     record = store.get_many([key]).get(key)
     found = None if record is None else Job.of(key, record)
-    if record is None or found is None or found.id != job.id or found.is_finished:
-        raise FencedError("the job is finished, or was forgotten: nothing is left to do")
+    if record is None or found is None or found.id != job.id:
+        raise FencedError(GONE_FROM_LIST)
+    if found.is_finished:
+        raise FencedError("the job is finished: nothing is left to do")
     require_run(found, run)
     return record.version
 

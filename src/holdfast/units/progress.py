@@ -20,13 +20,19 @@ from holdfast.records.keys import id_bytes
 from holdfast.records.kinds import COUNTER, PROGRESS
 from holdfast.units.statistics import Statistics
 
-__all__ = ["GONE", "TaskProgress", "counter_key", "counter_range", "progress_key", "progress_range"]
+__all__ = ["GONE", "GONE_FROM_LIST", "TaskProgress", "counter_key", "counter_range", "progress_key", "progress_range"]
 
 GONE = (
     "the job was forgotten meanwhile, or the database has lost it, perhaps in a failover: look at what its units have "
     "written before you run it again, since what is still there would take effect twice"
 )
 """About a job without a record. Only who forgets a job keeps what its units have written."""
+
+GONE_FROM_LIST = (
+    "the job was forgotten meanwhile, or the database has lost it, perhaps in a failover: run the work list again, "
+    "under any name, for what still waits on it: what is done does not"
+)
+"""The same about a job of a work list: what its units have written went together with their keys on the list."""
 
 _JSON = json.JSONEncoder(separators=(",", ":")).encode
 

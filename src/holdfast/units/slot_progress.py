@@ -7,7 +7,7 @@ from dataclasses import replace
 from holdfast.errors import FencedError, OutcomeUnknownError
 from holdfast.transactions.base import Commit, Committed, Record, TransactionStore
 from holdfast.units.jobs import Job
-from holdfast.units.progress import GONE, TaskProgress, progress_key
+from holdfast.units.progress import GONE_FROM_LIST, TaskProgress, progress_key
 from holdfast.units.statistics import Statistics
 
 __all__ = ["SlotProgress"]
@@ -45,7 +45,7 @@ class SlotProgress:
 
     def _see(self, record: Record | None) -> None:
         if record is None:
-            raise FencedError(GONE)
+            raise FencedError(GONE_FROM_LIST)
         self._version = record.version
         self._progress = TaskProgress.of(record.value)
         if self._unknown is not None and self._unknown[0] == record.value:

@@ -148,9 +148,11 @@ def begin_with_any_input(
     environment: Environment,
     keys: str = "",
     job_input: JobInput | None = None,
+    batch: str = "",
+    absence: int | None = None,
 ) -> Job:
     """In place of `begin_job`: take any job that has the name."""
-    given = {"kind": kind, "shards": shards, "keys": keys}
+    given = {"kind": kind, "shards": shards, "keys": keys, "batch": batch, "absence": absence}
     try:
         return shipped(store, name, environment=environment, job_input=job_input, **given)
     except InvalidRequestError:

@@ -7,14 +7,14 @@ from contextlib import suppress
 
 import pytest
 
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import InputChangedError, InvalidRequestError
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds
 from holdfast.transactions.base import Database
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.units import job_input
 from holdfast.units.job_input import JobInput, TaskInput, surveyed, units_of
-from holdfast.units.jobs import MAP, Job, begin_job, end_job, find_job
+from holdfast.units.jobs import MAP, Job, begin_job, end_job, find_job, planned_tasks
 from holdfast.units.unit import Unit, id_of
 from tests.units_world import Shaky, finish
 
@@ -123,9 +123,37 @@ def test_a_job_is_begun_with_one_input() -> None:
         begin(store, range(60))
     finish(store, job)
     end_job(store, job, {}, Environment())
-    with pytest.raises(InvalidRequestError, match=r"is finished, and had other rows: choose another.*given=60"):
+    with pytest.raises(
+        InvalidRequestError, match=r"is finished, and had other rows: run those .*, and only those, .*given=60"
+    ):
         begin(store, range(60))
     assert begin(store, range(40)).is_finished
+
+
+def test_a_job_that_had_no_units_may_get_another_name() -> None:
+    store = MemoryTransactionStore(CountingIds())
+    job = begin(store, [])
+    finish(store, job)
+    end_job(store, job, {}, Environment())
+    with pytest.raises(InputChangedError, match="or, if nobody runs it, choose another name"):
+        planned_tasks(store, "j", kind=MAP, shards=2, default=1)
+
+
+def test_a_batch_that_was_made_anew_is_not_one_that_has_counted() -> None:
+    """Its keys are the same, its values need not be. One that is half done goes on."""
+    store = MemoryTransactionStore(CountingIds())
+
+    def batch(made: str) -> Job:
+        found = JobInput([survey(range(40))])
+        return begin_job(store, "j", kind=MAP, shards=1, job_input=found, batch=made, environment=Environment())
+
+    job = batch("1")
+    assert [batch(made) for made in ("1", "2", "")] == [job] * 3
+    finish(store, job)
+    end_job(store, job, {}, Environment())
+    assert [batch(made).is_finished for made in ("1", "")] == [True, True]
+    with pytest.raises(InputChangedError, match=r"is finished, and had other rows.*given=40"):
+        batch("2")
 
 
 @pytest.mark.parametrize("call", range(1, 5))

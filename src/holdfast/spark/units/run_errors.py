@@ -11,16 +11,19 @@ from dataclasses import dataclass
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from holdfast.errors import FencedError, HoldfastError, NotFoundError
+from holdfast.errors import FencedError, HoldfastError, InputChangedError, InvalidRequestError, NotFoundError
 from holdfast.spark.failures import find_holdfast_error
 from holdfast.transactions.base import Database
 from holdfast.units.job_state import poll
+from holdfast.units.jobs import find_job, other_rows
 
-__all__ = ["Begun", "errors_of_tasks", "named_errors"]
+__all__ = ["BATCH_GOES_ON", "JOB_GOES_ON", "Begun", "errors_of_rows", "errors_of_tasks", "named_errors"]
 
 _log = logging.getLogger(__name__)
 
-_GO_ON = "then run the job again with its name, and it goes on"
+JOB_GOES_ON = "then run the job again with its name, and it goes on"
+BATCH_GOES_ON = "then start the query again, and it goes on with this batch"
+"""What to do after an error."""
 
 _VARIABLES = re.compile(r" (?=\w+=['\"\d\[(b])")
 """Where the variables begin in the message of a task, which Spark has carried here as one text."""
@@ -38,6 +41,26 @@ def errors_of_tasks() -> Iterator[None]:
         raise found from None
 
 
+@contextmanager
+def errors_of_rows(database: Database, job: str) -> Iterator[None]:
+    """Raise another error than that of the first pass over the rows, if the job exists: it began with other rows.
+
+    What else the first pass advises, another key or a function for all rows of a key, would be refused.
+    """
+    try:
+        yield
+    except InvalidRequestError as error:
+        if type(error) is not InvalidRequestError:
+            raise
+        try:
+            found = find_job(database, job)
+        except NotFoundError:
+            raise error from None
+        sentence, *shown = _VARIABLES.split(error.message, maxsplit=1)
+        other = other_rows(found, error=sentence.partition(":")[0])
+        raise InputChangedError(" ".join([other.message, *shown]), **other.variables) from None
+
+
 @dataclass(slots=True)
 class Begun:
     """The job of a block, from when the block has begun it.
@@ -50,7 +73,7 @@ class Begun:
 
 
 @contextmanager
-def named_errors(database: Database, job: str) -> Iterator[Begun]:
+def named_errors(database: Database, job: str, go_on: str = JOB_GOES_ON) -> Iterator[Begun]:
     """Add what is known about a job to each error of a block that runs it; to those of others as a note, or log it.
 
     Yields an object that the block tells which job it has begun. If that is forgotten meanwhile, nobody knows how many
@@ -61,9 +84,11 @@ def named_errors(database: Database, job: str) -> Iterator[Begun]:
         yield own
     except HoldfastError as error:
         begun, figures = _figures(database, job, own.job_id)
+        if own.job_id is None and isinstance(error, FencedError):
+            figures = {}  # the job was forgotten before this block could begin it
         sentence, *shown = _VARIABLES.split(error.message, maxsplit=1)
         if begun and "job" not in error.variables and not isinstance(error, FencedError):
-            sentence = f"{sentence}; {_GO_ON}"
+            sentence = f"{sentence}; {go_on}"
         variables = {**error.variables, "job": job, **figures}
         raise type(error)(" ".join([sentence, *shown]), **variables) from error.__cause__
     except BaseException as error:
@@ -71,9 +96,9 @@ def named_errors(database: Database, job: str) -> Iterator[Begun]:
         if begun:
             told = " ".join(f"{name}={value!r}" for name, value in {"job": job, **figures}.items())
             if hasattr(error, "add_note"):
-                error.add_note(f"{_GO_ON}: {told}")
+                error.add_note(f"{go_on}: {told}")
             else:  # Python 3.10
-                _log.warning("%s (%s): %s", _GO_ON, type(error).__name__, told)
+                _log.warning("%s (%s): %s", go_on, type(error).__name__, told)
         raise
 
 

@@ -25,10 +25,11 @@ from holdfast.runtime import Environment
 from holdfast.spark.session import require_session
 from holdfast.spark.units.inputs import as_input, run_workers
 from holdfast.spark.units.progress_bar import job_progress
-from holdfast.spark.units.run_errors import errors_of_tasks, named_errors
-from holdfast.spark.units.streams import check_prefix, job_of_batch
+from holdfast.spark.units.run_errors import BATCH_GOES_ON, JOB_GOES_ON, errors_of_rows, errors_of_tasks, named_errors
+from holdfast.spark.units.streams import Batch, check_prefix, job_of_batch
 from holdfast.spark.units.tasks import UnitsTask, tasks_at_once
 from holdfast.transactions.base import Database
+from holdfast.units.absence import note_absence
 from holdfast.units.claims import dissolve_all
 from holdfast.units.job_input import JobInput
 from holdfast.units.jobs import (
@@ -39,6 +40,7 @@ from holdfast.units.jobs import (
     begin_job,
     end_job,
     end_run,
+    job_key,
     list_jobs,
     planned_tasks,
     read_progress,
@@ -144,6 +146,16 @@ class TransactionalMap:
             UnavailableError: the database cannot be reached: run the job again.
             HoldfastError: see `holdfast.errors` for what to do next.
         """
+        return self._run_rows(data, key, job, tasks)
+
+    def _run_rows(
+        self,
+        data: Any,
+        key: str | Sequence[str] | None,
+        job: str | None,
+        tasks: int | None,
+        batch: Batch | None = None,
+    ) -> JobReport:
         found = as_input(data, key)
 
         def prepare(database: Database, name: str) -> _Prepared:
@@ -151,10 +163,10 @@ class TransactionalMap:
                 database, name, kind=self._kind, shards=tasks, default=found.parallelism, keys=found.keys
             )
             rows = found.arranged(shards)
-            with errors_of_tasks():
+            with errors_of_rows(database, name), errors_of_tasks():
                 return _Prepared(shards, rows.run, rows.survey(repeats=self._kind == REDUCE))
 
-        return self._run(job, self._kind, found.keys, self._emit_to, prepare)
+        return self._run(job, self._kind, found.keys, self._emit_to, prepare, batch)
 
     def for_each_batch(
         self, *, key: str | Sequence[str], job: str, tasks: int | None = None
@@ -178,13 +190,14 @@ class TransactionalMap:
 
         def run_batch(batch: DataFrame, number: int) -> None:
             try:
-                with job_of_batch(job, batch, number, self._url) as name:
-                    self.run(batch, key=key, job=name, tasks=tasks)
+                with job_of_batch(job, batch, number, self._url) as found:
+                    self._run_rows(batch, key, found.job, tasks, found)
             except InputChangedError as error:
                 raise InputChangedError(
                     "Spark repeats a batch of the stream, with other rows, another key, kind or number of tasks than "
-                    "at first: run the query once more as it was when the batch began, over the same source, and "
-                    "change it afterwards; another name would run again what is done, and is for another function only",
+                    "at first, or makes it anew, from an older copy of the checkpoint: run the query once more as it "
+                    "was when the batch began, over the same source, with its newest checkpoint, and change it "
+                    "afterwards; another name would run again what is done, and is for another function only",
                     **error.variables,
                 ) from None  # its advice is not for streams
 
@@ -227,15 +240,18 @@ class TransactionalMap:
         keys: str,
         emit_to: str | None,
         prepare: Callable[[Database, str], _Prepared],
+        batch: Batch | None = None,
     ) -> JobReport:
         environment, clock = self._environment, self._environment.clock
+        is_known = name is not None and kind != WORK_LIST  # what is on a list runs once, whoever forgets its jobs
         name = name if name is not None else f"{kind.replace(' ', '-')}-{environment.ids.token()}"
         with (
             closing(open_store(self._url, environment=environment)) as store,
-            named_errors(store.database, name) as begun,
+            named_errors(store.database, name, JOB_GOES_ON if batch is None else BATCH_GOES_ON) as begun,
         ):
             database = store.database
             work = None if emit_to is None else find_work_list(database, emit_to)
+            absence = note_absence(database, job_key(name)) if is_known else None
             prepared = prepare(database, name)
             job = begin_job(
                 database,
@@ -244,13 +260,18 @@ class TransactionalMap:
                 shards=prepared.tasks,
                 keys=keys,
                 job_input=prepared.job_input,
+                batch="" if batch is None else batch.made,
+                absence=absence,
                 environment=environment,
             )
             begun.job_id = job.id
             if job.is_finished:
                 if kind == WORK_LIST and work is not None:
                     _require_no_new_items(database, job, work)
-                _log.warning("the job was finished before, nothing runs: choose another name for new work: %s", name)
+                if batch is not None:
+                    _log.info("Spark repeats a batch that has counted, nothing runs: %s", name)
+                else:
+                    _log.warning("the job was finished before, nothing runs: give new work another name: %s", name)
                 return replace(JobReport.of(job.report), ran=False)
             earlier = sum(one.done for one in read_progress(database, job))
             before_s, at_once = clock.elapsed_s(), 0

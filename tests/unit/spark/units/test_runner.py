@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -17,20 +18,26 @@ from pyspark.errors import PySparkException
 from holdfast.errors import (
     FencedError,
     HoldfastError,
+    InputChangedError,
     InvalidRequestError,
     OutcomeUnknownError,
     StorageFullError,
     UnavailableError,
 )
+from holdfast.records.kinds import ABSENCE
 from holdfast.records.opening import open_store
+from holdfast.records.paging import read_records
 from holdfast.records.store import Store
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds
 from holdfast.spark.units import runner
+from holdfast.spark.units.run_errors import errors_of_rows
 from holdfast.spark.units.tasks import UnitsTask
+from holdfast.transactions.base import Database
+from holdfast.units.absence import note_absence
 from holdfast.units.connections import store_of_process
 from holdfast.units.job_input import JobInput, surveyed
-from holdfast.units.jobs import MAP, WORK_LIST, begin_job, end_job, find_job, forget_job
+from holdfast.units.jobs import MAP, WORK_LIST, begin_job, end_job, find_job, forget_job, job_key, list_jobs
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.report import JobReport
 from holdfast.units.unit import id_of
@@ -51,7 +58,7 @@ class _Driver:
 
     def __init__(self, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.open = 0
-        self._map = runner.TransactionalMap(put, store=url, group=1, patience_s=0.1)
+        self.map = runner.TransactionalMap(put, store=url, group=1, patience_s=0.1)
         monkeypatch.setattr(runner, "open_store", self._opened)
 
     def _opened(self, *given: Any, **more: Any) -> Store:
@@ -73,10 +80,16 @@ class _Driver:
         name: str | None = "job",
         kind: str = MAP,
         emit_to: str | None = None,
+        reads: Callable[[], None] = lambda: None,
     ) -> JobReport:
         job_input = JobInput([surveyed(map(id_of, (1, 2)), repeats=False)]) if kind == MAP else None
         prepared = runner._Prepared(1, tasks, job_input)
-        return self._map._run(name, kind, "", emit_to, lambda _database, _name: prepared)
+
+        def prepare(_database: Database, _name: str) -> runner._Prepared:
+            reads()
+            return prepared
+
+        return self.map._run(name, kind, "", emit_to, prepare)
 
 
 @pytest.fixture
@@ -95,6 +108,10 @@ def driver(url: str, monkeypatch: pytest.MonkeyPatch) -> _Driver:
 
 def in_this_process(task: UnitsTask) -> list[str]:
     return list(task.run_shard(0, [(1, "one"), (2, "two")]))
+
+
+def injected(task: UnitsTask) -> list[str]:
+    raise InvalidRequestError("injected")
 
 
 def test_the_store_is_closed_after_the_job_and_after_its_repetition(driver: _Driver) -> None:
@@ -180,6 +197,84 @@ def test_a_job_that_is_forgotten_meanwhile_is_an_error(driver: _Driver, url: str
     with pytest.raises(FencedError, match="the job was forgotten"):
         driver.run(forget)
     assert driver.open == 0
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("began", ["before", "meanwhile"])
+def test_a_job_that_is_run_and_forgotten_while_a_driver_reads_its_rows_is_not_run_again(
+    began: str, again: bool, driver: _Driver, url: str
+) -> None:
+    """The driver has stood still, or its source is slow: without a trace of the job, each unit would run twice."""
+
+    def add(txn: Any, key: int, value: object) -> None:
+        txn.add("t", key)
+
+    driver.map = runner.TransactionalMap(add, store=url, group=1)
+
+    def run_and_forget() -> None:
+        with open_store(url) as store:
+            assert driver.run(in_this_process).total.units == 2
+            forget_job(store.database, "job", store.environment)
+            if again:  # another driver reads its rows, too, and begins later
+                note_absence(store.database, job_key("job"))
+
+    if began == "before":
+        with pytest.raises(InvalidRequestError, match="injected"):
+            driver.run(injected)
+    with pytest.raises(FencedError, match=r"the job was forgotten meanwhile, .*look at what its units") as caught:
+        driver.run(in_this_process, reads=run_and_forget)
+    assert caught.value.variables == {"job": "job"}, "no number of units that have taken effect"
+    assert driver.open == 0
+    with open_store(url) as store:
+        assert {row: columns["value"] for row, columns in store.scan("t")} == {1: 1, 2: 1}
+        assert list_jobs(store.database) == []
+    assert driver.run(in_this_process).total.units == 2, "who has looked runs it again"
+
+
+def test_a_job_that_is_begun_while_a_driver_reads_its_rows_goes_on(driver: _Driver) -> None:
+    def begin() -> None:
+        with pytest.raises(InvalidRequestError, match="injected"):
+            driver.run(injected)
+
+    assert driver.run(in_this_process, reads=begin).total.units == 2
+
+
+@pytest.mark.parametrize(
+    ("tasks", "advice"),
+    [
+        pytest.param(injected, "finish it with the old ones, and run the new ones under another name", id="half done"),
+        pytest.param(in_this_process, "run those .*, and only those, under another name", id="finished"),
+    ],
+)
+def test_rows_that_cannot_be_units_are_other_rows_than_those_of_the_job(
+    tasks: Callable[[UnitsTask], list[str]], advice: str, driver: _Driver, url: str
+) -> None:
+    """Another key would be refused, too, and under another name, units would run twice."""
+
+    def survey() -> None:
+        with open_store(url) as store, errors_of_rows(store.database, "job"):
+            raise InvalidRequestError("two units have the same key: choose columns that identify each row unit=7")
+
+    with pytest.raises(InvalidRequestError, match="choose columns"):
+        survey()
+    with suppress(InvalidRequestError):
+        driver.run(tasks)
+    with pytest.raises(InputChangedError, match=advice) as caught:
+        driver.run(in_this_process, reads=survey)
+    assert "choose columns" not in str(caught.value) and "unit=7" in caught.value.message
+    assert {"error": "two units have the same key", "job": "job"}.items() <= caught.value.variables.items()
+
+
+def test_a_driver_whose_rows_cannot_be_read_disturbs_no_other_one(driver: _Driver, url: str) -> None:
+    def fail() -> None:
+        raise InvalidRequestError("the key of a unit is null")
+
+    for _ in range(2):
+        with pytest.raises(InvalidRequestError, match=r"is null job='job' done=0"):
+            driver.run(in_this_process, reads=fail)
+    assert driver.run(in_this_process).total.units == 2
+    with open_store(url) as store:
+        assert list(read_records(store.database, ABSENCE, ABSENCE + b"\xff")) == []
 
 
 def test_a_work_list_that_is_dropped_does_not_end_the_job(driver: _Driver, url: str) -> None:

@@ -1,0 +1,97 @@
+"""A job that comes and goes while a driver reads its rows is noticed, whatever replies and commits are lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import FencedError, OutcomeUnknownError, UnavailableError
+from holdfast.records.kinds import ABSENCE
+from holdfast.runtime import Environment
+from holdfast.runtime.simulated import CountingIds, StillClock
+from holdfast.transactions.base import ABSENT, Database
+from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.units.absence import note_absence
+from holdfast.units.jobs import MAP, Job, begin_job, forget_job, job_key, list_jobs
+from tests.forgetful_database import ForgetfulDatabase
+from tests.units_world import Shaky, fail_at
+
+KEY = job_key("job")
+ENVIRONMENT = Environment(clock=StillClock(), ids=CountingIds())
+
+
+def begin(database: Database, absence: int | None) -> Job:
+    return begin_job(database, "job", kind=MAP, shards=1, environment=ENVIRONMENT, absence=absence)
+
+
+def forget(database: Database) -> None:
+    forget_job(database, "job", ENVIRONMENT)
+
+
+def test_drivers_that_read_their_rows_at_the_same_time_share_a_job() -> None:
+    store = MemoryTransactionStore(CountingIds())
+    first, second = note_absence(store, KEY), note_absence(store, KEY)
+    job = begin(store, first)
+    assert begin(store, second) == job
+    assert note_absence(store, KEY) == ABSENT
+    assert begin(store, ABSENT) == job
+    assert store.scan(ABSENCE, ABSENCE + b"\xff", 1).records == []
+
+
+@pytest.mark.parametrize("noted", ["before the job", "during the job"])
+@pytest.mark.parametrize("others", [False, True])
+def test_nobody_begins_a_job_again_that_was_forgotten_meanwhile(noted: str, others: bool) -> None:
+    store = MemoryTransactionStore(CountingIds())
+    absence = note_absence(store, KEY)
+    begin(store, absence)
+    if noted == "during the job":
+        absence = note_absence(store, KEY)
+    forget(store)
+    newer = note_absence(store, KEY) if others else None
+    with pytest.raises(FencedError, match="the job was forgotten meanwhile"):
+        begin(store, absence)
+    assert list_jobs(store) == []
+    begin(store, note_absence(store, KEY) if newer is None else newer)
+
+
+@pytest.mark.parametrize("fault", ["lost with effect", "lost without effect"])
+def test_a_reply_that_is_lost_changes_nothing(fault: str) -> None:
+    inner = MemoryTransactionStore(CountingIds())
+    noting, beginning = Shaky(inner), Shaky(inner)
+    fail_at(noting, 2, fault)
+    absence = note_absence(noting, KEY)
+    fail_at(beginning, 3, fault)
+    assert [begin(beginning, absence)] == list_jobs(inner)
+    assert (noting.calls[1], beginning.calls[2]) == ("commit", "commit")
+
+
+def test_a_database_that_loses_each_reply_is_given_up() -> None:
+    shaky = Shaky(MemoryTransactionStore(CountingIds()))
+
+    def lose(_number: int, name: str) -> None:
+        if name == "commit":
+            raise OutcomeUnknownError("the reply was lost")
+
+    shaky.before = lose
+    with pytest.raises(UnavailableError, match="run the job again later"):
+        note_absence(shaky, KEY)
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_database_that_loses_the_note_or_the_begin(lost: int) -> None:
+    """The begin alone is done again; without the note, nobody knows whether there was a job."""
+    database = ForgetfulDatabase(keeps=False)
+    database.forget_nothing_before()
+    absence = note_absence(database, KEY)
+    losses = [lost]
+
+    def lose(_number: int, name: str) -> None:
+        if name == "make_durable" and losses:
+            database.forget(losses.pop())
+
+    shaky = Shaky(database, lose)
+    if lost == 1:
+        assert [begin(shaky, absence)] == list_jobs(database)
+    else:
+        with pytest.raises(FencedError, match="or the database has lost it"):
+            begin(shaky, absence)
+    assert not losses
