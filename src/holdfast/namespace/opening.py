@@ -55,7 +55,7 @@ def init_namespace(
         InvalidRequestError: the database contains another namespace, or the catalog has the name of another one, or the
             data are at the place of another one, or a URL is wrong. No namespace was created.
         NotFoundError, AccessDeniedError, UnavailableError: the database, the store of the data, or the catalog cannot
-            be used; see the message. No namespace was created.
+            be used; see the message. No namespace was created, or the database has crashed, and has lost it.
 
     Crash: the namespace exists or not; repeat the call.
     """
@@ -79,6 +79,8 @@ def init_namespace(
         if not is_known:
             _check_data_are_free(blobs, configuration)
         is_new = create_namespace(store, configuration, max(int(environment.clock.now_s() * 1000), 0))
+        if is_new:
+            store.make_durable()  # before a mark beside the blobs names what a crash of the database could lose
         try:
             replace(blobs, claim=load_configuration(store).claim).hold()
         except InvalidRequestError:  # another one was created at the same moment, with the same data URL

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from holdfast.errors import CorruptDataError, FencedError, HoldfastError, NotFoundError
 from holdfast.fs.namespace import NamespaceFileSystem
-from holdfast.namespace import Configuration, Namespace
+from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace, opening
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import create_namespace, load_configuration
 from holdfast.namespace.keys import ROOT_KEY
@@ -231,3 +232,25 @@ def test_a_root_that_is_repaired_names_its_namespace() -> None:
     assert [one.kind.name for one in place.client().repair().repaired] == ["no-root"]
     assert place.client().configuration.identity.encode() in place.database.get_many([ROOT_KEY])[ROOT_KEY].value
     assert place.client().mkdirs("/new")
+
+
+@pytest.mark.parametrize("at", ["before the flush", "after the report"])
+def test_a_namespace_that_was_reported_is_durable(at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash of the database also leaves no mark beside the blobs: `init` can be repeated."""
+    database = ForgetfulDatabase()
+    crashes = ["before the flush"]
+
+    def crash(name: str, _argument: object) -> None:
+        if name == "make_durable" and crashes == [at]:
+            crashes.clear()
+            database.forget(database.newest)
+
+    monkeypatch.setattr(opening, "open_database", lambda *_, **__: HookedDatabase(database, crash))
+    wanted = Configuration(name="world", data=f"{tmp_path}/data", superuser="hdfs")
+    if at == "before the flush":
+        with pytest.raises(NotFoundError, match="contains no namespace"):
+            init_namespace(wanted, "memory://one", register=False)
+    assert init_namespace(wanted, "memory://one", register=False)
+    database.forget(database.newest)
+    with open_namespace("holdfast://world", database="memory://one", user="hdfs") as client:
+        client.write_file("/file", b"0" * 100_000)
