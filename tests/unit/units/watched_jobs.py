@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.records.store import Store
@@ -127,7 +127,7 @@ class WatchedJob:
         job = self.job or self.begin()
         progress = read_progress(self.store.database, job)
         seconds = self.store.environment.clock.now_s() - job.began_s
-        report = JobReport.of_progress(job, progress, seconds)
+        report = replace(JobReport.of_progress(job, progress, seconds), at_once=1)
         end_job(self.store.database, job, report.to_json(), self.store.environment)
 
     def steps(self) -> list[Callable[[], object]]:
