@@ -102,6 +102,7 @@ class Collector:
 
         Raises:
             CorruptDataError: a record is damaged; everything else is done. Run fsck.
+            NotFoundError, FencedError: the database has lost the namespace, or has another one by now.
         """
         done, damage = Collected(), _Damage()
         for number, _ in enumerate(self._steps(done, damage), 1):
@@ -128,7 +129,8 @@ class Collector:
     def _records(self, kind: bytes) -> Iterator[tuple[bytes, Record]]:
         start, end = kind_range(kind)
         while True:
-            page = self.store.scan(start, end, _PAGE)
+            page = self.store.scan(start, end, _PAGE, [CONFIGURATION])
+            own_configuration(page.guards.get(CONFIGURATION), self.identity)
             yield from page.records
             if not page.more:
                 return

@@ -17,6 +17,7 @@ from holdfast.transactions.base import Commit, Committed, RangeCount, Record, Tr
 __all__ = [
     "LAYOUT_VERSION",
     "Configuration",
+    "check_is_wanted",
     "contains_namespace",
     "create_namespace",
     "load_configuration",
@@ -122,7 +123,16 @@ def create_namespace(store: TransactionStore, configuration: Configuration, now_
     outcome = store.commit(Commit(inserts={CONFIGURATION: value, ROOT_KEY: encode_inode(root)}))
     if isinstance(outcome, Committed):
         return True
-    found = load_configuration(store)
+    check_is_wanted(load_configuration(store), configuration)
+    return False
+
+
+def check_is_wanted(found: Configuration, configuration: Configuration) -> None:
+    """Check that the namespace in a database has the name and the data of the one that is wanted there.
+
+    Raises:
+        InvalidRequestError: it is another namespace.
+    """
     if (found.name, found.data) != (configuration.name, configuration.data):
         if found.name == configuration.name:
             raise InvalidRequestError(
@@ -137,12 +147,19 @@ def create_namespace(store: TransactionStore, configuration: Configuration, now_
             name=found.name,
             data=found.data,
         )
-    return False
 
 
-def undo_creation(store: TransactionStore) -> None:
-    """Remove a namespace that nobody has used since its creation; do nothing if somebody has."""
+def undo_creation(store: TransactionStore, identity: str) -> None:
+    """Remove a namespace that nobody has used since its creation; do nothing if somebody has, or to another one.
+
+    The database may have lost the creation, and have another namespace by now, which is as new.
+
+    Args:
+        identity: of the namespace.
+    """
     found = store.get_many([CONFIGURATION, ROOT_KEY])
+    if CONFIGURATION not in found or _decoded(found[CONFIGURATION]).identity != identity:
+        return
     seen = {key: record.version for key, record in found.items()}
     unused = RangeCount(ROOT_KEY, *children_range(ROOT_ID), 0)
     store.commit(Commit(reads=seen, deletes=list(found), ranges=[unused]))

@@ -21,6 +21,7 @@ from holdfast.namespace.catalog import (
 )
 from holdfast.namespace.configuration import (
     Configuration,
+    check_is_wanted,
     contains_namespace,
     create_namespace,
     load_configuration,
@@ -79,13 +80,15 @@ def init_namespace(
         if not is_known:
             _check_data_are_free(blobs, configuration)
         is_new = create_namespace(store, configuration, max(int(environment.clock.now_s() * 1000), 0))
-        if is_new:
-            store.make_durable()  # before a mark beside the blobs names what a crash of the database could lose
+        # A mark beside the blobs must not name what a crash could lose. Its creator may not have come to this point.
+        store.make_durable()
         try:
-            replace(blobs, claim=load_configuration(store).claim).hold()
+            found = load_configuration(store)
+            check_is_wanted(found, configuration)  # the database may have lost it, and have another one by now
+            replace(blobs, claim=found.claim).hold()
         except InvalidRequestError:  # another one was created at the same moment, with the same data URL
             if is_new:
-                undo_creation(store)
+                undo_creation(store, configuration.identity)
             raise
     if register:
         register_namespace(configuration.name, database, environment.clock)

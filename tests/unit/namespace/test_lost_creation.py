@@ -8,17 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import CorruptDataError, FencedError, HoldfastError, NotFoundError
+from holdfast.errors import (
+    CorruptDataError,
+    FencedError,
+    HoldfastError,
+    InvalidRequestError,
+    NotFoundError,
+    UnavailableError,
+)
 from holdfast.fs.namespace import NamespaceFileSystem
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace, opening
 from holdfast.namespace.blobs import BlobStore
-from holdfast.namespace.configuration import create_namespace, load_configuration
+from holdfast.namespace.configuration import contains_namespace, create_namespace, load_configuration
 from holdfast.namespace.keys import ROOT_KEY
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.reconfigure import reconfigure
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import CountingIds, StillClock
-from holdfast.stores.base import Create, Put, iter_objects, iter_uploads
+from holdfast.stores.base import Complete, Create, Part, Put, iter_objects, iter_uploads
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.transactions.base import Commit
 from tests.forgetful_database import ForgetfulDatabase
@@ -83,6 +90,10 @@ WRITES: dict[str, Callable[[Namespace], object]] = {
     "apply": lambda one: NamespaceStore(one).apply([Put("new", b"1", Create())]),
     "open_write": lambda one: NamespaceStore(one).open_write("new"),
     "create_upload": lambda one: NamespaceStore(one).create_upload("new"),
+    "upload_part": lambda one: NamespaceStore(one).upload_part("new", "token", 1, b"1"),
+    "complete_upload": lambda one: NamespaceStore(one).complete_upload("new", "token", [Part(1, "etag", 1)]),
+    "abort_upload": lambda one: NamespaceStore(one).abort_upload("new", "token"),
+    "collect": lambda one: one.collect(),
     "delete an object": lambda one: NamespaceStore(one).delete("file"),
 }
 READS: dict[str, Callable[[Namespace], object]] = {
@@ -94,6 +105,8 @@ READS: dict[str, Callable[[Namespace], object]] = {
     "summary": lambda one: one.content_summary("/"),
     "attributes": lambda one: one.xattrs("/file"),
     "check": lambda one: one.check(),
+    "list uploads": lambda one: list(iter_uploads(NamespaceStore(one), "")),
+    "look for uploads": lambda one: NamespaceStore(one).make_durable([Complete("new", "token", (), Create())]),
     "list objects": lambda one: list(iter_objects(NamespaceStore(one), "")),
     "head": lambda one: NamespaceStore(one).head("file"),
     "fsspec": lambda one: NamespaceFileSystem.over(one).find("world"),
@@ -112,6 +125,8 @@ def test_another_namespace_is_neither_changed_nor_read(name: str, knows: bool) -
     place.init("two")
     bob = place.client()
     bob.write_file("/file", _LARGE)
+    bob.mkdirs("/gone")
+    bob.delete("/gone", recursive=True)
     before = place.state()
     with pytest.raises(FencedError, match="open the namespace again"):
         (WRITES | READS)[name](ann)
@@ -151,7 +166,7 @@ def test_open_files_of_a_lost_namespace_are_not_published_into_another_one() -> 
     for call in (leased.close, plain.close, streamed.close):
         with pytest.raises(FencedError):
             call()
-    with pytest.raises(NotFoundError):
+    with pytest.raises(FencedError):
         NamespaceStore(ann).upload_part("upload", upload, 1, _LARGE)
     for file in (leased, plain, streamed):
         file.discard()
@@ -254,3 +269,86 @@ def test_a_namespace_that_was_reported_is_durable(at: str, tmp_path: Path, monke
     database.forget(database.newest)
     with open_namespace("holdfast://world", database="memory://one", user="hdfs") as client:
         client.write_file("/file", b"0" * 100_000)
+
+
+def test_an_upload_does_not_begin_in_a_namespace_that_was_created_meanwhile() -> None:
+    place = Place()
+    place.init("one")
+    to_do = ["two"]
+
+    def before(name: str, _argument: object) -> None:
+        if name == "commit" and to_do:
+            place.lose()
+            place.init(to_do.pop())
+
+    with pytest.raises(FencedError, match="open the namespace again"):
+        NamespaceStore(place.client(HookedDatabase(place.database, before))).create_upload("new")
+    assert list(iter_uploads(NamespaceStore(place.client()), "")) == []
+
+
+def test_a_namespace_that_exists_already_is_durable_when_that_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has created it was killed before the flush."""
+    database = ForgetfulDatabase()
+    kills = ["the creator"]
+
+    def kill(name: str, _argument: object) -> None:
+        if name == "make_durable" and kills:
+            raise UnavailableError(kills.pop())
+
+    monkeypatch.setattr(opening, "open_database", lambda *_, **__: HookedDatabase(database, kill))
+    wanted = Configuration(name="world", data=f"{tmp_path}/data", superuser="hdfs")
+    with pytest.raises(UnavailableError, match="the creator"):
+        init_namespace(wanted, "memory://one", register=False)
+    assert not init_namespace(wanted, "memory://one", register=False)
+    database.forget(database.newest)
+    assert contains_namespace(database)
+
+
+def test_a_creation_that_is_refused_does_not_take_another_namespace_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before Ann's is undone, because the place of its data was just taken, the database loses it, and has Bob's."""
+    databases = {"memory://one": ForgetfulDatabase(keeps=False), "memory://other": ForgetfulDatabase()}
+    one = databases["memory://one"]
+    monkeypatch.setattr(opening, "open_database", lambda url, *_, **__: databases[url])
+
+    def init(name: str, data: str, database: str = "memory://one") -> bool:
+        return init_namespace(
+            Configuration(name=name, data=f"{tmp_path}/{data}", superuser="hdfs"), database, register=False
+        )
+
+    hold, others = BlobStore.hold, ["Bob's"]
+
+    def hold_later(blobs: BlobStore) -> None:
+        if others:
+            others.clear()
+            assert init("third", "data", "memory://other")
+            one.forget(one.newest)
+            assert init("bob", "elsewhere")
+        hold(blobs)
+
+    monkeypatch.setattr(BlobStore, "hold", hold_later)
+    with pytest.raises(InvalidRequestError, match="at the place of another one"):
+        init("ann", "data")
+    assert load_configuration(one).name == "bob"
+
+
+def test_a_creation_that_is_lost_to_another_one_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No mark of the other namespace gets to the place of the lost one."""
+    database = ForgetfulDatabase(keeps=False)
+    others = [Configuration(name="bob", data=f"{tmp_path}/elsewhere", superuser="hdfs")]
+
+    def lose(name: str, _argument: object) -> None:
+        if name == "make_durable" and others:
+            database.forget(database.newest)
+            init_namespace(others.pop(), "memory://one", register=False)
+
+    monkeypatch.setattr(opening, "open_database", lambda *_, **__: HookedDatabase(database, lose))
+    with pytest.raises(InvalidRequestError, match="contains another namespace"):
+        init_namespace(
+            Configuration(name="ann", data=f"{tmp_path}/data", superuser="hdfs"), "memory://one", register=False
+        )
+    assert load_configuration(database).name == "bob"
+    assert not (tmp_path / "data" / "namespace.json").exists()

@@ -1,4 +1,4 @@
-"""Add parts to a pending upload, and abort it: operations, so that many threads and processes may do so at once."""
+"""Begin pending uploads, add parts, abort them: operations, so that many threads and processes may do so at once."""
 
 from __future__ import annotations
 
@@ -11,16 +11,39 @@ from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import LeaseLostError, PermissionDeniedError
 from holdfast.namespace.inode import Extent
 from holdfast.namespace.keys import data_key, garbage_key, parts_key, upload_key
-from holdfast.namespace.object_store.rights import may_use
+from holdfast.namespace.object_store.rights import CheckTargets, may_use
 from holdfast.namespace.object_store.uploads import Upload, decode_parts, encode_parts, page_of
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import PathGroup
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Chain, View
 
-__all__ = ["AbortUpload", "AddPart", "parts_of"]
+__all__ = ["AbortUpload", "AddPart", "BeginUpload", "parts_of"]
 
 R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class BeginUpload(PathGroup):
+    """Note a new upload, which has no parts yet.
+
+    Group: the inodes on the path, shared.
+    """
+
+    path: NsPath
+    token: str
+    upload: Upload
+
+    @property
+    def paths(self) -> tuple[NsPath]:
+        """The path."""
+        return (self.path,)
+
+    def execute(self, view: View, context: Context) -> Changes[None]:
+        """See `CheckTargets`."""
+        changes = CheckTargets(self.paths, by_rename=False).execute(view, context)
+        changes.new_values[upload_key(self.token)] = self.upload.encode()
+        return changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

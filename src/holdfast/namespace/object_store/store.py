@@ -24,7 +24,7 @@ from holdfast.namespace.errors import (
 )
 from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.inode import Extent, Inode, decode_inode
-from holdfast.namespace.keys import kind_range, parts_key, upload_key
+from holdfast.namespace.keys import ROOT_KEY, kind_range, parts_key, upload_key
 from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.object_store.change_set import MOST_KEY_BYTES, ChangeSet, completed, created, path_of
 from holdfast.namespace.object_store.contents import Contents
@@ -37,11 +37,12 @@ from holdfast.namespace.object_store.directories import (
 from holdfast.namespace.object_store.files import StreamedFile
 from holdfast.namespace.object_store.moves import MoveDirectory, MoveFile
 from holdfast.namespace.object_store.pages import list_files
-from holdfast.namespace.object_store.parts import AbortUpload, AddPart, parts_of
+from holdfast.namespace.object_store.parts import AbortUpload, AddPart, BeginUpload, parts_of
 from holdfast.namespace.object_store.rights import CheckTargets, MaySee
 from holdfast.namespace.object_store.uploads import Upload, decode_metadata, encode_metadata, page_of
 from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.paths import NsPath
+from holdfast.namespace.root import require_own_root
 from holdfast.namespace.status import etag_of
 from holdfast.stores.base import (
     Capabilities,
@@ -67,7 +68,7 @@ from holdfast.stores.base import (
     page_size,
     replaced,
 )
-from holdfast.transactions.base import Commit, Committed
+from holdfast.transactions.base import Record
 
 __all__ = ["NamespaceStore"]
 
@@ -171,11 +172,9 @@ class NamespaceStore:
     # --- uploads ------------------------------------------------------------------------------------------------------
     def create_upload(self, key: str, metadata: Mapping[str, str] | None = None) -> str:
         path = path_of(key)
-        self.namespace.run(CheckTargets([path], by_rename=False))
         token = self.namespace.new_token()
         upload = Upload(str(path), self.namespace.new_id(), self.namespace.now_ms(), dict(metadata or {}))
-        outcome = self.namespace.database.commit(Commit(inserts={upload_key(token): upload.encode()}))
-        assert isinstance(outcome, Committed), "tokens are unique"
+        self.namespace.run(BeginUpload(path, token, upload))
         return token
 
     def upload_part(self, key: str, upload_id: str, number: int, data: bytes) -> Part:
@@ -197,8 +196,14 @@ class NamespaceStore:
 
     def _find_upload(self, upload_id: str) -> Upload | None:
         key = upload_key(upload_id)
-        record = self.namespace.database.get_many([key]).get(key)
-        return None if record is None else Upload.decode(key, record.value)
+        found = self.namespace.database.get_many([key, ROOT_KEY])
+        self._check_root(found)
+        return Upload.decode(key, found[key].value) if key in found else None
+
+    def _check_root(self, found: Mapping[bytes, Record]) -> None:
+        """Check that the uploads that were read with the root are those of this namespace: see `require_own_root`."""
+        root = decode_inode(ROOT_KEY, found[ROOT_KEY].value) if ROOT_KEY in found else None
+        require_own_root(root, self.namespace.configuration.identity)
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
         check_parts(key, parts)
@@ -217,7 +222,8 @@ class NamespaceStore:
         start, end = kind_range(b"p")
         if marker is not None:
             start = upload_key(marker[1]) + b"\0"
-        page = self.namespace.database.scan(start, end, _UPLOADS)
+        page = self.namespace.database.scan(start, end, _UPLOADS, [ROOT_KEY])
+        self._check_root(page.guards)
         found = [(key[1:].decode(), Upload.decode(key, record.value)) for key, record in page.records]
         wanted = [(token, upload) for token, upload in found if upload.path[1:].startswith(prefix)]
         seen = [True] * len(wanted)
@@ -331,7 +337,9 @@ class NamespaceStore:
         pages = {one.upload_id: sorted({page_of(part.number) for part in one.parts}) for one in uploads}
         keys = [upload_key(token) for token in pages]
         keys += [parts_key(token, page) for token, numbers in pages.items() for page in numbers if page]
-        values = {key: record.value for key, record in self.namespace.database.get_many(keys).items()}
+        found = self.namespace.database.get_many([ROOT_KEY, *keys])
+        self._check_root(found)
+        values = {key: record.value for key, record in found.items()}
         for one in uploads:
             key = upload_key(one.upload_id)
             kept: dict[int, str] = {}
