@@ -87,6 +87,10 @@ class BlobStore:
         """Return the key of a blob in the store."""
         return f"{self.root}{BLOBS}{blob}"
 
+    def name_of(self, key: str) -> str:
+        """Return the name of the blob that has a key in the store."""
+        return key[len(self.key("")) :]
+
     def new_name(self, file_id: int) -> str:
         """Return a new name. Its first characters are random, so that neighbors are spread over the store."""
         token = self.ids.token()

@@ -46,16 +46,16 @@ class MaintenanceLock:
         Raises:
             ConflictError: another process has the lock. Wait until it is done.
             FencedError: at the end of the block, the lock is lost: the database has undone the last commit, or another
-                process has taken over.
+                process has taken over. If nobody has, the lock is free.
 
         Crash: the lock ends ten minutes after its last use.
         """
         record = database.get_many([MAINTENANCE]).get(MAINTENANCE)
         now_s = environment.clock.now_s()
         if record is not None:
-            other, until_s = _decode(record.value)
+            holder, until_s = _decode(record.value)
             if is_running(until_s, now_s, _TERM_S):
-                raise ConflictError(f"another process is at work, a {other}: wait until it is done")
+                raise ConflictError(f"another process is at work, a {holder.partition(' ')[0]}: wait until it is done")
         token = f"{work} {environment.ids.token()}"
         value = _encode(token, now_s)
         version = ABSENT if record is None else record.version
@@ -122,13 +122,21 @@ class MaintenanceLock:
             self.commit(Changes(None), View((), {}))
 
     def _release(self) -> bool:
-        """Give the lock back; return False if it is lost."""
-        outcome = self._database.commit(Commit(reads={MAINTENANCE: self._version}, deletes=[MAINTENANCE]))
-        return isinstance(outcome, Committed)
+        """Give the lock back; return False if it is lost.
+
+        A database that has undone the last commits has an older record of this holder, which would keep others waiting.
+        """
+        record = self._database.get_many([MAINTENANCE]).get(MAINTENANCE)
+        if record is None or _decode(record.value)[0] != self._token:
+            return False
+        outcome = self._database.commit(Commit(reads={MAINTENANCE: record.version}, deletes=[MAINTENANCE]))
+        return isinstance(outcome, Committed) and record.version == self._version
 
 
 def _fenced() -> FencedError:
-    return FencedError("another process has taken over the repairs and sweeps: start over")
+    return FencedError(
+        "another process has taken over the repairs and sweeps, or the database has lost newer commits: start over"
+    )
 
 
 def _encode(token: str, now_s: float) -> bytes:
@@ -136,9 +144,9 @@ def _encode(token: str, now_s: float) -> bytes:
 
 
 def _decode(value: bytes) -> tuple[str, float]:
-    """Return what the holder does, and the end of the lock; a damaged record is a lock that has ended."""
+    """Return the token of the holder, and the end of the lock; a damaged record is a lock that has ended."""
     try:
         fields = json.loads(value)
-        return str(fields["holder"]).partition(" ")[0], float(fields["until"])
+        return str(fields["holder"]), float(fields["until"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return "", 0.0

@@ -43,7 +43,7 @@ from holdfast.namespace.fsck.progress import Progress, silent
 from holdfast.namespace.fsck.survey import take_facts
 from holdfast.namespace.keys import garbage_key
 from holdfast.namespace.maintenance import MaintenanceLock
-from holdfast.namespace.unfinished_blobs import abort_unfinished, list_unfinished
+from holdfast.namespace.unfinished_blobs import abandoned, abort_unfinished, list_unfinished
 from holdfast.namespace.view import View
 
 __all__ = ["Swept", "sweep"]
@@ -117,8 +117,13 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
         for keys in _batched((suspect.key for suspect in strays), _PAGE):
             lock.commit(Changes(None, deletes=set(keys)), View((), {}))
             records += len(keys)
-        lock.renew_if_due()
-        return Swept(blobs, blob_bytes, records, abort_unfinished(subject.blobs, uploads, facts.leases))
+        given_up = 0
+        for batch in _batched(abandoned(subject.blobs, uploads, facts.leases), _PAGE):
+            leases = {protecting_lease(subject.blobs.name_of(upload.key)) for upload in batch}
+            if lock.commit(Changes(None), View((), {}, leases)):  # as for blobs: they must not be back
+                abort_unfinished(subject.blobs, batch)
+                given_up += len(batch)
+        return Swept(blobs, blob_bytes, records, given_up)
 
 
 def _batched(items: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -7,17 +7,18 @@ tells of it. It is given up if
   an upload has the date of its beginning, and a hidden file that of its last write;
 - no lease of its file exists: a lease lets a writer take as long as it likes.
 
-The uploads are listed before the leases are read, so a writer that began earlier is seen with its lease.
+The uploads are listed before the leases are read, so a writer that began earlier is seen with its lease. A database
+that loses its newest commits may have a lease again: so the sweep looks once more just before, in a transaction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 
 from holdfast.namespace.blobs import BlobStore, writer_of
 from holdfast.stores.base import UploadInfo, iter_uploads, multipart
 
-__all__ = ["abort_unfinished", "list_unfinished"]
+__all__ = ["abandoned", "abort_unfinished", "list_unfinished"]
 
 
 def list_unfinished(blobs: BlobStore, store_now_s: float, age_s: float) -> list[UploadInfo]:
@@ -37,18 +38,22 @@ def list_unfinished(blobs: BlobStore, store_now_s: float, age_s: float) -> list[
     ]
 
 
-def abort_unfinished(blobs: BlobStore, uploads: Iterable[UploadInfo], leases: Container[int]) -> int:
-    """Abort uploads whose writers have no lease; return how many. Leaves alone what is no blob of a namespace.
+def abandoned(blobs: BlobStore, uploads: Iterable[UploadInfo], leases: Container[int]) -> Iterator[UploadInfo]:
+    """Yield the uploads whose writers have no lease, without those of what is no blob of a namespace.
 
     Args:
         leases: ids of the files that have one.
+    """
+    for upload in uploads:
+        writer = writer_of(blobs.name_of(upload.key))
+        if writer is not None and writer not in leases:
+            yield upload
+
+
+def abort_unfinished(blobs: BlobStore, uploads: Iterable[UploadInfo]) -> None:
+    """Abort uploads.
 
     Crash: some are aborted; the next sweep finds the others.
     """
-    aborted = 0
     for upload in uploads:
-        writer = writer_of(upload.key[len(blobs.key("")) :])
-        if writer is not None and writer not in leases:
-            multipart(blobs.store).abort_upload(upload.key, upload.upload_id)
-            aborted += 1
-    return aborted
+        multipart(blobs.store).abort_upload(upload.key, upload.upload_id)

@@ -116,6 +116,46 @@ def test_a_lease_that_is_back_since_the_snapshot_protects_its_blob(work: str) ->
     assert bob.open("/file").read() == b"0123456789"
 
 
+def test_an_unfinished_blob_is_not_given_up_if_its_lease_is_back_since_the_snapshot() -> None:
+    database = ForgetfulDatabase(keeps=False)
+    world = World(database=database)
+    ann, bob = world.client(), world.client()
+    content = b"0" * 9_000_000  # a part of it is in the store
+    file = ann.create_with_lease("/file")
+    file.write(content)
+    world.clock.at_s += world.safety_age_s + 1
+    file._renew()
+    to_do = ["end the lease", "forget that"]
+
+    def before(name: str, _argument: object) -> None:
+        if name == "snapshot" and len(to_do) == 2:
+            to_do.pop(0)
+            assert bob.recover_lease("/file")
+        elif name == "commit" and len(to_do) == 1:
+            to_do.pop()
+            database.forget(1)
+
+    assert (world.client(database=HookedDatabase(database, before)).sweep().uploads, to_do) == (0, [])
+    assert file.close() is not None
+    assert bob.open("/file").read() == content
+
+
+@pytest.mark.parametrize("work", ["sweep", "repair"])
+def test_whoever_has_lost_the_lock_to_nobody_can_start_over(work: str) -> None:
+    database = ForgetfulDatabase(keeps=False)
+    world = World(database=database)
+    to_do = ["forget"]
+
+    def before(name: str, _argument: object) -> None:
+        if name == "snapshot" and to_do:
+            to_do.clear()
+            database.forget(1)
+
+    with pytest.raises(FencedError, match="start over"):
+        getattr(world.client(database=HookedDatabase(database, before)), work)()
+    getattr(world.client(), work)()
+
+
 # --- every call, every number of commits ------------------------------------------------------------------------------
 Tree = Mapping[str, tuple[int, bytes | None]]
 """By path: the id; the content of a file."""
