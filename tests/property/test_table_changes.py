@@ -36,7 +36,7 @@ def test_a_table_is_what_its_jobs_made_of_it(sequence: list[Job]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(jobs(most=12))
 def test_long_sequences(sequence: list[Job]) -> None:
     with tempfile.TemporaryDirectory() as place:
