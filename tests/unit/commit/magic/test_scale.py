@@ -28,12 +28,15 @@ class Uploads(InterceptedStore):
 
     def __init__(self, store: MemoryStore) -> None:
         super().__init__(store, lambda call, proceed: proceed())
-        self.completed = 0
+        self.completed: dict[str, ObjectInfo] = {}
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
         assert len(parts) == PARTS
-        self.completed += 1
-        return ObjectInfo(key, sum(part.size_bytes for part in parts), "etag", 1.0)
+        self.completed[key] = ObjectInfo(key, sum(part.size_bytes for part in parts), "etag", 1.0)
+        return self.completed[key]
+
+    def head(self, key: str) -> ObjectInfo:
+        return self.completed.get(key) or super().head(key)
 
 
 def put_set(bucket: Bucket, job: JobRecord, task: int) -> tuple[TaskCommit, int]:
@@ -72,7 +75,7 @@ def test_a_large_job_is_committed_in_bounded_memory() -> None:
         _now, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert store.completed == outcome.totals.files == TASKS * FILES
+    assert len(store.completed) == outcome.totals.files == TASKS * FILES
     assert outcome.report is not None and len(outcome.report.filenames) == 100
     assert bucket.debris() == []
     # The encoded sets alone take four times as much; all of them decoded, forty times.
