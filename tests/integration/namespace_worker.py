@@ -44,7 +44,11 @@ class Worker:
         self.outcomes: Counter[str] = Counter()
         self.number = 0
         self.journal = journal.open("a", buffering=1)
-        self._take_over(journal.read_text().splitlines())
+        lines = journal.read_text().splitlines(keepends=True)
+        if lines and not lines[-1].endswith("\n"):  # a kill cuts a write at a border of pages; no operation followed it
+            self.journal.truncate(sum(map(len, lines[:-1])))
+            lines.pop()
+        self._take_over(lines)
         self.chance = SeededRandom(seed * 1_000_003 + self.number)
 
     def _take_over(self, lines: list[str]) -> None:
@@ -60,7 +64,7 @@ class Worker:
 
     def _note(self, *possible: State) -> None:
         line = {"number": self.number, "outcomes": self.outcomes, "possible": possible}
-        self.journal.write(json.dumps(line) + "\n")  # one write: a kill leaves the whole line, or nothing
+        self.journal.write(json.dumps(line) + "\n")
 
     def step(self) -> None:
         """Do one operation, and take over its outcome."""
