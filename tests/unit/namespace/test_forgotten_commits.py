@@ -96,17 +96,7 @@ def test_a_lease_that_is_back_since_the_snapshot_protects_its_blob(work: str) ->
     file.prepare()
     world.clock.at_s += world.safety_age_s + 1
     file._renew()
-    to_do = ["end the lease", "forget that"]
-
-    def before(name: str, _argument: object) -> None:
-        if name == "snapshot" and len(to_do) == 2:
-            to_do.pop(0)
-            assert bob.recover_lease("/file")
-        elif name == "commit" and len(to_do) == 1:
-            to_do.pop()
-            database.forget(1)
-
-    client = world.client(database=HookedDatabase(database, before))
+    client, to_do = _forgetting_the_end_of_a_lease(world, database, bob)
     found = client.sweep().blobs if work == "sweep" else len(client.repair().repaired)
     assert (found, to_do) == (0, [])
     assert file.close() is not None
@@ -125,17 +115,8 @@ def test_an_unfinished_blob_is_not_given_up_if_its_lease_is_back_since_the_snaps
     file.write(content)
     world.clock.at_s += world.safety_age_s + 1
     file._renew()
-    to_do = ["end the lease", "forget that"]
-
-    def before(name: str, _argument: object) -> None:
-        if name == "snapshot" and len(to_do) == 2:
-            to_do.pop(0)
-            assert bob.recover_lease("/file")
-        elif name == "commit" and len(to_do) == 1:
-            to_do.pop()
-            database.forget(1)
-
-    assert (world.client(database=HookedDatabase(database, before)).sweep().uploads, to_do) == (0, [])
+    client, to_do = _forgetting_the_end_of_a_lease(world, database, bob)
+    assert (client.sweep().uploads, to_do) == (0, [])
     assert file.close() is not None
     assert bob.open("/file").read() == content
 
@@ -499,3 +480,20 @@ def test_a_deletion_of_a_certain_object_is_looked_for_once_it_is_durable() -> No
         crashing.apply([Delete("f", store.head("f").etag)])
         assert store.namespace.find("/f") is None
     assert not crashes
+
+
+def _forgetting_the_end_of_a_lease(
+    world: World, database: ForgetfulDatabase, ender: Namespace
+) -> tuple[Namespace, list[str]]:
+    """Return a client at whose snapshot the lease of /file ends, which its next commit forgets; and what is to come."""
+    to_do = ["end the lease", "forget that"]
+
+    def before(name: str, _argument: object) -> None:
+        if name == "snapshot" and len(to_do) == 2:
+            to_do.pop(0)
+            assert ender.recover_lease("/file")
+        elif name == "commit" and len(to_do) == 1:
+            to_do.pop()
+            database.forget(1)
+
+    return world.client(database=HookedDatabase(database, before)), to_do

@@ -47,13 +47,19 @@ def test_one_of_several_creates_succeeds(monkeypatch: pytest.MonkeyPatch) -> Non
         store.close()
 
 
+def half_a_put(server: MotoServer, key: str) -> http.client.HTTPConnection:
+    """Send the first five of ten bytes of an object."""
+    connection = http.client.HTTPConnection(server.endpoint_url.removeprefix("http://"), timeout=PATIENCE_S)
+    connection.putrequest("PUT", f"/bucket/{key}")
+    connection.putheader("Content-Length", "10")
+    connection.endheaders(b"half ")
+    return connection
+
+
 def test_half_a_body_is_no_object() -> None:
     with MotoServer() as server:
         server.create_bucket("bucket")
-        cut = http.client.HTTPConnection(server.endpoint_url.removeprefix("http://"), timeout=PATIENCE_S)
-        cut.putrequest("PUT", "/bucket/cut")
-        cut.putheader("Content-Length", "10")
-        cut.endheaders(b"half ")
+        cut = half_a_put(server, "cut")
         assert cut.sock is not None
         cut.sock.shutdown(socket.SHUT_WR)
         assert cut.getresponse().status == 400
@@ -67,10 +73,7 @@ def test_half_a_body_is_no_object() -> None:
 def test_a_client_that_stops_in_the_middle_of_a_body_holds_nobody_up() -> None:
     with MotoServer() as server:
         server.create_bucket("bucket")
-        slow = http.client.HTTPConnection(server.endpoint_url.removeprefix("http://"), timeout=PATIENCE_S)
-        slow.putrequest("PUT", "/bucket/slow")
-        slow.putheader("Content-Length", "10")
-        slow.endheaders(b"half ")
+        slow = half_a_put(server, "slow")
         store = S3Store("bucket", server.options)
         store.put("key", b"value")
         slow.send(b"more.")
