@@ -19,6 +19,7 @@ from holdfast.namespace.errors import (
     PathExistsError,
     PathIsDirectoryError,
     PathNotFoundError,
+    QuotaExceededError,
     RenameError,
     SpaceQuotaExceededError,
     TreeMovingError,
@@ -171,11 +172,15 @@ class Model:
             raise RefusedError(BeingWrittenError)
 
     def _charge(self, changes: list[tuple[Directory, int, int]]) -> None:
-        """Refuse what exceeds a quota: changes of directories, of which one may occur twice."""
+        """Refuse what exceeds a quota: changes of directories, of which one may occur twice.
+
+        If it exceeds quotas of names and of space, the error may be that of either one.
+        """
         sums: dict[int, tuple[Directory, int, int]] = {}
         for directory, names, space in changes:
             before = sums.get(id(directory), (directory, 0, 0))
             sums[id(directory)] = (directory, before[1] + names, before[2] + space)
+        exceeded = set[type[Exception]]()
         for directory, names, space in sums.values():
             used = _usage(directory)
             for amount, now, limit, error in (
@@ -183,7 +188,9 @@ class Model:
                 (space, used[1], directory.space_quota, SpaceQuotaExceededError),
             ):
                 if amount > 0 and limit is not None and now + amount > limit:
-                    raise RefusedError(error)
+                    exceeded.add(error)
+        if exceeded:
+            raise RefusedError(exceeded.pop() if len(exceeded) == 1 else QuotaExceededError)
 
     def _charge_path(self, path: str, names: int = 0, space: int = 0) -> None:
         self._charge([(directory, names, space) for directory in self._ancestors(path)])

@@ -76,8 +76,8 @@ def test_every_step_does_its_work(step: str) -> None:
 @pytest.mark.parametrize(
     ("step", "bytes_per_file"),
     [
-        # 222 for the manifests that are kept for the second pass, up to a limit; 20 for the encoded list of manifests, 15
-        # for the packed checksums, 40 for what threads hold at one moment, which varies. One path takes 130.
+        # 222 for the manifests that are kept for the second pass, up to a limit; 20 for the encoded list of manifests,
+        # 15 for the packed checksums, 40 for what threads hold at one moment, which varies. One path takes 130.
         ("commit", 400),
         ("overwrite", 100),
         ("overwrite-partitions", 100),
