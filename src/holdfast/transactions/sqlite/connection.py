@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from holdfast.errors import (
@@ -30,6 +31,8 @@ __all__ = ["connect", "prepare_file", "sqlite_errors"]
 _OLDEST = (3, 35, 0)
 """WITHOUT ROWID, upserts and ``IN`` with many parameters; Python 3.10 is built with at least this on every platform."""
 
+
+_MOUNTS = Path("/proc/self/mountinfo")
 
 _COLUMNS = {"key", "version", "value", "number"}
 """Of the table of records, in every version of the schema. Other programs have tables of this name too."""
@@ -88,6 +91,7 @@ def _require_file(file: Path, *, create: bool) -> None:
     if file.is_dir():
         raise InvalidRequestError("the database is a file, and this is a directory: add a file name", path=str(file))
     if file.exists():
+        _require_one_name(file)
         return
     if str(file.parent) == file.anchor:  # a mistake: elsewhere, what follows three slashes is a relative path
         raise InvalidRequestError(
@@ -100,6 +104,43 @@ def _require_file(file: Path, *, create: bool) -> None:
     if not file.absolute().parent.is_dir():
         raise NotFoundError("the directory of the database file does not exist: create it first", path=str(file))
     file.touch()
+
+
+def _require_one_name(file: Path) -> None:
+    """Check that all who open the file find the same log beside it: else each would see its own commits alone.
+
+    Symbolic links are no other names: SQLite follows them.
+
+    Raises:
+        InvalidRequestError: they may not.
+
+    Source: the SQLite manual, "How To Corrupt An SQLite Database File", 2.4.
+    """
+    found = file.resolve()
+    names = found.stat().st_nlink
+    if names > 1:
+        raise InvalidRequestError(
+            "the database file has several names (hard links), and SQLite would keep a log for each, so that commits "
+            "are lost: keep one name, and make the others symbolic links or copies",
+            path=str(file),
+            names=names,
+        )
+    if _is_mount_point(found):
+        raise InvalidRequestError(
+            "the database file is mounted alone, without the log that SQLite keeps beside it, so that commits are lost:"
+            " mount its directory",
+            path=str(file),
+        )
+
+
+def _is_mount_point(file: Path) -> bool:
+    """Check whether a file is one by itself, as far as the system tells; its device says nothing on an overlay."""
+    name = str(file)
+    for one in "\\ \t\n":
+        name = name.replace(one, f"\\{ord(one):03o}")
+    with suppress(OSError):
+        return any(line.split()[4] == os.fsencode(name) for line in _MOUNTS.read_bytes().splitlines())
+    return False
 
 
 def _migrate(connection: sqlite3.Connection, path: str, *, create: bool) -> None:
