@@ -117,11 +117,13 @@ SELECT id FROM information_schema.processlist WHERE id = {thread} AND command = 
 --
 -- An administrator may have changed what the rest stands for, for the whole server: a limit for rows would cut off reads,
 -- a chained transaction would keep its snapshot and its locks, and without the checks InnoDB may lock a whole table.
+-- MariaDB can also end connections with open transactions sooner than others: a snapshot may be idle for an hour.
 SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SET SESSION innodb_lock_wait_timeout = {lock_wait_s}, lock_wait_timeout = {lock_wait_s}, wait_timeout = {idle_s},
     sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION',
     sql_select_limit = 18446744073709551615, completion_type = 'NO_CHAIN',
-    sql_big_selects = 1, sql_safe_updates = 0, unique_checks = 1, foreign_key_checks = 1;
+    sql_big_selects = 1, sql_safe_updates = 0, unique_checks = 1, foreign_key_checks = 1
+    /*M! , idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, idle_write_transaction_timeout = 0 */;
 SELECT CONNECTION_ID(), @@max_allowed_packet;
 
 -- name: server

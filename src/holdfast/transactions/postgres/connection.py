@@ -62,6 +62,9 @@ _BOUNDS = (
 )
 """What a URL may change with its own ``options``."""
 
+_HAS_TRANSACTION_TIMEOUT = 17_00_00
+"""From this version on, a server may end whole transactions. The bounds above are enough, and snapshots may last."""
+
 _MEANING = r"-c default_transaction_isolation=read\ committed"
 """What nothing may change: under a higher level, a commit would count ranges in a snapshot from before its locks."""
 
@@ -179,11 +182,16 @@ def connect(address: PostgresAddress) -> Connection:
         )
         try:
             register_arrays(connection)
-            connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(address.schema)))
+            connection.execute(_set_up(connection).format(sql.Identifier(address.schema)), prepare=False)
         except BaseException:
             connection.close()
             raise
         return connection
+
+
+def _set_up(connection: Connection) -> sql.SQL:
+    has_limit = connection.info.server_version >= _HAS_TRANSACTION_TIMEOUT
+    return sql.SQL("SET search_path TO {}; SET transaction_timeout TO 0" if has_limit else "SET search_path TO {}")
 
 
 def prepare_database(address: PostgresAddress, *, create: bool) -> None:

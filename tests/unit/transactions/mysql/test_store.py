@@ -307,7 +307,7 @@ def test_an_absent_record_is_locked_to_be_deleted(store: MysqlTransactionStore, 
 
 @needs_mariadb
 def test_settings_of_the_server_change_nothing(server: MariadbServer, options: MysqlOptions, opened: Open) -> None:
-    """An administrator limits rows, chains transactions or switches checks off for everybody."""
+    """An administrator limits rows and idle transactions, chains these, or switches checks off, for everybody."""
     keys = [b"%03d" % number for number in range(40)]
     settings = {
         "sql_select_limit": "10",
@@ -317,6 +317,9 @@ def test_settings_of_the_server_change_nothing(server: MariadbServer, options: M
         "sql_big_selects": "0",
         "unique_checks": "0",
         "foreign_key_checks": "0",
+        "idle_transaction_timeout": "1",
+        "idle_readonly_transaction_timeout": "1",
+        "idle_write_transaction_timeout": "1",
     }
     with server.connect() as admin, admin.cursor() as cursor:
         before = {}
@@ -337,6 +340,11 @@ def test_settings_of_the_server_change_nothing(server: MariadbServer, options: M
                 assert (len(page.records), page.more, len(page.guards)) == (30, True, 1)
                 with store.locked() as transaction:
                     assert len(transaction.read(keys, exclusive=True)) == len(keys)
+            with store.snapshot() as snapshot, store.locked() as transaction:
+                transaction.read(keys, exclusive=True)
+                cursor.execute("SELECT SLEEP(1.5)")
+                assert len(snapshot.get_many(keys)) == len(keys)
+                assert isinstance(transaction.apply(Commit(puts={keys[0]: b""})), Committed)
         finally:
             for name, value in before.items():
                 cursor.execute(f"SET GLOBAL {name} = %s", (value,))

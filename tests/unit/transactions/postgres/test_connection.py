@@ -148,6 +148,21 @@ def test_a_transaction_that_did_nothing_for_too_long(address: PostgresAddress, m
             assert snapshot.get_many([b"a"])[b"a"].value == b"2"
 
 
+def test_a_limit_of_the_server_for_whole_transactions_does_not_count(address: PostgresAddress) -> None:
+    """The server would end a connection in the middle of a snapshot, a locked transaction, or a commit that waits."""
+    with connect(address) as admin:
+        if admin.info.server_version < 17_00_00:
+            pytest.skip("PostgreSQL has the limit since version 17")
+    _set(address, "transaction_timeout = '50ms'")
+    with _opened(address) as store:
+        store.commit(Commit(puts={b"a": b"1"}))
+        with store.snapshot() as snapshot, store.locked() as one, connect(address) as other:
+            one.read([b"a"], exclusive=True)
+            other.execute("SELECT pg_sleep(0.1)")
+            assert snapshot.get_many([b"a"])[b"a"].value == b"1"
+            assert isinstance(one.apply(Commit(puts={b"a": b"2"})), Committed)
+
+
 def _open_transactions(address: PostgresAddress) -> int:
     with connect(address) as connection:
         row = connection.execute(
