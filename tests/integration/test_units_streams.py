@@ -123,9 +123,10 @@ def test_a_repeated_batch_with_other_rows_goes_on_when_the_query_is_as_it_was(
 
 
 def test_two_functions_do_not_share_a_name(spark: SparkSession, store: Store, tmp_path: Path) -> None:
-    """The second one would find each batch finished, and do nothing."""
+    """The second one would find each batch finished, and do nothing, also if its URL of the store is another one."""
     store.create_table("total")
-    first, second = (TransactionalMap(adds_to(row), store=store) for row in ("first", "second"))
+    first = TransactionalMap(adds_to("first"), store=store)
+    second = TransactionalMap(adds_to("second"), store=f"sqlite:///{tmp_path}/store.db")
 
     def both(name: str) -> Callable[[DataFrame, int], None]:
         run_first, run_second = first.for_each_batch(key="id", job="n"), second.for_each_batch(key="id", job=name)
@@ -137,11 +138,16 @@ def test_two_functions_do_not_share_a_name(spark: SparkSession, store: Store, tm
         return run
 
     write(tmp_path / "files", "0", 1, 2, 3)
-    with pytest.raises(StreamingQueryException, match=r"has run already: .*give each a job name.* job='n'"):
+    with pytest.raises(StreamingQueryException, match=r"has run already: .*give each a job name.* job='n-"):
         stream(spark, tmp_path / "files", tmp_path / "checkpoint", both("n"))
     assert store.get("total", "second") is None
     stream(spark, tmp_path / "files", tmp_path / "checkpoint", both("totals"))
     assert store.get_many("total", ["first", "second"]) == {"first": 6, "second": 6}
+    with closing(open_store(f"sqlite://{tmp_path}/other.db", create=True)) as other:
+        other.create_table("total")
+        second = TransactionalMap(adds_to("second"), store=other)
+        stream(spark, tmp_path / "files", tmp_path / "other checkpoint", both("n"))
+        assert other.get("total", "second") == 6, "the job has the same name, but is in another store"
 
 
 def test_a_batch_is_repeated_also_under_a_job_group_of_its_own(

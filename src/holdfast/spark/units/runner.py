@@ -26,7 +26,7 @@ from holdfast.spark.session import require_session
 from holdfast.spark.units.inputs import as_input, run_workers
 from holdfast.spark.units.progress_bar import job_progress
 from holdfast.spark.units.run_errors import BATCH_GOES_ON, JOB_GOES_ON, errors_of_rows, errors_of_tasks, named_errors
-from holdfast.spark.units.streams import Batch, check_prefix, job_of_batch
+from holdfast.spark.units.streams import Batch, batch_of_query, check_prefix
 from holdfast.spark.units.tasks import UnitsTask, tasks_at_once
 from holdfast.transactions.base import Database
 from holdfast.units.absence import note_absence
@@ -190,8 +190,9 @@ class TransactionalMap:
 
         def run_batch(batch: DataFrame, number: int) -> None:
             try:
-                with job_of_batch(job, batch, number, self._url) as found:
-                    self._run_rows(batch, key, found.job, tasks, found)
+                found = batch_of_query(job, batch, number)
+                self._run_rows(batch, key, found.job, tasks, found)
+                found.note_end()
             except InputChangedError as error:
                 raise InputChangedError(
                     "Spark repeats a batch of the stream, with other rows, another key, kind or number of tasks than "
@@ -250,6 +251,8 @@ class TransactionalMap:
             named_errors(store.database, name, JOB_GOES_ON if batch is None else BATCH_GOES_ON) as begun,
         ):
             database = store.database
+            if batch is not None:
+                batch.require_first(database)
             work = None if emit_to is None else find_work_list(database, emit_to)
             absence = note_absence(database, job_key(name)) if is_known else None
             prepared = prepare(database, name)
@@ -265,6 +268,8 @@ class TransactionalMap:
                 environment=environment,
             )
             begun.job_id = job.id
+            if batch is not None:
+                batch.job_id = job.id
             if job.is_finished:
                 if kind == WORK_LIST and work is not None:
                     _require_no_new_items(database, job, work)

@@ -14,8 +14,9 @@ of the batch into the log of offsets, from which a batch that is repeated gets i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Collection
+from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from py4j.protocol import Py4JError
@@ -23,12 +24,13 @@ from pyspark.errors import PySparkException
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.spark.session import is_classic
-from holdfast.units.jobs import job_key
+from holdfast.transactions.base import SnapshotReader
+from holdfast.units.jobs import Job, job_key
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Batch", "check_prefix", "job_of_batch"]
+__all__ = ["Batch", "batch_of_query", "check_prefix"]
 
 _QUERY_ID = "sql.streaming.queryId"
 _EXECUTION_ID = "spark.sql.execution.id"
@@ -36,15 +38,63 @@ _LONGEST_ID = "0" * 36
 _LONGEST_NUMBER = 2**63 - 1
 _MADE = re.compile(r'"batchTimestampMs":(\d+)')
 
-_ended: dict[tuple[str, str, str], tuple[str, str, int]] = {}
-"""By store, prefix and query: the last batch whose job has ended in this process: application, execution and number."""
+
+class _Turn(NamedTuple):
+    """One call of the function of a `foreachBatch`."""
+
+    application: str
+    execution: str
+    number: int
 
 
-class Batch(NamedTuple):
-    """A batch of a stream: the name of its job, and when Spark has made it; empty if that is not known."""
+_ended: dict[tuple[str, str], tuple[_Turn, Collection[int]]] = {}
+"""By prefix and query: the batch that was last, and the ids of those of its jobs that have ended in this process.
+
+An id tells whether two functions share a job; the URL does not, since a store has many.
+"""
+
+
+@dataclass(slots=True)
+class Batch:
+    """A batch of a stream, and its job.
+
+    Attributes:
+        job: the name of the job.
+        made: when Spark has made the batch; empty if that is not known.
+        job_id: which job has the name, as soon as it has begun.
+    """
 
     job: str
     made: str
+    _place: tuple[str, str]
+    _turn: _Turn
+    job_id: int | None = None
+
+    def require_first(self, store: SnapshotReader) -> None:
+        """Check that no function has run the job in this turn: a second one would find it finished, and do nothing.
+
+        Raises:
+            InvalidRequestError: one has.
+        """
+        ids = self._ids()
+        key = job_key(self.job)
+        record = store.get_many([key]).get(key) if ids else None
+        if record is not None and Job.of(key, record).id in ids:
+            raise InvalidRequestError(
+                "the job of this batch has run already: if a foreachBatch runs several functions, give each a job name "
+                "of its own; if it calls one again, after an error of something else, let the query fail and start it "
+                "again",
+                job=self._place[0],
+            )
+
+    def note_end(self) -> None:
+        """Note that the job has ended."""
+        assert self.job_id is not None, "it has begun"
+        _ended[self._place] = self._turn, {*self._ids(), self.job_id}
+
+    def _ids(self) -> Collection[int]:
+        turn, ids = _ended.get(self._place, (self._turn, ()))
+        return ids if turn == self._turn else ()
 
 
 def check_prefix(prefix: str) -> None:
@@ -57,15 +107,11 @@ def check_prefix(prefix: str) -> None:
     job_key(_name(prefix, _LONGEST_ID, _LONGEST_NUMBER))
 
 
-@contextmanager
-def job_of_batch(prefix: str, batch: DataFrame, number: int, store: str) -> Iterator[Batch]:
-    """Run the job of a batch, in the function that `foreachBatch` calls.
-
-    Args:
-        store: its URL.
+def batch_of_query(prefix: str, batch: DataFrame, number: int) -> Batch:
+    """Return the batch with which Spark calls the function of `foreachBatch`.
 
     Raises:
-        InvalidRequestError: no stream calls this, or a job of this batch has had the name already.
+        InvalidRequestError: no stream calls this.
         UnsupportedError: the stream is one of Spark Connect.
     """
     spark = batch.sparkSession
@@ -81,17 +127,8 @@ def job_of_batch(prefix: str, batch: DataFrame, number: int, store: str) -> Iter
             "this function is for batches of a stream: pass it to foreachBatch; and if it is, other threads and "
             "PYSPARK_PIN_THREAD=false hide the query from it: call it in the thread of foreachBatch, and unset that"
         )
-    place = store, prefix, query
-    turn = context.applicationId, context.getLocalProperty(_EXECUTION_ID) or "", number
-    if _ended.get(place) == turn:
-        # The second of two functions would find the job finished, and do nothing.
-        raise InvalidRequestError(
-            "the job of this batch has run already: if a foreachBatch runs several functions, give each a job name of "
-            "its own; if it calls one again, after an error of something else, let the query fail and start it again",
-            job=prefix,
-        )
-    yield Batch(_name(prefix, query, number), _made(spark, query, number))
-    _ended[place] = turn
+    turn = _Turn(context.applicationId, context.getLocalProperty(_EXECUTION_ID) or "", number)
+    return Batch(_name(prefix, query, number), _made(spark, query, number), (prefix, query), turn)
 
 
 def _made(spark: SparkSession, query: str, number: int) -> str:
