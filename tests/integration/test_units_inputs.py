@@ -119,6 +119,7 @@ REFUSED: dict[str, tuple[Callable[[SparkSession], Any], Any, str]] = {
     "decimal": (lambda spark: spark.sql("SELECT 1.5 AS k"), "k", "cast the column to string"),
     "boolean": (lambda spark: spark.sql("SELECT true AS k"), "k", "cast the column to string"),
     "date": (lambda spark: spark.sql("SELECT current_date() AS k"), "k", "cast the column to string"),
+    "timestamp": (lambda spark: spark.sql("SELECT current_timestamp() AS k"), "k", "take unix_micros of the column"),
     "struct": (lambda spark: spark.sql("SELECT struct(1 AS a) AS k"), "k", "cast the column to string"),
     "no key": (lambda spark: spark.range(3), None, "pass key='column'"),
     "no such column": (lambda spark: spark.range(3), "ide", "did you mean id"),
@@ -138,7 +139,7 @@ REFUSED: dict[str, tuple[Callable[[SparkSession], Any], Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", some(REFUSED, "null", "no pairs", "twice the same"))
+@pytest.mark.parametrize("name", some(REFUSED, "null", "no pairs", "twice the same", "timestamp"))
 def test_unsuitable_inputs_are_refused_in_one_sentence(name: str, spark: SparkSession, store: Store) -> None:
     make, key, sentence = REFUSED[name]
     with pytest.raises(InvalidRequestError) as caught:

@@ -33,6 +33,9 @@ __all__ = ["Arranged", "Input", "as_input", "run_workers"]
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _KEY_TYPES = (*_INTEGERS, "string", "binary")
+_AS_KEY = {"timestamp": "take unix_micros of the column, since a text depends on the time zone, and may be that of two"}
+"""What to do with columns of other types, if a text is not the same key."""
+
 _FIGURES = "figures string"
 _TASKS_WITHOUT_CONTEXT = 8
 _TABLE_ROWS = 1000
@@ -107,7 +110,9 @@ def _key_columns(df: DataFrame, key: str | Sequence[str] | None) -> tuple[_KeyCo
         kind = found[0].dataType.simpleString()
         if kind not in _KEY_TYPES:
             raise InvalidRequestError(
-                "the key of a unit is a text, an integer or bytes: cast the column to string", column=name, type=kind
+                f"the key of a unit is a text, an integer or bytes: {_AS_KEY.get(kind, 'cast the column to string')}",
+                column=name,
+                type=kind,
             )
         columns.append(_KeyColumn(name, "bigint" if kind in _INTEGERS else kind))
     return tuple(columns)
