@@ -7,8 +7,8 @@ lists all blobs, then takes one snapshot of the database, and deletes a blob of 
   names it;
 - it is older than the safety age, by the store's own clock: files are published after their blobs, and a publication
   that comes later than that is refused (`Publish`);
-- no lease of its file exists: the writer could still publish it; nor when the blob is noted, as a database that loses
-  its newest commits could have the lease again;
+- no lease of its file exists: the writer could still publish it; nor did one when the sweep began (`leased_files`), as
+  a database that loses its newest commits could have it again;
 - it is younger than the last repair of a damaged record, which may have named it: such blobs are left to the next
   repair (`fsck.damage`).
 
@@ -34,13 +34,13 @@ from holdfast.errors import CorruptDataError
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.configuration import require_configuration
 from holdfast.namespace.fsck.check import Subject
-from holdfast.namespace.fsck.checkers.blobs import protecting_lease, unowned
+from holdfast.namespace.fsck.checkers.blobs import unowned
 from holdfast.namespace.fsck.checkers.quotas import STRAY_USAGE
 from holdfast.namespace.fsck.checkers.times import STRAY_PLACES, STRAY_TIMES
 from holdfast.namespace.fsck.damage import damaged_at_s
 from holdfast.namespace.fsck.listing import CLOSING_S, list_blobs
 from holdfast.namespace.fsck.progress import Progress, silent
-from holdfast.namespace.fsck.survey import take_facts
+from holdfast.namespace.fsck.survey import leased_files, take_facts
 from holdfast.namespace.keys import garbage_key
 from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.namespace.unfinished_blobs import abandoned, abort_unfinished, list_unfinished
@@ -90,6 +90,7 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
 
         age_s = max(subject.safety_age_s, closing_s)
         store_now_s = subject.blobs.store_time_s()
+        leased = leased_files(subject.database)
         lock.announce()
         objects = list_blobs(
             subject.blobs, store_now_s, age_s, report, with_young=False, after_s=damaged_at_s(subject.database)
@@ -97,7 +98,7 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
         uploads = list_unfinished(subject.blobs, store_now_s, age_s)
         now_ms = int(subject.environment.clock.now_s() * 1000)
         with subject.database.snapshot() as reader:
-            facts = take_facts(reader, objects, now_ms, report, without=[b"d"])
+            facts = take_facts(reader, objects, now_ms, report, without=[b"d"], leased=leased)
         if facts.damaged.total:
             raise CorruptDataError(
                 "records cannot be read, so it is unknown which blobs are in use: run holdfast namespace fsck --repair",
@@ -106,9 +107,8 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
         since_ms = max(now_ms, int(store_now_s * 1000))
         blobs = blob_bytes = 0
         for rows in _batched(unowned(facts), _PAGE):
-            notes: Changes[None] = Changes(None, values={garbage_key(since_ms, row.name): b"" for row in rows})
-            if not lock.commit(notes, View((), {}, {protecting_lease(row.name) for row in rows})):
-                continue  # the database has forgotten the end of a lease: the next sweep notes the other blobs
+            notes = {garbage_key(since_ms, row.name): b"" for row in rows}
+            lock.commit(Changes(None, values=notes), View((), {}))
             blobs += len(rows)
             blob_bytes += sum(row.size for row in rows)
             progress("unowned blobs", blobs, 0)
@@ -118,11 +118,10 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
             lock.commit(Changes(None, deletes=set(keys)), View((), {}))
             records += len(keys)
         given_up = 0
-        for batch in _batched(abandoned(subject.blobs, uploads, facts.leases), _PAGE):
-            leases = {protecting_lease(subject.blobs.name_of(upload.key)) for upload in batch}
-            if lock.commit(Changes(None), View((), {}, leases)):  # as for blobs: they must not be back
-                abort_unfinished(subject.blobs, batch)
-                given_up += len(batch)
+        for batch in _batched(abandoned(subject.blobs, uploads, leased | facts.leases.keys()), _PAGE):
+            lock.commit(Changes(None), View((), {}))  # as for blobs: whoever has lost the lock gives up nothing
+            abort_unfinished(subject.blobs, batch)
+            given_up += len(batch)
         return Swept(blobs, blob_bytes, records, given_up)
 
 

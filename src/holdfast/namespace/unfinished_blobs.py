@@ -5,10 +5,12 @@ tells of it. It is given up if
 
 - it is older than the safety age, by the store's own clock: a blob that is finished later could not be published, since
   an upload has the date of its beginning, and a hidden file that of its last write;
-- no lease of its file exists: a lease lets a writer take as long as it likes.
+- no lease of its file exists, nor did one when the sweep began (`leased_files`): a lease lets a writer take as long as
+  it likes.
 
-The uploads are listed before the leases are read, so a writer that began earlier is seen with its lease. A database
-that loses its newest commits may have a lease again: so the sweep looks once more just before, in a transaction.
+The uploads are listed before the leases are read, so a writer that began earlier is seen with its lease. If a database
+loses its newest commits, and has a lease again that had ended before the sweep, the sweep has lost its lock: so it
+renews the lock just before.
 """
 
 from __future__ import annotations

@@ -106,6 +106,27 @@ def test_a_lease_that_is_back_since_the_snapshot_protects_its_blob(work: str) ->
     assert bob.open("/file").read() == b"0123456789"
 
 
+@pytest.mark.parametrize("work", ["sweep", "repair"])
+def test_what_a_lease_that_is_back_has_published_since_is_left_alone(work: str) -> None:
+    """The writer is faster than the sweep or the repair: when that commits, the lease has ended once more."""
+    database = ForgetfulDatabase(keeps=False)
+    world = World(database=database)
+    ann, bob = world.client(), world.client()
+    file = ann.create_with_lease("/file")
+    file.write(b"0123456789")
+    file.prepare()
+    world.clock.at_s += world.safety_age_s + 1
+    client, to_do = _forgetting_the_end_of_a_lease(world, database, bob, then=file.close)
+    getattr(client, work)()
+    assert to_do == []
+    assert problems_of(database, world.store, "data/") == []
+    assert [one.path for one in bob.walk("/")] == ["/file"]
+    for _ in range(2):
+        world.clock.at_s += world.safety_age_s + 1
+        bob.collect()
+    assert bob.open("/file").read() == b"0123456789"
+
+
 def test_an_unfinished_blob_is_not_given_up_if_its_lease_is_back_since_the_snapshot() -> None:
     database = ForgetfulDatabase(keeps=False)
     world = World(database=database)
@@ -483,9 +504,13 @@ def test_a_deletion_of_a_certain_object_is_looked_for_once_it_is_durable() -> No
 
 
 def _forgetting_the_end_of_a_lease(
-    world: World, database: ForgetfulDatabase, ender: Namespace
+    world: World, database: ForgetfulDatabase, ender: Namespace, then: Callable[[], object] = lambda: None
 ) -> tuple[Namespace, list[str]]:
-    """Return a client at whose snapshot the lease of /file ends, which its next commit forgets; and what is to come."""
+    """Return a client at whose snapshot the lease of /file ends, which its next commit forgets; and what is to come.
+
+    Args:
+        then: what the writer does before that commit.
+    """
     to_do = ["end the lease", "forget that"]
 
     def before(name: str, _argument: object) -> None:
@@ -495,5 +520,6 @@ def _forgetting_the_end_of_a_lease(
         elif name == "commit" and len(to_do) == 1:
             to_do.pop()
             database.forget(1)
+            then()
 
     return world.client(database=HookedDatabase(database, before)), to_do

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import CorruptDataError, NotFoundError
@@ -49,7 +49,12 @@ class Subject:
 
 
 def check(
-    subject: Subject, progress: Progress = silent, *, reads: bool = False, store_now_s: float | None = None
+    subject: Subject,
+    progress: Progress = silent,
+    *,
+    reads: bool = False,
+    store_now_s: float | None = None,
+    leased: Collection[int] = (),
 ) -> Report:
     """Check a namespace; changes nothing.
 
@@ -58,6 +63,7 @@ def check(
     Args:
         reads: whether to read all blobs too, before the snapshot begins: those in the database are read in any case.
         store_now_s: the time of the store's clock; None takes ours instead.
+        leased: see `take_facts`.
 
     Raises:
         InvalidRequestError: the blobs belong to another namespace.
@@ -74,6 +80,7 @@ def check(
             progress,
             confirm=lambda blobs: _sizes(subject, blobs),
             damaged=damaged,
+            leased=leased,
         )
         totals: dict[FindingKind, int] = {}
         suspects: list[tuple[FindingKind, Suspect]] = []

@@ -6,7 +6,7 @@ is kept in dictionaries, and what should not exist at all is kept up to a number
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -78,6 +78,7 @@ class Facts:
         deleted: ids of the roots of deleted trees.
         charges: the quotas that deleted trees are charged to, by the ids of their roots.
         quotas: the directories with quotas, by the key of the record of the directory.
+        leased: ids of files that had a lease earlier: see `take_facts`.
         usage: the counters of quotas, by key.
         used: what the quotas in the tree count, by quota id: names and space.
         stray_times, stray_places: ids of directories that have a time, or a place, and do not exist.
@@ -89,6 +90,7 @@ class Facts:
 
     now_ms: int
     objects: BlobTable = field(default_factory=BlobTable)
+    leased: Collection[int] = ()
     data: BlobTable = field(default_factory=BlobTable)
     ids: IdSet = field(default_factory=IdSet)
     directories: Directories = field(default_factory=Directories)

@@ -23,6 +23,7 @@ from holdfast.namespace.fsck.progress import Progress, silent
 from holdfast.namespace.fsck.repairs.registry import REPAIRS
 from holdfast.namespace.fsck.repairs.workbench import Workbench
 from holdfast.namespace.fsck.report import Report
+from holdfast.namespace.fsck.survey import leased_files
 from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.namespace.paths import NsPath
 
@@ -90,8 +91,9 @@ def repair(subject: Subject, configuration: Configuration, progress: Progress = 
         shelf: NsPath | None = None
         while True:
             store_now_s = subject.blobs.store_time_s()
+            leased = leased_files(subject.database)
             lock.announce()
-            found = check(subject, renewing, store_now_s=store_now_s)
+            found = check(subject, renewing, store_now_s=store_now_s, leased=leased)
             bench = Workbench.set_up(subject, configuration, lock, shelf, store_now_s)
             is_done = not _repair_round(bench, found.findings, work, renewing)
             shelf = bench.shelf

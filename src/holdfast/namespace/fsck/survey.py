@@ -26,7 +26,7 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.trails import decode_trail
 from holdfast.transactions.base import MAX_KEY_BYTES, Record, SnapshotReader
 
-__all__ = ["KINDS", "Confirm", "RecordKind", "Surveyor", "is_readable", "records_of", "take_facts"]
+__all__ = ["KINDS", "Confirm", "RecordKind", "Surveyor", "is_readable", "leased_files", "records_of", "take_facts"]
 
 Confirm = Callable[[Sequence[str]], Mapping[str, int | None]]
 """Ask the object store for the sizes of blobs that a listing did not show; None for one that does not exist."""
@@ -48,6 +48,17 @@ def records_of(reader: SnapshotReader, kind: bytes) -> Iterator[tuple[bytes, Rec
         if not page.more:
             return
         start = page.records[-1][0] + b"\0"
+
+
+def leased_files(reader: SnapshotReader) -> frozenset[int]:
+    """Return the ids of the files that have a lease.
+
+    Whoever takes blobs for unowned asks before it writes the root (`MaintenanceLock.announce`), and leaves the blobs of
+    these files alone. If a lease ends after that, and the database forgets its end, the writer may publish the blob
+    after all, and end the lease again. If it ended before, a database that forgets that forgets the write of the root
+    as well, and with it the lock.
+    """
+    return frozenset(id_of(key) for key, _ in records_of(reader, b"l"))
 
 
 class Surveyor:
@@ -251,6 +262,7 @@ def take_facts(
     confirm: Confirm | None = None,
     damaged: Mapping[str, int] | None = None,
     without: Collection[bytes] = (),
+    leased: Collection[int] = (),
 ) -> Facts:
     """Return the facts of a snapshot.
 
@@ -258,8 +270,9 @@ def take_facts(
         objects: the blobs in the store, listed before the snapshot began.
         damaged: those of them that are damaged; None if they were not read.
         without: the first bytes of kinds that are skipped.
+        leased: the files whose blobs are in progress, whether or not they have a lease in the snapshot.
     """
-    facts = Facts(now_ms, objects)
+    facts = Facts(now_ms, objects, leased)
     surveyor = Surveyor(facts, confirm, damaged)
     done = 0
     for kind in KINDS:

@@ -8,7 +8,7 @@ from holdfast.namespace.blobs import writer_of
 from holdfast.namespace.fsck.blob_table import NOTED, OWNED, PROTECTED, YOUNG, BlobRow, BlobTable
 from holdfast.namespace.fsck.facts import Facts, Few
 from holdfast.namespace.fsck.findings import Checker, FindingKind, Severity, Suspect
-from holdfast.namespace.keys import NO_PARENT, data_key, lease_key
+from holdfast.namespace.keys import data_key
 
 __all__ = [
     "DAMAGED_BLOBS",
@@ -18,7 +18,6 @@ __all__ = [
     "SHORT_BLOBS",
     "UNOWNED",
     "is_in_progress",
-    "protecting_lease",
     "unowned",
     "unreferenced",
 ]
@@ -39,16 +38,8 @@ def is_in_progress(facts: Facts, row: BlobRow) -> bool:
 
     A lease protects it however long the writer is silent: until somebody takes the lease, the writer may publish.
     """
-    return bool(row.flags & YOUNG) or writer_of(row.name) in facts.leases
-
-
-def protecting_lease(blob: str) -> bytes:
-    """Return the key of the lease with which the writer of a blob could still publish it.
-
-    Whoever takes a blob for unowned requires in his transaction that there is none: since the snapshot, the database
-    may have forgotten the end of the lease.
-    """
-    return lease_key(writer_of(blob) or NO_PARENT)
+    writer = writer_of(row.name)
+    return bool(row.flags & YOUNG) or writer in facts.leases or writer in facts.leased
 
 
 def unowned(facts: Facts) -> Iterator[BlobRow]:

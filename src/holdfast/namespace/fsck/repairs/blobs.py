@@ -7,7 +7,6 @@ from dataclasses import replace
 from holdfast.errors import NotFoundError
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.frames import content_bytes, content_of
-from holdfast.namespace.fsck.checkers.blobs import protecting_lease
 from holdfast.namespace.fsck.findings import Finding
 from holdfast.namespace.fsck.repairs.workbench import Seen, Workbench
 from holdfast.namespace.inode import Extent, Inode
@@ -35,7 +34,7 @@ def attach_unowned(bench: Workbench, finding: Finding) -> bool:
         except NotFoundError:
             return False
         extent = Extent(finding.blob, content_bytes(info.size_bytes))
-        seen = {protecting_lease(finding.blob): None}
+        seen = {}
     name = f"blob-{extent.blob}".replace("/", "-").replace(":", "-")
     return bench.shelve(name, bench.new_file((extent,), {}), Changes(None), seen)
 
