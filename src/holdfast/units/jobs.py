@@ -22,7 +22,7 @@ from holdfast.records.keys import new_id
 from holdfast.records.kinds import JOB
 from holdfast.records.paging import read_records
 from holdfast.runtime import Environment
-from holdfast.transactions.base import DurableStore, Record, SnapshotReader
+from holdfast.transactions.base import ABSENT, DurableStore, Record, SnapshotReader
 from holdfast.transactions.retry import run_until_known
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.absence import require_absence
@@ -98,6 +98,7 @@ class Job:
         units: how many units it has; None if nobody knows.
         digest: of its input; empty if it has none that is fixed.
         batch: tells the batch of a stream from another one that has its number; empty if nothing does.
+        absence: the version of the note of its absence from which it was begun; `ABSENT` if there was none.
         began_s: when it began, seconds since the epoch.
         ended_s: when it was finished; None if it is not.
         report: what was known about it at its end.
@@ -113,6 +114,7 @@ class Job:
     units: int | None = None
     digest: str = ""
     batch: str = ""
+    absence: int = ABSENT
     ended_s: float | None = None
     report: Mapping[str, object] = field(default_factory=dict)
     ended_runs: Sequence[str] = ()
@@ -132,6 +134,7 @@ class Job:
             "units": self.units,
             "digest": self.digest,
             "batch": self.batch,
+            "absence": self.absence,
             "began": self.began_s,
             "ended": self.ended_s,
             "report": dict(self.report),
@@ -159,6 +162,7 @@ class Job:
                 units=None if units is None else int(units),
                 digest=str(found["digest"]),
                 batch=str(found.get("batch", "")),
+                absence=int(found.get("absence", ABSENT)),
                 began_s=float(found["began"]),
                 ended_s=None if ended is None else float(ended),
                 report=dict(found["report"]),
@@ -211,7 +215,8 @@ def begin_job(
         InvalidRequestError: the name is not valid.
         InputChangedError: the job exists with another input or other keys, or is of another kind.
         ConflictError: the job exists, and has another number of tasks.
-        FencedError: since `note_absence`, the job was forgotten, or it began and was forgotten.
+        FencedError: since `note_absence`, the job was forgotten, or it began and was forgotten; also if another one has
+            its name by now, unless that has the same input.
         UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
     key = job_key(name)
@@ -225,6 +230,7 @@ def begin_job(
         units=None if job_input is None else job_input.units,
         digest="" if job_input is None else job_input.digest,
         batch=batch,
+        absence=ABSENT if absence is None else absence,
         began_s=environment.clock.now_s(),
     )
 
@@ -241,17 +247,32 @@ def begin_job(
         return new
 
     job = _durably(store, begin, environment, name, _stays)
-    _require_same(store, job, kind=kind, shards=None, keys=keys)
-    if job.shards != shards:  # `planned_tasks` has found no job, or one that was forgotten since
+    try:
+        _require_begun(store, job, new)
+    except (InputChangedError, ConflictError):
+        if absence is not None and absence != job.absence:
+            # The job that was seen, or noted as absent, was forgotten, and this one knows nothing of what it has done.
+            raise FencedError(GONE, job=name) from None
+        raise
+    return job
+
+
+def _require_begun(reader: SnapshotReader, job: Job, given: Job) -> None:
+    """Check that the job that exists is the one that was to begin.
+
+    Raises:
+        InvalidRequestError, InputChangedError, ConflictError: see `begin_job`.
+    """
+    _require_same(reader, job, kind=given.kind, shards=None, keys=given.keys)
+    if job.shards != given.shards:  # `planned_tasks` has found no job, or one that was forgotten since
         raise ConflictError(
             "another driver began the job meanwhile, with another number of tasks: run it again without a number, and "
             "it goes on",
-            job=name,
+            job=job.name,
             tasks=job.shards,
         )
-    if job.digest != new.digest or _is_another_batch(job, new):
-        raise other_rows(job, given=new.units)
-    return job
+    if job.digest != given.digest or _is_another_batch(job, given):
+        raise other_rows(job, given=given.units)
 
 
 def _is_another_batch(job: Job, given: Job) -> bool:

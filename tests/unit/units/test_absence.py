@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.errors import FencedError, OutcomeUnknownError, UnavailableError
+from holdfast.errors import FencedError, InputChangedError, OutcomeUnknownError, UnavailableError
 from holdfast.records.kinds import ABSENCE
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.transactions.base import ABSENT, Database
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.units.absence import note_absence
+from holdfast.units.job_input import JobInput, TaskInput
 from holdfast.units.jobs import MAP, Job, begin_job, forget_job, job_key, list_jobs
 from tests.forgetful_database import ForgetfulDatabase
 from tests.units_world import Shaky, fail_at
@@ -19,8 +20,11 @@ KEY = job_key("job")
 ENVIRONMENT = Environment(clock=StillClock(), ids=CountingIds())
 
 
-def begin(database: Database, absence: int | None) -> Job:
-    return begin_job(database, "job", kind=MAP, shards=1, environment=ENVIRONMENT, absence=absence)
+def begin(database: Database, absence: int | None, *, rows: int = 0, keys: str = "") -> Job:
+    found = JobInput([TaskInput(rows)])
+    return begin_job(
+        database, "job", kind=MAP, shards=1, environment=ENVIRONMENT, keys=keys, job_input=found, absence=absence
+    )
 
 
 def forget(database: Database) -> None:
@@ -32,8 +36,8 @@ def test_drivers_that_read_their_rows_at_the_same_time_share_a_job() -> None:
     first, second = note_absence(store, KEY), note_absence(store, KEY)
     job = begin(store, first)
     assert begin(store, second) == job
-    assert note_absence(store, KEY) == ABSENT
-    assert begin(store, ABSENT) == job
+    assert note_absence(store, KEY) == first == job.absence
+    assert begin(store, ABSENT) == job, "as if a failover had lost the note"
     assert store.scan(ABSENCE, ABSENCE + b"\xff", 1).records == []
 
 
@@ -51,6 +55,24 @@ def test_nobody_begins_a_job_again_that_was_forgotten_meanwhile(noted: str, othe
         begin(store, absence)
     assert list_jobs(store) == []
     begin(store, note_absence(store, KEY) if newer is None else newer)
+
+
+@pytest.mark.parametrize("noted", ["before the job", "during the job"])
+def test_a_job_that_was_forgotten_and_has_begun_anew_with_other_rows_is_none_to_go_on_with(noted: str) -> None:
+    """What the old job has done is not known: to run "those that it did not have" would double some of them."""
+    store = MemoryTransactionStore(CountingIds())
+    absence = note_absence(store, KEY)
+    begin(store, absence, rows=5)
+    if noted == "during the job":
+        absence = note_absence(store, KEY)
+    forget(store)
+    again = begin(store, note_absence(store, KEY), rows=3)
+    for rows, keys in ((5, ""), (3, "another")):
+        with pytest.raises(FencedError, match="look at what its units have written before you run it again"):
+            begin(store, absence, rows=rows, keys=keys)
+    assert begin(store, absence, rows=3) == again
+    with pytest.raises(InputChangedError, match="the job began with other rows"):
+        begin(store, again.absence, rows=5)
 
 
 @pytest.mark.parametrize("fault", ["lost with effect", "lost without effect"])
