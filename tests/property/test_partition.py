@@ -241,6 +241,14 @@ def test_columns_that_differ_by_case_are_refused() -> None:
         resolve_partition_columns(schema, ["A"])
 
 
+@pytest.mark.parametrize("partition_by", [[], ["x"]])
+def test_equal_column_names_are_refused(partition_by: list[str]) -> None:
+    """They have no place in `PartitionSplitter`, which finds columns by name, also in tables without partitions."""
+    schema = pa.schema([("id", pa.int64()), ("id", pa.int64()), ("x", pa.int64())])
+    with pytest.raises(InvalidRequestError, match="two column names are equal"):
+        resolve_partition_columns(schema, partition_by)
+
+
 @pytest.mark.parametrize("value", ["", NULL_PARTITION])
 def test_values_that_would_be_read_as_null_are_refused(value: str) -> None:
     batch = pa.record_batch({"id": pa.array([1]), "k": pa.array([value])})

@@ -127,12 +127,11 @@ def resolve_partition_columns(schema: pa.Schema, partition_by: Sequence[str]) ->
     """Return the partition columns as the schema spells them, after checking them.
 
     Raises:
-        InvalidRequestError: a partition column does not exist (the error suggests the nearest names), is named twice,
-            is called "" or something that makes readers skip the directory, or has a type that directory names cannot
-            represent; or all columns are partition columns.
+        InvalidRequestError: two columns of the schema have the same name, or a partition column does not exist (the
+            error suggests the nearest names), is named twice, is called "" or something that makes readers skip the
+            directory, or has a type that directory names cannot represent; or all columns are partition columns.
     """
-    if partition_by:
-        check_names(schema)
+    check_names(schema)
     exact = set(schema.names)
     folded = {name.lower(): name for name in schema.names}
     resolved: list[str] = []
