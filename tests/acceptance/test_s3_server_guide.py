@@ -29,10 +29,11 @@ def environment(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def _start(environment: dict[str, str], *options: str) -> subprocess.Popen[str]:
+def _start(environment: dict[str, str], *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "holdfast.cli", "s3-server", *options],
         env=environment,
+        cwd=cwd,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -55,6 +56,19 @@ def test_the_server_of_the_page_serves_until_ctrl_c(tmp_path: Path, environment:
         _, notes = server.communicate(timeout=PATIENCE_S)
     assert (server.returncode, "Traceback" in notes) == (130, False)
     assert list((tmp_path / "temporary").iterdir()) == []  # the end of the test run checks for processes
+
+
+def test_a_directory_keeps_the_data_for_the_next_start(tmp_path: Path, environment: dict[str, str]) -> None:
+    """As in the example of ``--help``, whose path begins at the directory of the shell."""
+    for call in ("s3.put_object(Bucket='bucket', Key='a', Body=b'kept')", "s3.get_object(Bucket='bucket', Key='a')"):
+        with _start(environment, "--directory", "./s3", cwd=tmp_path) as server:
+            assert server.stdout is not None
+            lines = "".join(server.stdout.readline() for _ in range(5))
+            use = f"{lines}\n{sys.executable} -c \"import boto3; s3 = boto3.client('s3'); {call}\""
+            other = subprocess.run(["bash", "-c", use], env=environment, stderr=subprocess.PIPE, timeout=PATIENCE_S)
+            server.send_signal(signal.SIGTERM)
+            _, notes = server.communicate(timeout=PATIENCE_S)
+        assert (server.returncode, other.returncode) == (143, 0), (notes, other.stderr)
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ class SeaweedServer:
         start_timeout_s: float = 60.0,
         binary: str | None = None,
     ) -> None:
-        self._given_directory = None if directory is None else Path(directory)
+        self._given_directory = None if directory is None else Path(directory).absolute()  # the server runs elsewhere
         self._access_key = access_key
         self._secret_key = secret_key
         self._start_timeout_s = start_timeout_s

@@ -71,3 +71,15 @@ def test_only_loopback_and_nothing_optional(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", ports[0]))  # the port was free before the server used it: no port is fixed
     assert (tmp_path / "home/s3.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_relative_directory_is_that_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server runs in its directory, where a relative path would lead elsewhere."""
+    binary = _program(tmp_path, "import sys; print(*sys.argv[1:], sep='\\n'); raise SystemExit(1)")
+    monkeypatch.chdir(tmp_path)
+    server = SeaweedServer("home", binary=binary)
+    monkeypatch.chdir("/")
+    with pytest.raises(UnavailableError):
+        server.start()
+    flags = set((tmp_path / "home/server.log").read_text().splitlines())
+    assert {f"-dir={tmp_path}/home/data", f"-s3.config={tmp_path}/home/s3.json"} <= flags
