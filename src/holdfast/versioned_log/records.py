@@ -11,6 +11,7 @@ from holdfast.errors import (
     NotFoundError,
     OutcomeUnknownError,
     PreconditionError,
+    StorageFullError,
     UnavailableError,
     UnsupportedError,
 )
@@ -71,7 +72,7 @@ class RecordStore:
 
         Raises:
             OutcomeUnknownError: the store did not answer. Read the record before doing anything else.
-            UnavailableError: nothing was written. Retry later.
+            UnavailableError: nothing was written. Retry later; if it is a StorageFullError, free space first.
             NotFoundError: the store itself, such as a bucket, does not exist.
             UnsupportedError: the store refuses conditional writes.
         """
@@ -137,6 +138,8 @@ class RecordStore:
             except (OutcomeUnknownError, UnavailableError) as error:
                 last = error
                 unknown = unknown or isinstance(error, OutcomeUnknownError)
+        if isinstance(last, StorageFullError) and not unknown:
+            raise last
         kind = OutcomeUnknownError if unknown else UnavailableError
         raise kind(
             "a record could not be written: run the same command again",

@@ -17,6 +17,7 @@ from holdfast.errors import (
     NotFoundError,
     OutcomeUnknownError,
     PreconditionError,
+    StorageFullError,
     UnavailableError,
 )
 from holdfast.runtime import SerialRunner
@@ -122,6 +123,24 @@ def test_a_store_that_never_answers(mode: FaultMode, error: type[Exception]) -> 
     log = log_in(InterceptedStore(store, Faulty(*faults)))
     with pytest.raises(error, match="run the same command again"):
         log.records.create("x", b"mine")
+
+
+@pytest.mark.parametrize(
+    ("lost_replies", "error", "sentence"),
+    [(0, StorageFullError, "free some space, then repeat"), (1, OutcomeUnknownError, "reason='the disk is full")],
+)
+def test_a_full_disk_is_told_as_such(lost_replies: int, error: type[Exception], sentence: str) -> None:
+    """To run the same command again would not help, unless it is unknown what an earlier attempt has done."""
+    full = StorageFullError("the disk is full: free some space, then repeat")
+    faults = [
+        Fault(FaultMode.LOST_REPLY, Operation.PUT, times=lost_replies),
+        Fault(FaultMode.FAIL, Operation.PUT, times=FOR_EVER, error=full),
+        Fault(FaultMode.FAIL, Operation.GET, times=FOR_EVER),
+    ]
+    log = log_in(InterceptedStore(MemoryStore(), Faulty(*faults[not lost_replies :])))
+    with pytest.raises(error, match=sentence) as raised:
+        log.records.create("x", b"mine")
+    assert type(raised.value) is error
 
 
 @pytest.mark.parametrize("conditional", [True, False])
