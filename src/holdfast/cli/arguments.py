@@ -82,7 +82,7 @@ def filled(text: str) -> str:
     `click.option` uses this function as a type.
     """
     if not text:
-        raise click.BadParameter("the value is empty: give one, or leave the option out")
+        raise click.BadParameter("the value is empty: give one")
     return text
 
 

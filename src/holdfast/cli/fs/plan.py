@@ -9,7 +9,7 @@ from holdfast.cli.fs.command import THREADS
 from holdfast.cli.fs.places.base import Entry, Place
 from holdfast.cli.fs.problems import Problems
 from holdfast.errors import DestinationExistsError, HoldfastError, InvalidRequestError
-from holdfast.namespace.errors import PathNotFoundError
+from holdfast.namespace.errors import ParentNotDirectoryError, PathNotFoundError
 from holdfast.runtime import ThreadRunner
 from holdfast.wording import counted
 
@@ -163,8 +163,12 @@ def _is_into(sources: Sequence[Source], target: Target) -> bool:
 def _require_parent(target: Target) -> None:
     if target.place.has_directories:
         parent = target.place.find(target.place.parent(target.path))
-        if parent is None or not parent.is_directory:
+        if parent is None:
             raise PathNotFoundError("the directory of the target does not exist: make it", target=target.url)
+        if not parent.is_directory:
+            raise ParentNotDirectoryError(
+                "a file stands where the directory of the target would be: choose another target", target=target.url
+            )
 
 
 def _refuse_itself(source: Source, target: Target, top: str) -> None:

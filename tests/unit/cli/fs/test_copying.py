@@ -162,7 +162,7 @@ def test_what_nobody_may_write_keeps_its_permissions_and_times(
     [
         (["none", ":/x"], 2, "the source does not exist: check it path='none'"),
         (["a", ":/no/x"], 2, "the directory of the target does not exist"),
-        (["a", ":/f/x"], 2, "the directory of the target does not exist"),
+        (["a", ":/f/x"], 2, "a file stands where the directory of the target would be: choose another target"),
         (["a", ":/none/none/"], 2, "the directory of the target does not exist"),
         (["a", ":/f/"], 2, "the target ends in a slash, and is a file"),
         (["a", "b", ":/none"], 2, "several sources need a directory to go into, and the target does not exist"),

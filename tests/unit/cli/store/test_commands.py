@@ -158,7 +158,7 @@ def test_rows_of_every_type_are_named(store: Store, url: str) -> None:
         ('{"$bytes": "?"}', "json", "no base64"),
         ('{"$bytes": "é"}', "json", "no base64"),
         ("[]", "json", "at least two parts"),
-        ("", "text", "the value is empty"),
+        ("", "text", "the value is empty: give one\n"),  # and an argument cannot be left out
         ("a", "integer", "did you mean int"),
     ],
 )
