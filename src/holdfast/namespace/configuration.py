@@ -105,11 +105,7 @@ def _are_texts(options: object) -> bool:
 
 
 def create_namespace(store: TransactionStore, configuration: Configuration, now_ms: int) -> bool:
-    """Write the configuration and the root; return False if the database contains this very namespace already.
-
-    Raises:
-        InvalidRequestError: the database contains another namespace. Nothing was changed.
-    """
+    """Write the configuration and the root; return False if there is a namespace already: see `check_is_wanted`."""
     root = Inode(
         id=ROOT_ID,
         kind=Kind.DIRECTORY,
@@ -121,10 +117,7 @@ def create_namespace(store: TransactionStore, configuration: Configuration, now_
     )
     value = json.dumps(asdict(configuration) | {"created_ms": now_ms}, indent=1).encode()
     outcome = store.commit(Commit(inserts={CONFIGURATION: value, ROOT_KEY: encode_inode(root)}))
-    if isinstance(outcome, Committed):
-        return True
-    check_is_wanted(load_configuration(store), configuration)
-    return False
+    return isinstance(outcome, Committed)
 
 
 def check_is_wanted(found: Configuration, configuration: Configuration) -> None:

@@ -84,7 +84,7 @@ def init_namespace(
         store.make_durable()
         try:
             found = load_configuration(store)
-            check_is_wanted(found, configuration)  # the database may have lost it, and have another one by now
+            check_is_wanted(found, configuration)  # also if it is new: the database may have lost it, and have another
             replace(blobs, claim=found.claim).hold()
         except InvalidRequestError:  # another one was created at the same moment, with the same data URL
             if is_new:

@@ -85,16 +85,22 @@ def test_a_blob_stays_until_the_end_of_its_lease_cannot_be_undone() -> None:
     assert bob.open("/file").read() == b"0123456789"
 
 
-@pytest.mark.parametrize("work", ["sweep", "repair"])
-def test_a_lease_that_is_back_since_the_snapshot_protects_its_blob(work: str) -> None:
-    """The database forgets the end of a lease, and nothing else, before what was found is noted or repaired."""
+def _an_old_blob_of_a_writer() -> tuple[ForgetfulDatabase, World, FileWriter]:
+    """Write a file under a lease; its blob is older than the safety age, and not published."""
     database = ForgetfulDatabase(keeps=False)
     world = World(database=database)
-    ann, bob = world.client(), world.client()
-    file = ann.create_with_lease("/file")
+    file = world.client().create_with_lease("/file")
     file.write(b"0123456789")
     file.prepare()
     world.clock.at_s += world.safety_age_s + 1
+    return database, world, file
+
+
+@pytest.mark.parametrize("work", ["sweep", "repair"])
+def test_a_lease_that_is_back_since_the_snapshot_protects_its_blob(work: str) -> None:
+    """The database forgets the end of a lease, and nothing else, before what was found is noted or repaired."""
+    database, world, file = _an_old_blob_of_a_writer()
+    bob = world.client()
     file._renew()
     client, to_do = _forgetting_the_end_of_a_lease(world, database, bob)
     found = client.sweep().blobs if work == "sweep" else len(client.repair().repaired)
@@ -109,13 +115,8 @@ def test_a_lease_that_is_back_since_the_snapshot_protects_its_blob(work: str) ->
 @pytest.mark.parametrize("work", ["sweep", "repair"])
 def test_what_a_lease_that_is_back_has_published_since_is_left_alone(work: str) -> None:
     """The writer is faster than the sweep or the repair: when that commits, the lease has ended once more."""
-    database = ForgetfulDatabase(keeps=False)
-    world = World(database=database)
-    ann, bob = world.client(), world.client()
-    file = ann.create_with_lease("/file")
-    file.write(b"0123456789")
-    file.prepare()
-    world.clock.at_s += world.safety_age_s + 1
+    database, world, file = _an_old_blob_of_a_writer()
+    bob = world.client()
     client, to_do = _forgetting_the_end_of_a_lease(world, database, bob, then=file.close)
     getattr(client, work)()
     assert to_do == []
