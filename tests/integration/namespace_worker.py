@@ -1,9 +1,10 @@
 """Work in one directory of a namespace while its database, or the worker, is killed; compare every state with a model.
 
 Usage: ``python -m tests.integration.namespace_worker URL DIRECTORY SEED STOP-FILE REPORT-FILE [MODE]``. The worker runs
-until the stop file exists, then writes a report: a JSON object with the number of operations of each outcome, and the
-files that must exist, with their contents. An operation that was acknowledged must be visible at once and later; one of
-unknown outcome may be there or not, but not in part. If something else is true, the worker dies with an error.
+until the stop file exists and each kind of operation has succeeded at least once, then writes a report: a JSON object
+with the number of operations of each outcome, and the files that must exist, with their contents. An operation that was
+acknowledged must be visible at once and later; one of unknown outcome may be there or not, but not in part. If
+something else is true, the worker dies with an error.
 
 Before and after each operation, the worker writes the states that are possible to a journal beside the report. A worker
 that takes the place of one that was killed begins with them.
@@ -26,6 +27,7 @@ from holdfast.runtime import SeededRandom, SystemClock
 
 _BIG = 100_000
 _PATIENCE_S = 240.0
+_KINDS = ("create", "create", "overwrite", "append", "rename", "move", "delete")
 
 T = TypeVar("T")
 
@@ -71,7 +73,7 @@ class Worker:
         self.number += 1
         after = dict(self.state)
         files = sorted(self.state)
-        choice = self.chance.pick(["create", "create", "overwrite", "append", "rename", "move", "delete"])
+        choice = self.chance.pick(_KINDS)
         target = f"{self.directory}/{'ab'[self.number % 2]}/f{self.number}"
         text = f"{self.number}-"
         if not files:
@@ -173,7 +175,7 @@ def main(url: str, directory: str, seed: str, stop: str, report: str, mode: Mode
     with open_namespace(url, mode=mode) as namespace:
         worker = Worker(namespace, directory, int(seed), Path(f"{report}.journal"))
         Path(f"{report}.ready").touch()
-        while not Path(stop).exists():
+        while not (Path(stop).exists() and all(worker.outcomes[kind] for kind in _KINDS)):
             worker.step()
         worker._settle([worker.state])
     worker.journal.close()
