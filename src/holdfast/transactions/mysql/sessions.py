@@ -14,7 +14,7 @@ from contextlib import suppress
 import pymysql
 
 from holdfast.errors import HoldfastError, OutcomeUnknownError
-from holdfast.runtime import Environment
+from holdfast.runtime import Environment, Moment
 from holdfast.transactions.mysql.connection import Link
 from holdfast.transactions.mysql.failures import is_busy
 from holdfast.transactions.sql_files import load_queries
@@ -27,6 +27,9 @@ _FIRST_PAUSE_S = 0.002
 _LONGEST_PAUSE_S = 0.5
 _SETTLE_LOCK_WAIT_S = 1
 _DAY_S = 24 * 3600
+_TRUSTED_S = _DAY_S / 2
+"""How old a commit may be for a missing session to mean that it did not happen: sessions are kept for a day."""
+
 _SWEEP_SHARE = 0.05
 """How many of the new connections look for old sessions."""
 
@@ -67,6 +70,7 @@ def pauses(environment: Environment, timeout_s: float) -> Iterator[None]:
 def was_committed(
     lost: Link,
     version: int,
+    begun: Moment,
     open_link: Callable[[], Link],
     environment: Environment,
     timeout_s: float,
@@ -79,10 +83,12 @@ def was_committed(
     the meantime, such as "wrong password" or "read-only", is no answer about the commit.
 
     Args:
+        begun: a moment before the commit was sent.
         is_closed: whether the store was closed: then nobody goes on.
 
     Raises:
-        OutcomeUnknownError: the server did not come back in time.
+        OutcomeUnknownError: the server did not come back in time, or the session may have been deleted as an old one,
+            as this process or its machine was suspended.
     """
     failure: BaseException | None = None
     for _ in pauses(environment, timeout_s):
@@ -94,9 +100,13 @@ def was_committed(
             failure = error
             continue
         try:
-            return _last_version(link, lost) == version
+            is_committed = _last_version(link, lost) == version
         except (pymysql.MySQLError, HoldfastError) as error:
             failure = error
+        else:
+            if is_committed or begun.age_s(environment.clock) < _TRUSTED_S:
+                return is_committed
+            break
         finally:
             link.close()
     raise OutcomeUnknownError(

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import pymysql
 
-from holdfast.runtime import Environment
+from holdfast.runtime import Environment, Moment
 from holdfast.transactions.base import Commit, Judgment, Kind, Outcome, Record, ScanPage, Step, steps_of
 from holdfast.transactions.mysql.connection import Link, connect
 from holdfast.transactions.mysql.durability import flush_log
@@ -127,6 +127,7 @@ class MysqlTransactionStore:
             return
         statements = chain(group.write_statements(judgment), commit_statements(link.session, group.base))
         packets = link.packets(statements)
+        begun = Moment.of(self._environment.clock)
         last = next(packets)
         for packet in packets:
             link.send(last)
@@ -135,13 +136,14 @@ class MysqlTransactionStore:
             link.send(last)
         except Exception:
             link.close()  # ends the transaction if the server still has it
-            if not self._was_committed(link, group.base):
+            if not self._was_committed(link, group.base, begun):
                 raise
 
-    def _was_committed(self, lost: Link, version: int) -> bool:
+    def _was_committed(self, lost: Link, version: int, begun: Moment) -> bool:
         return was_committed(
             lost,
             version,
+            begun,
             self._connect,
             self._environment,
             self._options.timeout_s,

@@ -19,7 +19,7 @@ import psycopg
 from psycopg import errors
 
 from holdfast.errors import DeadlockError, HoldfastError, OutcomeUnknownError, UnavailableError
-from holdfast.runtime import Environment
+from holdfast.runtime import Environment, Moment
 from holdfast.transactions.base import Commit, Outcome, Record, ScanPage
 from holdfast.transactions.pool import Pool
 from holdfast.transactions.postgres.arguments import Group
@@ -46,6 +46,9 @@ _HASTY = _SQL["commit_group"] + b" FROM set_config('lock_timeout', %s, true)"
 _COLLISIONS = (errors.DeadlockDetected, errors.SerializationFailure)
 _COLLISION_ATTEMPTS = 10
 _SETTLE_S = 60.0
+_TRUSTED_S = 12 * 3600
+"""How old a commit may be for "there is no outcome" to mean that it did not happen: outcomes are kept for a day."""
+
 _SWEEP_SHARE = 0.1
 """How many new connections remove the sessions of dead ones."""
 
@@ -204,6 +207,7 @@ class PostgresTransactionStore:
             _LockHeldError: with a patience, a lock was not free in time.
         """
         base: int | None = None
+        begun = Moment.of(self._environment.clock)
         try:
             with self._pool.lease() as session:
                 self._sweep(session)
@@ -229,7 +233,7 @@ class PostgresTransactionStore:
         except OutcomeUnknownError as error:
             if base is None:
                 raise
-            outcomes = self._settle(base, group, error)
+            outcomes = self._settle(base, group, begun, error)
             return None if outcomes is None else _Reply(outcomes)
 
     def _sweep(self, session: _Session) -> None:
@@ -239,11 +243,15 @@ class PostgresTransactionStore:
                 session.connection.execute(_SQL["forget_sessions"])
         session.is_new = False
 
-    def _settle(self, base: int, group: Group, cause: HoldfastError) -> list[Outcome] | None:
+    def _settle(self, base: int, group: Group, begun: Moment, cause: HoldfastError) -> list[Outcome] | None:
         """Find the outcome of a commit whose reply was lost; None if nothing happened, and never will.
 
+        Args:
+            begun: a moment before the commit was sent.
+
         Raises:
-            OutcomeUnknownError: the server does not come back in time.
+            OutcomeUnknownError: the server does not come back in time, or the outcome may have been deleted as an old
+                one, as this process or its machine was suspended.
         """
         self._pool.clear()
         clock = self._environment.clock
@@ -260,9 +268,13 @@ class PostgresTransactionStore:
                 clock.sleep(0.1 + 0.4 * self._environment.chance.fraction())
                 continue
             assert row is not None, "an upsert returns a row"
-            return None if row[0] is None else group.outcomes(row[0], base)
+            if row[0] is not None:
+                return group.outcomes(row[0], base)
+            if begun.age_s(clock) < _TRUSTED_S:
+                return None
+            break
         raise OutcomeUnknownError(
-            "the database went away during a commit, and did not come back: read before repeating",
+            "the database went away during a commit and did not tell its outcome: read before repeating",
             database=self._address.where,
         ) from cause
 
@@ -339,13 +351,14 @@ class _LockedPostgres:
                 self._session.connection.execute("COMMIT")
             return group.outcomes([0, 0], base)[0]
         arguments = group.arguments(VersionSource.session_of(base), base)
+        begun = Moment.of(self._store._environment.clock)
         row = self._rows(_SQL["commit_group"], tuple(arguments))[0]
         try:
             with statement_errors(self._address):
                 self._session.connection.execute("COMMIT")
         except OutcomeUnknownError as error:
             self._session.close()  # ends the transaction if the server still has it
-            outcomes = self._store._settle(base, group, error)
+            outcomes = self._store._settle(base, group, begun, error)
             if outcomes is None:
                 raise UnavailableError("the database went away before the commit: repeat it") from error
             return outcomes[0]

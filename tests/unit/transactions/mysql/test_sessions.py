@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import OutcomeUnknownError, UnavailableError
-from holdfast.runtime import Environment
+from holdfast.runtime import Environment, SystemClock
 from holdfast.runtime.chance import SeededRandom
 from holdfast.testing.mariadb_server import MariadbServer
 from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, Progress
@@ -110,6 +111,24 @@ def test_a_transaction_that_the_server_keeps_open_is_ended(
     assert isinstance(hasty.commit(Commit(adds={b"a": 1})), Committed)
     found = hasty.get_many([b"a"])[b"a"]
     assert (found.value, found.number) == (b"i0", 1)
+
+
+def test_a_machine_that_slept_for_days_in_a_commit_does_not_take_a_deleted_session_for_no_commit(
+    lossy: MysqlTransactionStore, proxy: LossyTcpProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sleep_at_the_commit(request: bytes) -> bool:
+        if is_commit(request):
+            monkeypatch.setattr(SystemClock, "now_s", lambda _: time.time() + 2 * 24 * 3600)
+        return is_commit(request)
+
+    proxy.interfere_once(sleep_at_the_commit, Fault.LOSE_REPLY)
+    assert isinstance(lossy.commit(Commit(adds={b"n": 1})), Committed)  # its session is there
+    monkeypatch.undo()
+    proxy.interfere_once(sleep_at_the_commit, Fault.LOSE_REQUEST)
+    with pytest.raises(OutcomeUnknownError, match="read the records before repeating"):
+        lossy.commit(Commit(adds={b"n": 1}))
+    assert proxy.faults == [Fault.LOSE_REPLY, Fault.LOSE_REQUEST]
+    assert lossy.get_many([b"n"])[b"n"].number == 1
 
 
 def test_an_outcome_that_nobody_tells_is_unknown(proxy: LossyTcpProxy, options: MysqlOptions, opened: Open) -> None:

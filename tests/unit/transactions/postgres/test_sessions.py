@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,7 +13,7 @@ import psycopg
 import pytest
 
 from holdfast.errors import OutcomeUnknownError, UnavailableError
-from holdfast.runtime import Environment
+from holdfast.runtime import Environment, Moment, SystemClock
 from holdfast.testing.postgres_server import PostgresServer
 from holdfast.transactions.base import AlreadyDone, Commit, Committed, Conflict, Outcome, Progress
 from holdfast.transactions.postgres import store as store_module
@@ -102,7 +103,7 @@ def test_a_commit_that_was_given_up_cannot_happen_later(address: PostgresAddress
         session = store._connect()
         base = session.versions.take(1)
         group = Group.of([Commit(puts={b"a": b""})])
-        assert store._settle(base, group, OutcomeUnknownError("lost")) is None
+        assert store._settle(base, group, Moment.of(SystemClock()), OutcomeUnknownError("lost")) is None
         arguments = group.arguments(VersionSource.session_of(base), base)
         with pytest.raises(psycopg.Error, match="given up"):
             session.connection.execute(store_module._SQL["commit_group"], arguments)
@@ -110,6 +111,24 @@ def test_a_commit_that_was_given_up_cannot_happen_later(address: PostgresAddress
         assert store.get_many([b"a"]) == {}
     finally:
         store.close()
+
+
+def test_a_machine_that_slept_for_days_in_a_commit_does_not_take_a_deleted_outcome_for_no_commit(
+    lossy: PostgresTransactionStore, proxy: LossyTcpProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sleep_at_the_commit(request: bytes) -> bool:
+        if _MARK in request:
+            monkeypatch.setattr(SystemClock, "now_s", lambda _: time.time() + 2 * 24 * 3600)
+        return _MARK in request
+
+    proxy.interfere_once(sleep_at_the_commit, Fault.LOSE_REPLY)
+    assert isinstance(lossy.commit(Commit(adds={b"n": 1}, puts={b"a": _MARK})), Committed)  # its outcome is there
+    monkeypatch.undo()
+    proxy.interfere_once(sleep_at_the_commit, Fault.LOSE_REQUEST)
+    with pytest.raises(OutcomeUnknownError, match="read before repeating"):
+        lossy.commit(Commit(adds={b"n": 1}, puts={b"a": _MARK}))
+    assert proxy.faults == [Fault.LOSE_REPLY, Fault.LOSE_REQUEST]
+    assert lossy.get_many([b"n"])[b"n"].number == 1
 
 
 def test_what_a_server_refuses_later_is_no_answer_about_a_commit(
