@@ -196,8 +196,8 @@ class Collector:
         for number in tree.charged:
             changes.adds[usage_key(number, b"n")] = -(files + (0 if page.records else 1))
             changes.adds[usage_key(number, b"s")] = -space
-        changes.adds = self._existing(changes.adds)
-        if not isinstance(self.store.commit(changes.to_commit(View((), entries))), Committed):
+        gone = self._leave_out_missing(changes)
+        if not isinstance(self.store.commit(changes.to_commit(View((), entries, gone))), Committed):
             return False  # another collector was first
         done.files += files
         done.trees += not page.records
@@ -208,11 +208,16 @@ class Collector:
         if tree.collected(self._now_ms()) is None:
             self.store.commit(Commit(reads={key: record.version}, deletes=[key]))
 
-    def _existing(self, adds: dict[bytes, int]) -> dict[bytes, int]:
-        """Leave out the counters of quotas that do not exist anymore."""
-        adds = {key: delta for key, delta in adds.items() if delta}
-        known = self.store.get_many(list(adds)) if adds else {}
-        return {key: delta for key, delta in adds.items() if key in known}
+    def _leave_out_missing(self, changes: Changes[None]) -> set[bytes]:
+        """Leave out the counters of quotas that do not exist anymore; return their keys.
+
+        They must still be missing when the changes take effect: a database that loses its newest commits may have such
+        a quota again, which counts what the changes remove.
+        """
+        wanted = {key for key, delta in changes.adds.items() if delta}
+        known = self.store.get_many(wanted) if wanted else {}
+        changes.adds = {key: changes.adds[key] for key in wanted if key in known}
+        return wanted - known.keys()
 
     # --- leases -------------------------------------------------------------------------------------------------------
     def _recover_leases(self, done: Collected, damage: _Damage) -> Iterator[None]:

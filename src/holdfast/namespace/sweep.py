@@ -44,7 +44,7 @@ from holdfast.namespace.fsck.survey import leased_files, take_facts
 from holdfast.namespace.keys import garbage_key
 from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.namespace.unfinished_blobs import abandoned, abort_unfinished, list_unfinished
-from holdfast.namespace.view import View
+from holdfast.namespace.view import Entry, View
 
 __all__ = ["Swept", "sweep"]
 
@@ -114,9 +114,11 @@ def sweep(subject: Subject, progress: Progress = silent, *, closing_s: float = C
             progress("unowned blobs", blobs, 0)
         records = 0
         strays = itertools.chain(STRAY_TIMES.find(facts), STRAY_PLACES.find(facts), STRAY_USAGE.find(facts))
-        for keys in _batched((suspect.key for suspect in strays), _PAGE):
-            lock.commit(Changes(None, deletes=set(keys)), View((), {}))
-            records += len(keys)
+        for suspects in _batched(strays, _PAGE):
+            # A database that has lost its newest commits may have the quota of a stray counter again.
+            seen = {one.key: Entry(one.version, None) for one in suspects if one.version}
+            if lock.commit(Changes(None, deletes={one.key for one in suspects}), View((), seen)):
+                records += len(suspects)
         given_up = 0
         for batch in _batched(abandoned(subject.blobs, uploads, leased | facts.leases.keys()), _PAGE):
             lock.commit(Changes(None), View((), {}))  # as for blobs: whoever has lost the lock gives up nothing

@@ -14,6 +14,7 @@ from holdfast.namespace.fsck.blob_table import BlobTable
 from holdfast.namespace.fsck.directories import Directories
 from holdfast.namespace.fsck.ids import IdArray, IdSet
 from holdfast.namespace.lease import Lease
+from holdfast.transactions.base import Record
 
 __all__ = ["MOST_FINDINGS", "Facts", "Few", "OpenFile", "Quota"]
 
@@ -108,7 +109,7 @@ class Facts:
     deleted: IdSet = field(default_factory=IdSet)
     charges: dict[int, tuple[int, ...]] = field(default_factory=dict)
     quotas: dict[bytes, Quota] = field(default_factory=dict)
-    usage: dict[bytes, int] = field(default_factory=dict)
+    usage: dict[bytes, Record] = field(default_factory=dict)
     used: dict[int, tuple[int, int]] = field(default_factory=dict)
     open_files: dict[int, OpenFile] = field(default_factory=dict)
     leases: dict[int, Lease] = field(default_factory=dict)

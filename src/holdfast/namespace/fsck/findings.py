@@ -48,6 +48,7 @@ class Suspect:
         object: the name of an object of the store, to which nothing refers.
         number: an inode id; all inodes with it become one finding.
         directory: the id of a directory that does not exist.
+        version: of the record, if only this version of it is one; 0 if it does not matter.
         detail: more about it, for a person.
     """
 
@@ -56,6 +57,7 @@ class Suspect:
     object: str = ""
     number: int = 0
     directory: int | None = None
+    version: int = 0
     detail: str = ""
 
 
@@ -68,6 +70,7 @@ class Finding:
         keys: of the records, the first one being the most important; empty for objects of the store.
         blob: the name of a blob or an object; empty if there is none.
         number: an inode id, or 0.
+        version: see `Suspect`.
     """
 
     kind: FindingKind
@@ -75,6 +78,7 @@ class Finding:
     keys: Sequence[bytes] = ()
     blob: str = ""
     number: int = 0
+    version: int = 0
     detail: str = ""
 
     def to_json(self) -> dict[str, object]:

@@ -45,6 +45,7 @@ def look_up(
             keys=one.keys,
             blob=one.suspect.blob or one.suspect.object,
             number=one.suspect.number or one.suspect.directory or 0,
+            version=one.suspect.version,
             detail=one.suspect.detail,
         )
         for one in located

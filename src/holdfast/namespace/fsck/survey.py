@@ -202,7 +202,7 @@ class Surveyor:
         """Take a counter of a quota."""
         if name_of(key) not in (b"n", b"s"):
             raise CorruptDataError("a record of the namespace is not a counter: run holdfast namespace fsck", key=key)
-        self.facts.usage[key] = record.number
+        self.facts.usage[key] = record
 
     # --- ends of kinds ------------------------------------------------------------------------------------------------
     def end_data(self) -> None:

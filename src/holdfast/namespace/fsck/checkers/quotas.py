@@ -15,7 +15,8 @@ def _wrong(facts: Facts) -> Iterator[Suspect]:
     for key, quota in facts.quotas.items():
         if quota.quota_id not in facts.used:
             continue  # not in the tree
-        noted = tuple(facts.usage.get(usage_key(quota.quota_id, what), 0) for what in (b"n", b"s"))
+        counters = [facts.usage.get(usage_key(quota.quota_id, what)) for what in (b"n", b"s")]
+        noted = tuple(0 if counter is None else counter.number for counter in counters)
         used = facts.used[quota.quota_id]
         if noted != used:
             yield Suspect(key=key, detail=f"names {noted[0]}, counted {used[0]}; space {noted[1]}, counted {used[1]}")
@@ -23,9 +24,9 @@ def _wrong(facts: Facts) -> Iterator[Suspect]:
 
 def _stray(facts: Facts) -> Iterator[Suspect]:
     known = {quota.quota_id for quota in facts.quotas.values()}
-    for key in facts.usage:
+    for key, counter in facts.usage.items():
         if id_of(key) not in known:
-            yield Suspect(key=key)
+            yield Suspect(key=key, version=counter.version)
 
 
 WRONG_USAGE = Checker(

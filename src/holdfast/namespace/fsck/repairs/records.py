@@ -43,11 +43,12 @@ def keep_damaged_record(bench: Workbench, finding: Finding) -> bool:
 def delete_record(bench: Workbench, finding: Finding) -> bool:
     """Delete the record of something that does not exist, and whose id is never used again."""
     (key,) = finding.keys
-    if key not in bench.records([key]):
+    record = bench.records([key]).get(key)
+    if record is None or finding.version not in (0, record.version):
         return False
     changes: Changes[None] = Changes(None)
     changes.deletes.add(key)
-    return bench.commit(changes, {})
+    return bench.commit(changes, {key: Entry(record.version, None)})
 
 
 def remove_mark(bench: Workbench, finding: Finding) -> bool:
