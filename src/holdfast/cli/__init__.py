@@ -5,6 +5,7 @@ Start reading at `app`. The commands are documented for users in docs/reference/
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +20,14 @@ def main() -> None:
         from holdfast.cli.app import main as run
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+    except ModuleNotFoundError as error:
+        from holdfast.cli.failures import WRONG_USAGE, as_holdfast_error
+
+        known = as_holdfast_error(error)
+        if known is None:
+            raise
+        print(f"error: {known}", file=sys.stderr)
+        raise SystemExit(WRONG_USAGE) from None
     run()
 
 

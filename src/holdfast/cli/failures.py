@@ -37,6 +37,8 @@ _EXTRAS = {
     "psycopg": "postgres",
     "pymysql": "mysql",
 }
+_BASE = ("boto3", "botocore", "click", "fsspec", "pyarrow", "rich")
+"""What Holdfast always needs. If it was installed without them, pip adds them by its name."""
 
 
 def exit_code(error: HoldfastError) -> int:
@@ -51,7 +53,7 @@ def exit_code(error: HoldfastError) -> int:
 def as_holdfast_error(error: Exception) -> HoldfastError | None:
     """Convert another library's error to an error that says what to do next; return None if that is unknown.
 
-    Known causes are a missing extra of the package, missing Java, Spark workers with a different Python, and a query
+    Known causes are a missing package or extra, missing Java, Spark workers with a different Python, and a query
     that Spark refuses.
     """
     if isinstance(error, HoldfastError):
@@ -63,6 +65,8 @@ def as_holdfast_error(error: Exception) -> HoldfastError | None:
             return UnsupportedError(
                 f"this needs {needed}, which is not installed: pip install 'holdfast[{_EXTRAS[module]}]'"
             )
+        if module in _BASE:
+            return UnsupportedError(f"this needs {module}, which is not installed: pip install holdfast")
         return None
     if type(error).__module__.partition(".")[0] in ("pyspark", "py4j"):
         return _of_spark(error)

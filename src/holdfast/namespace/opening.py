@@ -7,10 +7,10 @@ import grp
 import os
 import pwd
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.catalog import (
     check_catalog_can_be_written,
@@ -22,7 +22,6 @@ from holdfast.namespace.catalog import (
 from holdfast.namespace.configuration import (
     Configuration,
     check_is_wanted,
-    contains_namespace,
     create_namespace,
     load_configuration,
     undo_creation,
@@ -67,18 +66,18 @@ def init_namespace(
         check_name_is_free(configuration.name, database)
     _data_store_options(configuration, store_options)  # a wrong URL is refused first
     with ExitStack() as stack:
-        store = open_database(database, environment, create=True)
-        stack.callback(store.close)
-        if register:
-            check_catalog_can_be_written(configuration.name, database, environment.clock)
-        is_known = contains_namespace(store)
-        known_options = load_configuration(store).data_options if is_known else {}
+        found = _present_configuration(database, environment)
+        known_options = {} if found is None else found.data_options
         kept = replace(configuration, data_options={**known_options, **configuration.data_options})
         destination = open_destination(configuration.data, _data_store_options(kept, store_options))
         stack.callback(destination.store.close)
         blobs = BlobStore(destination.store, destination.key(""), environment.ids)
-        if not is_known:
+        if found is None:
             _check_data_are_free(blobs, configuration)
+        if register:
+            check_catalog_can_be_written(configuration.name, database, environment.clock)
+        store = open_database(database, environment, create=True)  # last: a refused creation leaves no database
+        stack.callback(store.close)
         is_new = create_namespace(store, configuration, max(int(environment.clock.now_s() * 1000), 0))
         # A mark beside the blobs must not name what a crash could lose. Its creator may not have come to this point.
         store.make_durable()
@@ -93,6 +92,18 @@ def init_namespace(
     if register:
         register_namespace(configuration.name, database, environment.clock)
     return is_new
+
+
+def _present_configuration(database: str, environment: Environment) -> Configuration | None:
+    """Return the configuration of the namespace in a database; None if there is none, or no database.
+
+    Makes no database: a creation that is refused leaves nothing.
+    """
+    try:
+        with closing(open_database(database, environment)) as store:
+            return load_configuration(store)
+    except NotFoundError:
+        return None
 
 
 def _check_data_are_free(blobs: BlobStore, configuration: Configuration) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.runtime import Environment
@@ -112,6 +113,8 @@ def open_database(url: str, environment: Environment | None = None, *, create: b
         AccessDeniedError, UnavailableError: see the message.
     """
     scheme, separator, _ = url.partition("://")
+    if not separator and (name := url.partition(":")[0]) in SCHEMES and name != url:
+        raise _without_slashes(name, url)
     if not separator or scheme not in SCHEMES:
         raise InvalidRequestError(
             f"a database needs a URL such as sqlite:///directory/file.db: {nearest(scheme, SCHEMES)}",
@@ -120,6 +123,14 @@ def open_database(url: str, environment: Environment | None = None, *, create: b
     split_url(url)  # or it is refused, before anything shows a part of it
     url, in_groups = _take_group(url)
     return SCHEMES[scheme](url, environment or Environment(), create, in_groups)
+
+
+def _without_slashes(scheme: str, url: str) -> InvalidRequestError:
+    if scheme != "sqlite":  # the rest is not shown: it may hold a password
+        return InvalidRequestError(f"the URL of a database has two slashes: write {scheme}://")
+    path, question, query = url.removeprefix("sqlite:").partition("?")
+    file = quote(os.path.abspath(path), safe="/%")
+    return InvalidRequestError(f"the URL of an SQLite file has three slashes: write sqlite://{file}{question}{query}")
 
 
 def _take_group(url: str) -> tuple[str, bool]:

@@ -205,6 +205,17 @@ def test_a_missing_extra_names_the_command_that_installs_it() -> None:
     assert as_holdfast_error(RuntimeError("a bug keeps its traceback")) is None
 
 
+def test_without_its_packages_the_command_says_how_to_install_them(tmp_path: Path) -> None:
+    """As after `pip install --no-deps`."""
+    commit_table(str(tmp_path / "t"))
+    for missing, arguments in (("click", ["--version"]), ("pyarrow", ["read", str(tmp_path / "t")])):
+        script = f"import sys\nsys.modules[{missing!r}] = None\nfrom holdfast.cli import main\nmain()"
+        command = [sys.executable, "-c", script, *arguments]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        assert (ended.returncode, ended.stdout) == (2, "")
+        assert ended.stderr == f"error: this needs {missing}, which is not installed: pip install holdfast\n"
+
+
 def test_write_without_pyspark(tmp_path: Path) -> None:
     """Without the extra, everything except write works, and write names the package to install."""
     program = (

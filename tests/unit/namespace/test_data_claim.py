@@ -47,6 +47,7 @@ def test_a_second_namespace_with_the_same_data_is_refused_before_it_exists(tmp_p
     assert _init(tmp_path, "a")
     with pytest.raises(InvalidRequestError, match=r"at the place of another one.*owner='a'"):
         _init(tmp_path, "b")
+    assert not list(tmp_path.glob("b.db*"))
     assert _init(tmp_path, "b", "elsewhere"), "nothing was created"
     assert not _init(tmp_path, "a"), "the call may be repeated"
     with open_namespace("holdfast://a", user="root") as namespace:

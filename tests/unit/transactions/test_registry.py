@@ -54,6 +54,38 @@ def test_versions_of_a_source_are_of_one_session() -> None:
     assert VersionSource.session_of(first) != VersionSource.session_of(other.take(1))
 
 
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("sqlite:shop 1.db", "/here/shop%201.db"),
+        ("sqlite:a%20b/shop.db?synchronous=normal", "/here/a%20b/shop.db?synchronous=normal"),
+        ("sqlite:/data/shop.db", "/data/shop.db"),
+    ],
+)
+def test_forgotten_slashes_are_put_into_the_url(
+    url: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidRequestError) as caught:
+        open_database(url, create=True)
+    wanted = path.replace("/here", str(tmp_path))
+    assert str(caught.value) == f"the URL of an SQLite file has three slashes: write sqlite://{wanted}"
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("postgresql:user:very-secret@host/shop", "the URL of a database has two slashes: write postgresql://"),
+        ("mysql:/host/shop", "the URL of a database has two slashes: write mysql://"),
+        ("shop.db", "a database needs a URL such as sqlite:///directory/file.db"),
+    ],
+)
+def test_forgotten_slashes_of_a_server_are_named_without_its_password(url: str, message: str) -> None:
+    with pytest.raises(InvalidRequestError, match=message) as caught:
+        open_database(url)
+    assert "very-secret" not in str(caught.value)
+
+
 @pytest.mark.parametrize("path", ["/shop.db", "/:memory:", r"/C:\shop.db", "//shop-2.db"])
 @pytest.mark.parametrize("create", [False, True])
 def test_a_relative_path_is_no_file_of_the_root_directory(path: str, create: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from typing import TYPE_CHECKING
 
 import click
@@ -54,13 +55,23 @@ def _parse(text: str, kind: str) -> Value:
     if kind == "int":
         return parse_integer(text, "value")
     if kind == "float":
-        try:
-            return float(text)
-        except ValueError as error:
-            raise InvalidRequestError("the value is no float: write one such as 1.5", given=text) from error
+        return _parse_float(text)
     if kind == "bytes":
         try:
             return base64.b64decode(text, validate=True)
         except ValueError as error:
             raise InvalidRequestError("the value is no base64: encode the bytes with base64 -w0") from error
     return parse_json(text)
+
+
+def _parse_float(text: str) -> float:
+    """Return the float that a text is; an infinity only for a text that says so."""
+    try:
+        number = float(text)
+    except ValueError as error:
+        raise InvalidRequestError("the value is no float: write one such as 1.5", given=text) from error
+    if math.isinf(number) and "inf" not in text.lower():
+        raise InvalidRequestError(
+            "the value is too large for a float: store it as a text, or as an int", given=in_one_line(text)
+        )
+    return number
