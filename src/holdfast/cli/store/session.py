@@ -67,7 +67,7 @@ def open_url(given: str, *, create: bool = False) -> Store:
 def _url_of(given: str) -> str:
     from holdfast.transactions.urls import has_password
 
-    if "://" not in given:
+    if "://" not in given and not given.startswith("sqlite:"):  # without its slashes, it is told how to have them
         return _url_in_variable(given)
     if has_password(given):
         raise InvalidRequestError(

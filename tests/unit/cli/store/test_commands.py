@@ -345,6 +345,7 @@ def test_the_url_may_come_from_a_variable(store: Store, url: str, monkeypatch: p
         ("./shop.db", "write sqlite:///directory/file.db for a file"),
         ("", "write sqlite:///directory/file.db for a file"),
         ("sqlit:///x.db", "did you mean sqlite"),
+        ("sqlite:x.db", "has three slashes: write sqlite:///"),
         ("sqlite:///nowhere/at/all.db", "check the url"),
         ("memory://x", "ends with this command"),
         ("postgresql://ann:hush@host/db", "a password does not belong on a command line"),
