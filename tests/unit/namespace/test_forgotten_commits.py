@@ -113,6 +113,30 @@ def test_a_lease_that_is_back_since_the_snapshot_protects_its_blob(work: str) ->
 
 
 @pytest.mark.parametrize("work", ["sweep", "repair"])
+def test_a_lease_that_ended_before_those_were_read_is_back_only_with_the_lock_lost(work: str) -> None:
+    """So the leases are read before the root is written, which the database forgets with what came before it."""
+    database, world, file = _an_old_blob_of_a_writer()
+    bob = world.client()
+    kept: list[int] = []
+
+    def before(name: str, argument: object) -> None:
+        if name == "scan" and argument == b"l" and not kept:
+            kept.append(database.newest)
+            assert bob.recover_lease("/file")
+        elif name.startswith("snapshot.") and len(kept) == 1:
+            kept.append(database.newest)
+            database.forget(database.newest - kept[0])
+
+    with pytest.raises(FencedError, match="start over"):
+        getattr(world.client(database=HookedDatabase(database, before)), work)()
+    assert len(kept) == 2
+    assert file.close() is not None
+    world.clock.at_s += world.safety_age_s + 1
+    bob.collect()
+    assert bob.open("/file").read() == b"0123456789"
+
+
+@pytest.mark.parametrize("work", ["sweep", "repair"])
 def test_what_a_lease_that_is_back_has_published_since_is_left_alone(work: str) -> None:
     """The writer is faster than the sweep or the repair: when that commits, the lease has ended once more."""
     database, world, file = _an_old_blob_of_a_writer()
@@ -139,6 +163,30 @@ def test_an_unfinished_blob_is_not_given_up_if_its_lease_is_back_since_the_snaps
     file._renew()
     client, to_do = _forgetting_the_end_of_a_lease(world, database, bob)
     assert (client.sweep().uploads, to_do) == (0, [])
+    assert file.close() is not None
+    assert bob.open("/file").read() == content
+
+
+def test_an_unfinished_blob_is_not_given_up_if_its_lease_from_before_the_sweep_is_back() -> None:
+    """The lock of the sweep is lost then, too, and the sweep finds that out before it gives up the blob, not after."""
+    database = ForgetfulDatabase(keeps=False)
+    world = World(database=database)
+    ann, bob = world.client(), world.client()
+    content = b"0" * 9_000_000  # a part of it is in the store
+    file = ann.create_with_lease("/file")
+    file.write(content)
+    database.forget_nothing_before()
+    world.clock.at_s += world.safety_age_s + 1
+    assert bob.recover_lease("/file")
+    to_do = ["forget"]
+
+    def during_the_snapshot(name: str, _argument: object) -> None:
+        if name.startswith("snapshot.") and to_do:
+            to_do.pop()
+            database.forget(database.newest)
+
+    with pytest.raises(FencedError, match="start over"):
+        world.client(database=HookedDatabase(database, during_the_snapshot)).sweep()
     assert file.close() is not None
     assert bob.open("/file").read() == content
 
