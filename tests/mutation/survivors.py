@@ -87,7 +87,6 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "units.unit_loop.UnitLoop.drain negate 3d243b",
         "units.work_task.WorkTask._work_on boundary 21a638",
         "records.store._put_all last-left-out 90f390",
-        "namespace.sweep.sweep swap 8cdf86",
     ),
     "There is a second safeguard: the next step refuses or finds the same, or the job's cleanup handles it": (
         "file_output.recovery._note operand 9bd706",

@@ -313,6 +313,20 @@ def test_a_blob_that_was_never_finished_is_given_up(age_s: int, is_left: bool) -
     assert _uploads(world) == ({key} if is_left else set())
 
 
+def test_a_sweep_that_has_lost_its_lock_gives_up_no_blob() -> None:
+    world = World()
+    key = _unfinished(world)
+    world.clock.at_s += 3601
+
+    def lose_the_lock(call: str, _argument: object) -> None:
+        if call == "snapshot":
+            world.database.commit(Commit(deletes=[MAINTENANCE]))
+
+    with pytest.raises(FencedError):
+        world.client(database=HookedDatabase(world.database, lose_the_lock)).sweep()
+    assert _uploads(world) == {key}
+
+
 def test_a_writer_with_a_lease_goes_on_with_its_blob() -> None:
     world = World()
     namespace = world.client()
