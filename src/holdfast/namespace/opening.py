@@ -76,6 +76,8 @@ def init_namespace(
             _check_data_are_free(blobs, configuration)
         if register:
             check_catalog_can_be_written(configuration.name, database, environment.clock)
+        if found is None:
+            blobs.store_time_s()  # it writes: a place that cannot be written is refused while there is no database
         store = open_database(database, environment, create=True)  # last: a refused creation leaves no database
         stack.callback(store.close)
         is_new = create_namespace(store, configuration, max(int(environment.clock.now_s() * 1000), 0))

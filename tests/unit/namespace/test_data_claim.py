@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import CorruptDataError, InvalidRequestError
+from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
 from holdfast.namespace import opening as opening_module
 from holdfast.namespace.blobs import BlobStore
@@ -54,6 +54,16 @@ def test_a_second_namespace_with_the_same_data_is_refused_before_it_exists(tmp_p
         namespace.write_file("/f", _LARGE)
         assert namespace.sweep().blobs == 0
         assert namespace.check().totals == {}
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_there_is_a_database(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(HoldfastError):
+        _init(tmp_path, "a", "file/data")
+    assert not list(tmp_path.glob("a.db*"))
+    with pytest.raises(HoldfastError):
+        _init(tmp_path, "a", "/proc/data")
+    assert _init(tmp_path, "a"), "nothing was created"
 
 
 def test_blobs_without_a_mark_are_somebody_elses(tmp_path: Path) -> None:
