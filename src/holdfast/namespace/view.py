@@ -241,7 +241,7 @@ def read_view(reader: Reader, hints: Hints, group: Group) -> View:
             entries = {key: entry for key in wanted if (entry := fetched[key]) is not None}
             return View(chains, entries, wanted - entries.keys(), has_children=has_children)
         if span is None:
-            found = reader.get_many(wanted)
+            found, has_children = reader.get_many(wanted), False  # not those of a directory that was there before
         else:
             page = reader.scan(*span, 1, wanted)
             found, has_children = page.guards, bool(page.records)

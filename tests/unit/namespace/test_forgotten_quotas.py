@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.forgetful_database import ForgetfulDatabase
+from tests.namespace_check import problems_of
+from tests.namespace_world import HookedDatabase, World
 from tests.unit.namespace.test_forgotten_commits import (
     Scene,
     Step,
@@ -112,3 +115,58 @@ def test_any_newest_commits_are_forgotten_before_any_call(name: str, inline_byte
     for call in range(1, calls + 1):
         for count in range(1, most + 1):
             play(SCRIPTS[name], call, count, inline_bytes, keeps=False)
+
+
+def test_a_quota_that_is_back_counts_what_was_collected_meanwhile() -> None:
+    """A collection sees no counters of a quota; then the database has the quota again."""
+    database = ForgetfulDatabase()
+    world = World(database=database)
+    ann = world.client()
+    ann.mkdirs("/d/old")
+    ann.write_file("/d/old/file", b"12345")
+    ann.set_quota("/d", names=10, space=100)
+    ann.delete("/d/old", recursive=True)
+    ann.set_quota("/d")
+    to_do = ["forget"]
+
+    def before(name: str, _argument: object) -> None:
+        if name == "commit" and to_do:
+            to_do.pop()
+            database.forget(1)
+
+    world.client(database=HookedDatabase(database, before)).collect()
+    assert problems_of(database, world.store, "data/") == []
+    ann.collect()
+    usage = ann.quota_usage("/d")
+    assert (usage.names, usage.space, to_do) == (1, 0, [])
+
+
+@pytest.mark.parametrize("work", ["sweep", "repair"])
+def test_a_stray_counter_is_left_alone_if_its_quota_is_back(work: str) -> None:
+    """A quota goes while a collection subtracts from it, which leaves a counter; then the quota is back."""
+    database = ForgetfulDatabase(keeps=False)
+    world = World(database=database)
+    ann = world.client()
+    ann.mkdirs("/d/old")
+    ann.set_quota("/d", names=10)
+    ann.delete("/d/old", recursive=True)
+    to_do = ["forget that", "clear the quota", "collect"]
+
+    def before_the_collection(name: str, _argument: object) -> None:
+        if name == "commit" and len(to_do) == 2:
+            to_do.pop()
+            ann.set_quota("/d")
+
+    def before(name: str, _argument: object) -> None:
+        if name == "snapshot" and len(to_do) == 3:
+            to_do.pop()
+            world.client(database=HookedDatabase(database, before_the_collection)).collect(most_steps=1)
+            assert [record.number for record in world.records(b"u").values()] == [-1]
+        elif name == "commit" and len(to_do) == 1:
+            to_do.pop()
+            database.forget(2)
+
+    client = world.client(database=HookedDatabase(database, before))
+    found = client.sweep().records if work == "sweep" else len(client.repair().repaired)
+    assert (found, to_do) == (0, [])
+    assert problems_of(database, world.store, "data/") == []

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.namespace.errors import DirectoryNotEmptyError, PathExistsError, RenameError
 from holdfast.namespace.namespace import Namespace
+from tests.namespace_world import HookedDatabase, World
 from tests.unit.namespace.fresh import fresh_namespace
 
 
@@ -52,3 +53,23 @@ def test_without_a_directory_there_it_is_a_plain_rename(namespace: Namespace) ->
     namespace.rename("/from", "/else", into=True, overwrite=True)
     namespace.rename("/else/a", "/to/x", into=True, overwrite=True)
     assert _paths(namespace) == ["/to/x"] and namespace.open("/to/x").read() == b"new"
+
+
+def test_a_file_that_has_taken_the_place_of_a_full_directory_is_replaced() -> None:
+    """Defect: whether the directory had children was remembered when the file was read in its place."""
+    world = World()
+    other = world.client()
+    other.mkdirs("/d/child")
+    other.write_file("/source", b"new")
+    found: list[str] = []
+
+    def before(call: str, _argument: object) -> None:
+        if call == "scan" and not found:
+            found.append(call)
+            other.delete("/d", recursive=True)
+            other.write_file("/d", b"old")
+
+    namespace = world.client(database=HookedDatabase(world.database, before))
+    namespace.exists("/d/child")  # it knows the directory
+    namespace.rename("/source", "/d", overwrite=True)
+    assert (found, other.open("/d").read()) == (["scan"], b"new")
