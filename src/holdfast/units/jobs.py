@@ -276,11 +276,8 @@ def _require_begun(reader: SnapshotReader, job: Job, given: Job) -> None:
 
 
 def _is_another_batch(job: Job, given: Job) -> bool:
-    """Return whether a batch has the keys of one that has counted, but was made anew: its values may be others.
-
-    One that is half done goes on, since it cannot be left as it is.
-    """
-    return job.is_finished and "" not in (job.batch, given.batch) and job.batch != given.batch
+    """Return whether a batch has the keys of the one that has begun, but was made anew: its values may be others."""
+    return "" not in (job.batch, given.batch) and job.batch != given.batch
 
 
 def other_rows(job: Job, **variables: object) -> InputChangedError:

@@ -139,8 +139,8 @@ def test_a_job_that_had_no_units_may_get_another_name() -> None:
         planned_tasks(store, "j", kind=MAP, shards=2, default=1)
 
 
-def test_a_batch_that_was_made_anew_is_not_one_that_has_counted() -> None:
-    """Its keys are the same, its values need not be. One that is half done goes on."""
+def test_a_batch_that_was_made_anew_is_not_one_that_has_begun() -> None:
+    """Its keys are the same, its values need not be: for keys that are done, they would be dropped."""
     store = MemoryTransactionStore(CountingIds())
 
     def batch(made: str) -> Job:
@@ -148,7 +148,9 @@ def test_a_batch_that_was_made_anew_is_not_one_that_has_counted() -> None:
         return begin_job(store, "j", kind=MAP, shards=1, job_input=found, batch=made, environment=Environment())
 
     job = batch("1")
-    assert [batch(made) for made in ("1", "2", "")] == [job] * 3
+    assert [batch(made) for made in ("1", "")] == [job] * 2
+    with pytest.raises(InputChangedError, match=r"began with other rows.*given=40"):
+        batch("2")
     finish(store, job)
     end_job(store, job, {}, Environment())
     assert [batch(made).is_finished for made in ("1", "")] == [True, True]
