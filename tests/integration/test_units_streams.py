@@ -6,6 +6,7 @@ import re
 import shutil
 import sqlite3
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 pytest.importorskip("pyspark.sql")
 
+from pyspark import inheritable_thread_target
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -122,32 +124,72 @@ def test_a_repeated_batch_with_other_rows_goes_on_when_the_query_is_as_it_was(
     assert seen(store) == dict.fromkeys((1, 2, 3, 4), 1)
 
 
-def test_two_functions_do_not_share_a_name(spark: SparkSession, store: Store, tmp_path: Path) -> None:
-    """The second one would find each batch finished, and do nothing, also if its URL of the store is another one."""
+def one_after_the_other(*calls: Callable[[], None]) -> None:
+    for call in calls:
+        call()
+
+
+def whatever_fails(first: Callable[[], None], second: Callable[[], None]) -> None:
+    with pytest.raises(InvalidRequestError, match="injected"):
+        first()
+    second()
+
+
+def in_threads(*calls: Callable[[], None]) -> None:
+    with ThreadPoolExecutor(len(calls)) as pool:
+        for one in [pool.submit(inheritable_thread_target(call)) for call in calls]:
+            one.result()
+
+
+def fails_at_2(txn: Any, key: int, value: Any) -> None:
+    assert key != 2, "injected"
+    txn.add("total", "first", key)
+
+
+@pytest.mark.parametrize(
+    ("function", "way"),
+    [(adds_to("first"), one_after_the_other), (fails_at_2, whatever_fails), (adds_to("first"), in_threads)],
+    ids=["one after the other", "after an error", "in threads"],
+)
+def test_two_functions_do_not_share_a_name(
+    function: UnitFunction, way: Callable[..., None], spark: SparkSession, store: Store, tmp_path: Path
+) -> None:
+    """The second one would leave out what the first one has done, also if its URL of the store is another one."""
     store.create_table("total")
-    first = TransactionalMap(adds_to("first"), store=store)
+    first = TransactionalMap(function, store=store, group=1)
     second = TransactionalMap(adds_to("second"), store=f"sqlite:///{tmp_path}/store.db")
 
     def both(name: str) -> Callable[[DataFrame, int], None]:
         run_first, run_second = first.for_each_batch(key="id", job="n"), second.for_each_batch(key="id", job=name)
 
         def run(batch: DataFrame, number: int) -> None:
-            run_first(batch, number)
-            run_second(batch, number)
+            way(lambda: run_first(batch, number), lambda: run_second(batch, number))
 
         return run
 
     write(tmp_path / "files", "0", 1, 2, 3)
-    with pytest.raises(StreamingQueryException, match=r"has run already: .*give each a job name.* job='n-"):
+    with pytest.raises(StreamingQueryException, match=r"has begun already: .*give each a job name.* job='n-"):
         stream(spark, tmp_path / "files", tmp_path / "checkpoint", both("n"))
-    assert store.get("total", "second") is None
-    stream(spark, tmp_path / "files", tmp_path / "checkpoint", both("totals"))
-    assert store.get_many("total", ["first", "second"]) == {"first": 6, "second": 6}
+    assert None in (store.get("total", "first"), store.get("total", "second")), "one of them has not run"
+
+
+def test_functions_have_names_or_stores_of_their_own(spark: SparkSession, store: Store, tmp_path: Path) -> None:
     with closing(open_store(f"sqlite://{tmp_path}/other.db", create=True)) as other:
-        other.create_table("total")
-        second = TransactionalMap(adds_to("second"), store=other)
-        stream(spark, tmp_path / "files", tmp_path / "other checkpoint", both("n"))
-        assert other.get("total", "second") == 6, "the job has the same name, but is in another store"
+        for one in (store, other):
+            one.create_table("total")
+        units = [
+            TransactionalMap(adds_to(row), store=one).for_each_batch(key="id", job=name)
+            for row, one, name in (("first", store, "n"), ("second", store, "totals"), ("third", other, "n"))
+        ]
+
+        def run(batch: DataFrame, number: int) -> None:
+            for one in units:
+                one(batch, number)
+
+        write(tmp_path / "files", "0", 1, 2, 3)
+        stream(spark, tmp_path / "files", tmp_path / "checkpoint", run)
+        assert store.get_many("total", ["first", "second"]) == {"first": 6, "second": 6}
+        assert other.get("total", "third") == 6, "the job has the same name, but is in another store"
 
 
 def test_a_batch_is_repeated_also_under_a_job_group_of_its_own(

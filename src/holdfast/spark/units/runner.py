@@ -184,15 +184,15 @@ class TransactionalMap:
         Raises:
             InvalidRequestError: no job can have such a name.
             InputChangedError: from the function: query or source have changed since a batch began that Spark repeats.
-            InvalidRequestError: from the function, too: another one has run the batch under this name.
+            InvalidRequestError: from the function, too: another one has the name, and has begun the batch.
         """
         check_prefix(job)
 
         def run_batch(batch: DataFrame, number: int) -> None:
             try:
-                found = batch_of_query(job, batch, number)
+                found = batch_of_query(job, batch, number, self._function)
                 self._run_rows(batch, key, found.job, tasks, found)
-                found.note_end()
+                found.end()
             except InputChangedError as error:
                 raise InputChangedError(
                     "Spark repeats a batch of the stream, with other rows, another key, kind or number of tasks than "
@@ -252,7 +252,7 @@ class TransactionalMap:
         ):
             database = store.database
             if batch is not None:
-                batch.require_first(database)
+                batch.require_own(database)
             work = None if emit_to is None else find_work_list(database, emit_to)
             absence = note_absence(database, job_key(name)) if is_known else None
             prepared = prepare(database, name)
@@ -269,7 +269,7 @@ class TransactionalMap:
             )
             begun.job_id = job.id
             if batch is not None:
-                batch.job_id = job.id
+                batch.begin(job.id)
             if job.is_finished:
                 if kind == WORK_LIST and work is not None:
                     _require_no_new_items(database, job, work)

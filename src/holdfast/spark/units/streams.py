@@ -14,7 +14,8 @@ of the batch into the log of offsets, from which a batch that is repeated gets i
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+import threading
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -47,11 +48,17 @@ class _Turn(NamedTuple):
     number: int
 
 
-_ended: dict[tuple[str, str], tuple[_Turn, Collection[int]]] = {}
-"""By prefix and query: the batch that was last, and the ids of those of its jobs that have ended in this process.
+_ENDED = object()
+"""Stands for the function of a job that has ended: not even the same one has anything to do."""
+
+_begun: dict[tuple[str, str], tuple[_Turn, Mapping[int, object]]] = {}
+"""By prefix and query: the batch that was last, and the functions that have begun its jobs in this process, by job id.
 
 An id tells whether two functions share a job; the URL does not, since a store has many.
 """
+
+_lock = threading.Lock()
+"""A `foreachBatch` may run its functions in threads."""
 
 
 @dataclass(slots=True)
@@ -68,33 +75,52 @@ class Batch:
     made: str
     _place: tuple[str, str]
     _turn: _Turn
+    _function: object
     job_id: int | None = None
 
-    def require_first(self, store: SnapshotReader) -> None:
-        """Check that no function has run the job in this turn: a second one would find it finished, and do nothing.
+    def require_own(self, store: SnapshotReader) -> None:
+        """Check that the function has something to do in this turn, and that no other one has begun the job.
 
         Raises:
-            InvalidRequestError: one has.
+            InvalidRequestError: it has ended the job, or another one has begun it: that one's work would count as this
+                one's.
         """
-        ids = self._ids()
+        jobs = self._jobs()
         key = job_key(self.job)
-        record = store.get_many([key]).get(key) if ids else None
-        if record is not None and Job.of(key, record).id in ids:
-            raise InvalidRequestError(
-                "the job of this batch has run already: if a foreachBatch runs several functions, give each a job name "
-                "of its own; if it calls one again, after an error of something else, let the query fail and start it "
-                "again",
-                job=self._place[0],
-            )
+        record = store.get_many([key]).get(key) if jobs else None
+        if record is not None:
+            self._require_own(jobs, Job.of(key, record).id)
 
-    def note_end(self) -> None:
+    def begin(self, job_id: int) -> None:
+        """Note that the function has begun the job, before any unit runs.
+
+        Raises:
+            InvalidRequestError: see `require_own`.
+        """
+        with _lock:
+            jobs = self._jobs()
+            self._require_own(jobs, job_id)
+            _begun[self._place] = self._turn, {**jobs, job_id: self._function}
+        self.job_id = job_id
+
+    def end(self) -> None:
         """Note that the job has ended."""
         assert self.job_id is not None, "it has begun"
-        _ended[self._place] = self._turn, {*self._ids(), self.job_id}
+        with _lock:
+            _begun[self._place] = self._turn, {**self._jobs(), self.job_id: _ENDED}
 
-    def _ids(self) -> Collection[int]:
-        turn, ids = _ended.get(self._place, (self._turn, ()))
-        return ids if turn == self._turn else ()
+    def _jobs(self) -> Mapping[int, object]:
+        turn, jobs = _begun.get(self._place, (self._turn, {}))
+        return jobs if turn == self._turn else {}
+
+    def _require_own(self, jobs: Mapping[int, object], job_id: int) -> None:
+        if jobs.get(job_id, self._function) is not self._function:
+            raise InvalidRequestError(
+                "the job of this batch has begun already: if a foreachBatch runs several functions, give each a job "
+                "name of its own; if it calls one again, after an error of something else, let the query fail and "
+                "start it again",
+                job=self._place[0],
+            )
 
 
 def check_prefix(prefix: str) -> None:
@@ -107,8 +133,11 @@ def check_prefix(prefix: str) -> None:
     job_key(_name(prefix, _LONGEST_ID, _LONGEST_NUMBER))
 
 
-def batch_of_query(prefix: str, batch: DataFrame, number: int) -> Batch:
+def batch_of_query(prefix: str, batch: DataFrame, number: int, function: object) -> Batch:
     """Return the batch with which Spark calls the function of `foreachBatch`.
+
+    Args:
+        function: what its units run.
 
     Raises:
         InvalidRequestError: no stream calls this.
@@ -128,7 +157,7 @@ def batch_of_query(prefix: str, batch: DataFrame, number: int) -> Batch:
             "PYSPARK_PIN_THREAD=false hide the query from it: call it in the thread of foreachBatch, and unset that"
         )
     turn = _Turn(context.applicationId, context.getLocalProperty(_EXECUTION_ID) or "", number)
-    return Batch(_name(prefix, query, number), _made(spark, query, number), (prefix, query), turn)
+    return Batch(_name(prefix, query, number), _made(spark, query, number), (prefix, query), turn, function)
 
 
 def _made(spark: SparkSession, query: str, number: int) -> str:
