@@ -33,8 +33,13 @@ __all__ = ["Arranged", "Input", "as_input", "run_workers"]
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _KEY_TYPES = (*_INTEGERS, "string", "binary")
-_AS_KEY = {"timestamp": "take unix_micros of the column, since a text depends on the time zone, and may be that of two"}
-"""What to do with columns of other types, if a text is not the same key."""
+_AS_JSON = "take to_json of the column, since another text may be that of two values"
+_AS_KEY = {
+    "timestamp": "take unix_micros of the column, since a text depends on the time zone, and may be that of two",
+    "struct": "take the fields as columns, since a text may be that of two values",
+    **dict.fromkeys(("array", "map", "variant"), _AS_JSON),
+}
+"""What to do with columns of other types, if a text is not the same key: as texts, ["x, y"] and ["x", "y"] are one."""
 
 _FIGURES = "figures string"
 _TASKS_WITHOUT_CONTEXT = 8
@@ -109,10 +114,9 @@ def _key_columns(df: DataFrame, key: str | Sequence[str] | None) -> tuple[_KeyCo
             raise InvalidRequestError(f"the DataFrame has no such column for the key: {hint}", column=name)
         kind = found[0].dataType.simpleString()
         if kind not in _KEY_TYPES:
+            advice = _AS_KEY.get(kind.partition("<")[0], "cast the column to string")
             raise InvalidRequestError(
-                f"the key of a unit is a text, an integer or bytes: {_AS_KEY.get(kind, 'cast the column to string')}",
-                column=name,
-                type=kind,
+                f"the key of a unit is a text, an integer or bytes: {advice}", column=name, type=kind
             )
         columns.append(_KeyColumn(name, "bigint" if kind in _INTEGERS else kind))
     return tuple(columns)
