@@ -173,5 +173,7 @@ def read_ledger(before: Ledger, image: MemoryImage) -> Ledger:
             before = replace(before, decisions=(*before.decisions, missed), done=(*before.done, missed.seq))
         before = before.with_record(seq, kind, data, created=True)
     kept = {seq for seq, kind, _ in _records(image) if kind == "json"}
-    trimmed = [one.seq for one in before.decisions if one.seq not in kept and one.seq not in before.done]
-    return replace(before, done=(*before.done, *trimmed))  # only finished decisions are trimmed
+    # Only finished decisions are trimmed; a commit is marked visible before it is finished.
+    trimmed = [one for one in before.decisions if one.seq not in kept and one.seq not in before.done]
+    shown = [one.seq for one in trimmed if one.commits and one.seq not in before.visible]
+    return replace(before, visible=(*before.visible, *shown), done=(*before.done, *(one.seq for one in trimmed)))

@@ -1,0 +1,20 @@
+"""What the checker knows of decisions whose marks it has not seen."""
+
+from __future__ import annotations
+
+from holdfast.checker.committers.ledger import Decision, Ledger, read_ledger
+from holdfast.checker.committers.output import HOME
+from holdfast.commit import layout
+from holdfast.stores.memory.store import MemoryStore
+
+
+def test_a_commit_that_recovery_has_published_and_trimmed_was_visible() -> None:
+    """Defect: a read after recovery was said to show the files of a commit that was not visible."""
+    store = MemoryStore()
+    store.put(HOME + layout.log_entry(3), b"{}")
+    decisions = tuple(
+        Decision(seq, f"job {seq}", commits=commits, batch=None, data=b"") for seq, commits in ((1, True), (2, False))
+    )
+    after = read_ledger(Ledger(decisions=decisions), store.image())
+    assert [one.seq for one in after.decisions] == [1, 2, 3]
+    assert (after.visible, after.done) == ((1,), (1, 2))
