@@ -18,7 +18,6 @@ __all__ = [
     "LAYOUT_VERSION",
     "Configuration",
     "check_is_wanted",
-    "contains_namespace",
     "create_namespace",
     "load_configuration",
     "own_configuration",
@@ -156,11 +155,6 @@ def undo_creation(store: TransactionStore, identity: str) -> None:
     seen = {key: record.version for key, record in found.items()}
     unused = RangeCount(ROOT_KEY, *children_range(ROOT_ID), 0)
     store.commit(Commit(reads=seen, deletes=list(found), ranges=[unused]))
-
-
-def contains_namespace(store: TransactionStore) -> bool:
-    """Check whether the database contains a namespace, of whatever name."""
-    return CONFIGURATION in store.get_many([CONFIGURATION])
 
 
 def load_configuration(store: TransactionStore) -> Configuration:
