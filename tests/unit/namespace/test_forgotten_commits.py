@@ -152,13 +152,19 @@ def test_what_a_lease_that_is_back_has_published_since_is_left_alone(work: str) 
     assert bob.open("/file").read() == b"0123456789"
 
 
-def test_an_unfinished_blob_is_not_given_up_if_its_lease_is_back_since_the_snapshot() -> None:
+def _an_unfinished_blob() -> tuple[ForgetfulDatabase, World, FileWriter, bytes]:
+    """Return a writer of "/file", and what it has written: a part of it is in the store."""
     database = ForgetfulDatabase(keeps=False)
     world = World(database=database)
-    ann, bob = world.client(), world.client()
-    content = b"0" * 9_000_000  # a part of it is in the store
-    file = ann.create_with_lease("/file")
+    content = b"0" * 9_000_000
+    file = world.client().create_with_lease("/file")
     file.write(content)
+    return database, world, file, content
+
+
+def test_an_unfinished_blob_is_not_given_up_if_its_lease_is_back_since_the_snapshot() -> None:
+    database, world, file, content = _an_unfinished_blob()
+    bob = world.client()
     world.clock.at_s += world.safety_age_s + 1
     file._renew()
     client, to_do = _forgetting_the_end_of_a_lease(world, database, bob)
@@ -169,12 +175,8 @@ def test_an_unfinished_blob_is_not_given_up_if_its_lease_is_back_since_the_snaps
 
 def test_an_unfinished_blob_is_not_given_up_if_its_lease_from_before_the_sweep_is_back() -> None:
     """The lock of the sweep is lost then, too, and the sweep finds that out before it gives up the blob, not after."""
-    database = ForgetfulDatabase(keeps=False)
-    world = World(database=database)
-    ann, bob = world.client(), world.client()
-    content = b"0" * 9_000_000  # a part of it is in the store
-    file = ann.create_with_lease("/file")
-    file.write(content)
+    database, world, file, content = _an_unfinished_blob()
+    bob = world.client()
     database.forget_nothing_before()
     world.clock.at_s += world.safety_age_s + 1
     assert bob.recover_lease("/file")

@@ -72,20 +72,6 @@ def test_forgotten_slashes_are_put_into_the_url(
     assert str(caught.value) == f"the URL of an SQLite file has three slashes: write sqlite://{wanted}"
 
 
-@pytest.mark.parametrize(
-    ("url", "message"),
-    [
-        ("postgresql:user:very-secret@host/shop", "the URL of a database has two slashes: write postgresql://"),
-        ("mysql:/host/shop", "the URL of a database has two slashes: write mysql://"),
-        ("shop.db", "a database needs a URL such as sqlite:///directory/file.db"),
-    ],
-)
-def test_forgotten_slashes_of_a_server_are_named_without_its_password(url: str, message: str) -> None:
-    with pytest.raises(InvalidRequestError, match=message) as caught:
-        open_database(url)
-    assert "very-secret" not in str(caught.value)
-
-
 @pytest.mark.parametrize("path", ["/shop.db", "/:memory:", r"/C:\shop.db", "//shop-2.db"])
 @pytest.mark.parametrize("create", [False, True])
 def test_a_relative_path_is_no_file_of_the_root_directory(path: str, create: bool) -> None:
@@ -104,7 +90,9 @@ def test_a_url_with_a_lone_surrogate_is_refused(url: str) -> None:
     ("url", "message"),
     [
         ("mongodb://h/d", "a database needs a URL such as"),
-        ("shop.db", "a database needs a URL such as"),
+        ("shop.db", "a database needs a URL such as sqlite:///directory/file.db"),
+        ("postgresql:user:canary@host/shop", "the URL of a database has two slashes: write postgresql://"),
+        ("mysql:/host/shop", "the URL of a database has two slashes: write mysql://"),
         ("mysql://u:canary@x@h/d", "an @ in the wrong place"),
         ("mysql://u:c?group=canary@h/d", "an @ in the wrong place"),
     ],
