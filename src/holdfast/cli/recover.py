@@ -157,8 +157,8 @@ def _show(
         out.say(f"{verb}: job {job.job} ({job.committer}): {job.reason}{result}")
     for note in report.notes:
         out.say(f"note: {note}")
-    for job_id, sentence in report.pending.items():
-        out.say(f"decided but not finished: job {job_id}: {sentence}; remove the cause, then run this command again")
+    for what, sentence in report.pending.items():
+        out.say(f"not finished: {what}: {sentence}; remove the cause, then run this command again")
     for what, sentence in report.damaged.items():
         out.say(f"damaged: {what}: {sentence}")
     if report.uploads_aborted or report.folders_removed:

@@ -62,7 +62,7 @@ def recover(
         try:
             leftovers = find_leftovers(ctx, committer)
         except HoldfastError as error:
-            report.damaged[committer.name] = str(error)
+            report.add_failure(committer.name, error)
             continue
         for leftover in leftovers:
             reported = {job.job for job in report.jobs} | report.damaged.keys() | report.pending.keys()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from holdfast.commit.committer import Action, Leftover
-from holdfast.errors import HoldfastError
+from holdfast.errors import CorruptDataError, HoldfastError
 
 __all__ = ["RecoveredJob", "RecoveryReport", "end_leftover", "is_quiet"]
 
@@ -45,9 +45,10 @@ class RecoveryReport:
 
     Attributes:
         jobs: the interrupted jobs, in the order in which recovery handled them.
-        damaged: one sentence for each damaged job or record: a committed job with lost files, a record that cannot be
-            read, or a failed cleanup. Recovery did not change it, or can be run again.
-        pending: one sentence for each decided job whose remaining work failed, saying why.
+        damaged: one sentence for each damaged job or record: a committed job with lost files, or a record that cannot
+            be read. Recovery did not change it, or can be run again.
+        pending: one sentence for each job that recovery could not end, and for a cleanup that failed, saying why: the
+            store refuses or does not answer. When it does, run recovery again.
         uploads_aborted, folders_removed: how many leftovers of jobs that had already ended were removed.
         notes: one sentence for each check that was impossible.
     """
@@ -89,6 +90,11 @@ class RecoveryReport:
         """Check whether nothing at the destination needs a person's attention."""
         return not self.damaged and not self.pending and not self.kept
 
+    def add_failure(self, what: str, error: HoldfastError) -> None:
+        """Add a job or a cleanup that failed: it is damaged, or its work is pending."""
+        failures = self.damaged if isinstance(error, CorruptDataError) else self.pending
+        failures[what] = str(error)
+
     def _jobs(self, action: Action) -> list[str]:
         return [job.job for job in self.jobs if job.action is action and not job.is_alive]
 
@@ -101,7 +107,7 @@ def end_leftover(
         try:
             leftover.recover()
         except HoldfastError as error:
-            report.damaged[leftover.job] = f"{leftover.action.value} failed, run recovery again: {error}"
+            report.add_failure(leftover.job, error)
             return
     report.jobs.append(
         RecoveredJob(

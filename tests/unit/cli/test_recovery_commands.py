@@ -22,7 +22,7 @@ from holdfast.commit import (
 )
 from holdfast.commit.hadoop_names import file_name as classic_name
 from holdfast.commit.ids import AttemptId, FileOwner, new_job_id
-from holdfast.errors import UnsupportedError
+from holdfast.errors import AccessDeniedError, UnsupportedError
 from holdfast.runtime import SystemIds
 from holdfast.stores.base import ObjectInfo, Overwrite, Part, PutMode, iter_uploads, multipart
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash
@@ -97,6 +97,22 @@ def test_damage_exits_1_unless_it_is_accepted(ctx: CommitContext) -> None:
     accepted = run("recover", ctx.url, "--accept-damage")
     assert accepted.exit_code == 0 and "all of its files" not in accepted.stdout and "lost: 1 file" in accepted.stdout
     assert len(read_snapshot(ctx).files) == 1
+
+
+def test_uploads_that_this_user_may_not_end_are_not_called_damaged(
+    ctx: CommitContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_table(ctx)
+
+    def refuse(store: MemoryStore, key: str, upload_id: str) -> None:
+        raise AccessDeniedError("the policy forbids ending uploads", key=key)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryStore, "abort_upload", refuse)
+        result = run("recover", ctx.url, "--older-than", "0s")
+    assert result.exit_code == 1 and "damaged" not in result.stdout
+    assert re.search("not finished: cleanup: .*forbids.*run this command again", result.stdout)
+    assert run("recover", ctx.url, "--older-than", "0s").exit_code == 0 and pending(ctx) == 0
 
 
 def test_recover_as_json(ctx: CommitContext) -> None:

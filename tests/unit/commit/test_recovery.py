@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, Committer, SaveMode, recover
 from holdfast.commit.committer import MULTIPART, Action, Leftover
-from holdfast.errors import CorruptDataError, HoldfastError, UnavailableError
+from holdfast.errors import AccessDeniedError, CorruptDataError, HoldfastError, UnavailableError
 from holdfast.stores.interceptors.faulty import Faulty, SimulatedCrash, crash_at
 from holdfast.stores.interceptors.intercepted import InterceptedStore
 from tests.altered import altered
@@ -98,13 +98,22 @@ def test_a_dry_run_says_the_same_and_does_nothing(ctx: CommitContext) -> None:
     assert planned.jobs == recover(ctx, committers=[found.committer()]).jobs
 
 
-@pytest.mark.parametrize("kind", [CorruptDataError, UnavailableError])
-def test_one_failure_does_not_stop_the_rest(ctx: CommitContext, kind: Callable[[str], Exception]) -> None:
+@pytest.mark.parametrize(
+    ("kind", "damaged", "pending"),
+    [
+        (CorruptDataError, {"bad": "no luck"}, {}),
+        (UnavailableError, {}, {"bad": "no luck"}),
+        (AccessDeniedError, {}, {"bad": "no luck"}),
+    ],
+)
+def test_one_failure_does_not_stop_the_rest(
+    ctx: CommitContext, kind: Callable[[str], Exception], damaged: dict[str, str], pending: dict[str, str]
+) -> None:
     found = Found()
     found.add("bad", Action.BACK, error=kind("no luck"))
     found.add("good", Action.BACK)
     report = recover(ctx, committers=[found.committer()])
-    assert report.damaged == {"bad": "roll back failed, run recovery again: no luck"}
+    assert (report.damaged, report.pending) == (damaged, pending), "damaged is only what cannot be read"
     assert (report.rolled_back, found.finished, report.clean) == (["good"], ["good"], False)
 
 

@@ -108,7 +108,7 @@ def recover_log(
             )
             report.uploads_aborted += _abort_stray_uploads(ctx, older_than_s)
         except HoldfastError as error:
-            report.damaged["cleanup"] = f"it failed, run recovery again: {error}"
+            report.add_failure("cleanup", error)
 
 
 def _abort_stray_uploads(ctx: CommitContext, older_than_s: float) -> int:
@@ -151,11 +151,8 @@ def _roll_forward_decisions(ctx: CommitContext, report: RecoveryReport, dry_run:
                 done_report = roll_forward(
                     Measure(ctx), entry, visible=seq in view.visible, accept_damage=accept_damage
                 )
-        except CorruptDataError as error:
-            report.damaged[entry.job] = str(error)
-            continue
         except HoldfastError as error:
-            report.pending[entry.job] = str(error)
+            report.add_failure(entry.job, error)
             continue
         if entry.kind is Kind.COMMIT:
             lost = done_report.metrics.get("files_lost", 0) if done_report is not None else 0
@@ -170,7 +167,7 @@ def _end_open_job(ctx: CommitContext, record: JobRecord, report: RecoveryReport)
     try:
         outcome = abort_job(Measure(ctx), record)
     except HoldfastError as error:
-        report.damaged[record.job] = str(error)
+        report.add_failure(record.job, error)
         return
     if not outcome.finished:
         report.pending[record.job] = outcome.pending_reason
