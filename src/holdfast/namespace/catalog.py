@@ -8,7 +8,6 @@ and for the executors of a cluster.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -20,9 +19,9 @@ from holdfast.errors import (
     CorruptDataError,
     InvalidRequestError,
     NotFoundError,
-    UnavailableError,
 )
 from holdfast.runtime import Clock
+from holdfast.stores.local.locks import lock
 from holdfast.wording import nearest
 
 __all__ = [
@@ -43,8 +42,7 @@ SCHEME = "holdfast"
 VARIABLE_PREFIX = "HOLDFAST_NAMESPACE_"
 """How the environment variables that override the catalog begin; the namespace's name follows."""
 
-_LOCK_TRIES = 500
-_LOCK_WAIT_S = 0.02
+_LOCK_S = 10.0
 
 
 def split_url(url: str) -> tuple[str, str]:
@@ -202,7 +200,7 @@ def _locked(name: str, clock: Clock) -> Iterator[None]:
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file.with_name(f"{file.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            _lock(descriptor, clock)
+            lock(descriptor, str(catalog_file()), _LOCK_S, clock)
             yield
         finally:
             os.close(descriptor)
@@ -217,15 +215,3 @@ def _locked(name: str, clock: Clock) -> Iterator[None]:
 def _real_file() -> Path:
     """Return the file that the catalog is, if its path is a link, as in a directory of dotfiles."""
     return Path(os.path.realpath(catalog_file()))
-
-
-def _lock(descriptor: int, clock: Clock) -> None:
-    for _ in range(_LOCK_TRIES):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            clock.sleep(_LOCK_WAIT_S)
-    raise UnavailableError(
-        "another process keeps the catalog of namespaces locked: repeat later", file=str(catalog_file())
-    )

@@ -9,14 +9,16 @@ times.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 
 from holdfast.errors import NotFoundError
+from holdfast.runtime import SystemClock
+from holdfast.stores.local.locks import lock
 
 __all__ = ["append", "is_behind_link", "leads_back", "open_source", "passes_back"]
 
+_COPY_S = 3600.0  # how long another process may copy the same file
 _BUFFER_BYTES = 1024 * 1024
 _COPY_BYTES = 1 << 30
 _COPY_RANGE_REFUSED = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
@@ -64,10 +66,11 @@ def open_source(path: str, key: str) -> int:
 
     Raises:
         NotFoundError: another process has moved the file.
+        UnavailableError: another process has been moving it for an hour: repeat later.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock(descriptor, path, _COPY_S, SystemClock())
         try:
             still_there = _identity(path) == _identity_of(descriptor)
         except FileNotFoundError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import re
 import stat
@@ -30,6 +29,7 @@ from holdfast.errors import (
 from holdfast.runtime import SystemClock
 from holdfast.stores.base import Create, PutMode, Update, check_key
 from holdfast.stores.local.links import append, open_source, passes_back
+from holdfast.stores.local.locks import lock
 
 __all__ = [
     "HIDDEN_PREFIX",
@@ -388,7 +388,7 @@ class LocalTree:
     def _locked_directory(self, path: str) -> Iterator[int]:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            _lock(descriptor, path)
+            lock(descriptor, path, _LOCK_S, SystemClock())
             yield descriptor
         finally:
             os.close(descriptor)
@@ -466,27 +466,6 @@ class LocalTree:
             except OSError:
                 return  # not empty, a mount point, or not permitted: a remaining directory does no harm
             directory = os.path.dirname(directory)
-
-
-def _lock(descriptor: int, path: str) -> None:
-    """Lock an open directory. Its owner holds the lock for a rename and a sync; a dead process releases it."""
-    clock = SystemClock()
-    until_s = clock.elapsed_s() + _LOCK_S
-    pause_s = 0.0005
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if clock.elapsed_s() > until_s:
-                raise UnavailableError(
-                    f"another process has locked the directory for {_LOCK_S:.0f} s: find the process that hangs, then "
-                    "repeat",
-                    path=path,
-                ) from None
-            clock.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, 0.02)
-        else:
-            return
 
 
 def _refuse_place(path: str) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import socket
 from pathlib import Path
 
 import pytest
 
-from holdfast.errors import InvalidRequestError, NotFoundError, StorageFullError
+from holdfast.errors import InvalidRequestError, NotFoundError, StorageFullError, UnavailableError
 from holdfast.stores.base import iter_objects, iter_uploads
+from holdfast.stores.local import links
 from holdfast.stores.local.store import LocalStore
 
 
@@ -119,6 +121,20 @@ def elsewhere(store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(os, "replace", replace_within)
     return found
+
+
+def test_a_move_waits_for_another_one_of_the_same_file_but_not_for_ever(
+    store: LocalStore, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is frozen in the middle of a copy."""
+    store.put("hidden/part", b"rows")
+    monkeypatch.setattr(links, "_COPY_S", 0.05)
+    with (elsewhere.parent / "root/hidden/part").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(UnavailableError, match="has had this locked"):
+            store.rename("hidden/part", "m=1/part")
+    store.rename("hidden/part", "m=1/part")
+    assert store.get("m=1/part") == b"rows"
 
 
 def test_a_file_is_moved_to_another_file_system(store: LocalStore, elsewhere: Path) -> None:

@@ -395,7 +395,7 @@ def test_a_directory_that_another_process_holds(store: LocalStore, monkeypatch: 
     directory = os.open(os.path.join(store._tree.root, "d"), os.O_RDONLY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)
-        with pytest.raises(UnavailableError, match="has locked the directory"):
+        with pytest.raises(UnavailableError, match="has had this locked"):
             store.put("d/b", b"2")
     finally:
         os.close(directory)
