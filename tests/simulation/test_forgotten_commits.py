@@ -9,13 +9,24 @@ from unittest.mock import Mock
 
 import pytest
 
-from holdfast.commit import TWO_PHASE, CommitContext, CommitSettings, layout, read_snapshot, recover
+from holdfast.commit import (
+    TWO_PHASE,
+    CommitContext,
+    CommitSettings,
+    StreamBatch,
+    TaskCommit,
+    layout,
+    read_snapshot,
+    recover,
+)
 from holdfast.commit.layout import is_hidden
 from holdfast.commit.records import JobRecord
 from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.two_phase import roll_forward
 from holdfast.commit.two_phase.decision_log import read_log
+from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch
 from holdfast.commit.two_phase.write_ids import WRITE_ID, find_write
+from holdfast.commit.write_lookup import TOKEN, find_files, find_written
 from holdfast.errors import HoldfastError, LogRemovedError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.namespace.object_store.change_set import ChangeSet
 from holdfast.namespace.object_store.store import NamespaceStore
@@ -259,26 +270,70 @@ def test_the_abort_of_a_first_job_that_is_lost_leaves_nothing_in_the_way(
         TWO_PHASE.commit_job(crashing.context(), job, [None] * TASKS, TASKS)
 
 
-@pytest.mark.parametrize("by", ["job", "write id"])
+_FOUND: dict[str, Callable[[CommitContext, JobRecord], object]] = {
+    "write id": lambda ctx, _job: find_write(ctx, read_log(ctx), "daily"),
+    "token of the call": lambda ctx, _job: find_written(ctx, "call"),
+    "names of its files": lambda ctx, job: find_files(ctx, job.job.rpartition("-")[2]),
+    "mode ignore": lambda ctx, _job: TWO_PHASE.setup_job(ctx, SaveMode.IGNORE) is None,
+}
+
+
+@pytest.mark.parametrize("by", ["job", *_FOUND])
 def test_a_decision_of_another_driver_is_durable_before_it_is_reported(
     by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It dies as soon as its transaction has taken effect; then somebody commits the job, or runs the write, again."""
     crashing = Crashing()
-    job = TWO_PHASE.setup_job(crashing.ctx, SaveMode.APPEND, {WRITE_ID: "daily"})
+    job = TWO_PHASE.setup_job(crashing.ctx, SaveMode.APPEND, {WRITE_ID: "daily", TOKEN: "call"})
     assert job is not None
     reports = [run_task(crashing.ctx, job, task, "new") for task in range(TASKS)]
-    with monkeypatch.context() as dying:
-        dying.setattr(NamespaceStore, "_settle", Mock(side_effect=SimulatedCrash))
-        with pytest.raises(SimulatedCrash):
-            TWO_PHASE.commit_job(crashing.context(), job, reports, TASKS)
+    _decide_and_die(crashing, job, reports, monkeypatch)
     ctx = crashing.context()
     if by == "job":
         assert TWO_PHASE.commit_job(ctx, job, reports, TASKS).committed
     else:
-        assert find_write(ctx, read_log(ctx), "daily") is not None
+        assert _FOUND[by](ctx, job)
     crashing.crash()
     assert crashing.contents() == expected("new")
+
+
+def _decide_and_die(
+    crashing: Crashing, job: JobRecord, reports: list[TaskCommit], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commit a job in a process that dies before it has made the decision durable."""
+    with monkeypatch.context() as dying:
+        dying.setattr(NamespaceStore, "_settle", Mock(side_effect=SimulatedCrash))
+        with pytest.raises(SimulatedCrash):
+            TWO_PHASE.commit_job(crashing.context(), job, reports, TASKS)
+
+
+def test_a_batch_of_another_driver_that_is_lost_is_not_taken_for_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both had planned it, one has decided it and died; the database crashes before any call of the other's commit."""
+    outcomes = set()
+    calls = 1
+    at = 0
+    while at <= calls:
+        crashing = Crashing()
+        plans = [plan_batch(crashing.ctx, SaveMode.APPEND, {}) for _ in range(2)]
+        jobs = [join_batch(crashing.ctx, plan, StreamBatch(stream="s", checkpoint="c", batch=1)) for plan in plans]
+        dead, live = (one for one in jobs if one is not None)
+        others = [run_task(crashing.ctx, dead, task, "dead") for task in range(TASKS)]
+        reports = [run_task(crashing.ctx, live, task, "live") for task in range(TASKS)]
+        _decide_and_die(crashing, dead, others, monkeypatch)
+        before = crashing.calls
+        crashing.at = before + at if at else 0
+        try:
+            TWO_PHASE.commit_job(crashing.ctx, live, reports, TASKS)
+            told = [expected("dead"), expected("live")]
+        except HoldfastError:
+            told = [[], expected("dead")]
+        calls = calls if at else crashing.calls - before
+        crashing.at = 0
+        crashing.crash()
+        outcomes.add(len(crashing.contents()))
+        assert crashing.contents() in told, at
+        at += 1
+    assert outcomes == {0, len(expected("live"))}, "it was reported, and refused"
 
 
 def test_a_reader_sees_no_mixture_of_two_histories(monkeypatch: pytest.MonkeyPatch) -> None:

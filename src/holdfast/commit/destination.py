@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
+from holdfast.commit.durability import durably
 from holdfast.commit.ids import JobId, file_owner
 from holdfast.commit.records import Totals
 from holdfast.commit.save_mode import SaveMode
@@ -58,10 +59,14 @@ def refuse_taken(ctx: CommitContext, paths: Sequence[str] = (layout.SUCCESS,)) -
 def is_to_be_skipped(ctx: CommitContext, mode: SaveMode) -> bool:
     """Check whether the destination contains data and the mode is ``ignore``.
 
+    Guarantee: on a store with transactions, the data are durable.
+
     Raises:
         DestinationExistsError: the destination contains data and the mode is ``fail``.
     """
-    if mode not in (SaveMode.FAIL, SaveMode.IGNORE) or not has_output(ctx):
+    if mode not in (SaveMode.FAIL, SaveMode.IGNORE):
+        return False
+    if not durably(ctx, has_output(ctx), lambda: has_output(ctx)):
         return False
     if mode is SaveMode.FAIL:
         raise DestinationExistsError(

@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
+from holdfast.commit.durability import durably
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.records import JobOutcome, Kind, Totals
 from holdfast.commit.success_file import read_success
@@ -55,9 +56,15 @@ def is_job_of(job: str, token: str) -> bool:
 def find_written(ctx: CommitContext, token: str) -> JobOutcome | None:
     """Return the committed job of a write, from the log or, failing that, from ``_SUCCESS``; None if neither has it.
 
+    Guarantee: on a store with transactions, the commit is durable.
+
     Args:
         token: the value of `TOKEN` in the job's details.
     """
+    return durably(ctx, _in_records(ctx, token), lambda: _in_records(ctx, token))
+
+
+def _in_records(ctx: CommitContext, token: str) -> JobOutcome | None:
     view = read_log(ctx)
     for seq in range(view.head, view.oldest - 1, -1):
         try:
@@ -109,8 +116,12 @@ def _in_report(ctx: CommitContext, token: str) -> JobOutcome | None:
 def find_files(ctx: CommitContext, token: str) -> JobOutcome | None:
     """Find a write's visible files by the job id in their names, for a write without log entry and ``_SUCCESS``.
 
-    Guarantee: never returns files of a write with another token.
+    Guarantee: never returns files of a write with another token. On a store with transactions, they are durable.
     """
+    return durably(ctx, _in_names(ctx, token), lambda: _in_names(ctx, token))
+
+
+def _in_names(ctx: CommitContext, token: str) -> JobOutcome | None:
     name = re.compile(rf"\d{{17}}-{re.escape(token)}(?![0-9a-f])")
     totals, job = Totals(), ""
     for path, info in layout.iter_visible(ctx.store, ctx.prefix):

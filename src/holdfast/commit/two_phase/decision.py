@@ -8,6 +8,7 @@ from dataclasses import replace
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.commit.destination import is_to_be_skipped
+from holdfast.commit.durability import durably
 from holdfast.commit.measure import Measure
 from holdfast.commit.nesting import is_first, refuse_nested
 from holdfast.commit.records import JobRecord, JobReport, Kind, Totals
@@ -160,10 +161,17 @@ def _draft_entry(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> LogE
 def is_already_committed(ctx: CommitContext, job: JobRecord, state: LogState, view: LogView) -> bool:
     """Check whether the stream batch that `job` would commit, or the write with its write id, is already committed.
 
+    Guarantee: on a store with transactions, what is committed is durable.
+
     Args:
         state: the state that the newest entry of `view` contains.
     """
-    return is_committed_batch(job, state.streams) or is_written(ctx, job, view)
+
+    def is_still_committed() -> bool:
+        newest = read_newest(ctx, read_log(ctx))
+        return newest is not None and is_committed_batch(job, newest.state.streams)  # else the log has moved on
+
+    return durably(ctx, is_committed_batch(job, state.streams), is_still_committed) or is_written(ctx, job, view)
 
 
 def read_log_after(ctx: CommitContext, seen: int, attempt: int) -> LogView:

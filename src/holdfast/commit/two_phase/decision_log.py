@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
+from holdfast.commit.durability import durably
 from holdfast.commit.ids import JobId
 from holdfast.commit.two_phase.codec import decode_entry, encode_entry
 from holdfast.commit.two_phase.records import LogEntry, LogState
 from holdfast.errors import FencedError, LogRemovedError, LogTrimmedError, NotFoundError
-from holdfast.stores.base import Change, transactional
+from holdfast.stores.base import Change
 from holdfast.versioned_log import LogView, VersionedLog
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "append_entry",
     "decision_log",
     "destination_gone",
-    "durably",
     "find_decision",
     "job_exists",
     "read_entries",
@@ -31,9 +30,6 @@ __all__ = [
     "trim_log",
     "write_mark",
 ]
-
-
-T = TypeVar("T")
 
 
 def decision_log(ctx: CommitContext) -> VersionedLog[LogEntry]:
@@ -107,20 +103,6 @@ def find_decision(ctx: CommitContext, view: LogView, job: JobId, after: int) -> 
         raise destination_gone(ctx) from error
     except LogTrimmedError as error:
         raise _left_behind(ctx, job) from error
-
-
-def durably(ctx: CommitContext, found: T, look: Callable[[], T]) -> T:
-    """Return what was found at the destination once it is durable, if it is anything: what is done is not done again.
-
-    Whoever has done it may have died before.
-
-    Args:
-        look: called to find it again, since a database that crashed meanwhile has perhaps lost it.
-    """
-    if not found or not ctx.store.capabilities.transactions:
-        return found
-    transactional(ctx.store).make_durable()
-    return look()
 
 
 def append_entry(ctx: CommitContext, entry: LogEntry, view: LogView, changes: Sequence[Change] = ()) -> LogEntry:

@@ -17,10 +17,11 @@ from dataclasses import dataclass, replace
 from holdfast.commit import layout
 from holdfast.commit.codec import encode_job
 from holdfast.commit.context import CommitContext
+from holdfast.commit.durability import durably
 from holdfast.commit.records import JobRecord, StreamBatch
 from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.two_phase.committer import TWO_PHASE
-from holdfast.commit.two_phase.decision_log import durably, read_entry, read_log, trim_log
+from holdfast.commit.two_phase.decision_log import read_entry, read_log, trim_log
 from holdfast.commit.two_phase.helping import help_earlier_jobs
 from holdfast.commit.two_phase.job import announce_job, describe_job
 from holdfast.commit.two_phase.records import StreamMark

@@ -11,10 +11,11 @@ import hashlib
 
 from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
+from holdfast.commit.durability import durably
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.json_fields import count_field, guarded, json_line, json_object, require, text_field
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, Totals
-from holdfast.commit.two_phase.decision_log import durably, read_entry
+from holdfast.commit.two_phase.decision_log import read_entry
 from holdfast.commit.two_phase.records import LogEntry
 from holdfast.errors import NotFoundError
 from holdfast.stores.base import batched_keys, iter_objects
