@@ -134,6 +134,9 @@ def units(spark: SparkSession, base: Path) -> Any:
     calls: dict[str, Callable[[], object]] = {
         "pairs": lambda: TransactionalMap(note, store=url).run([(1, 2)], key="id"),
         "null": lambda: TransactionalMap(note, store=url).run(rows.selectExpr("nullif(id, 3) id", "v"), key="id"),
+        "no text": lambda: TransactionalMap(note, store=url).run(
+            spark.sql("SELECT cast(X'4DFC' AS string) AS id, 'v' AS v"), key="id"
+        ),
         "failing": lambda: TransactionalMap(lambda txn, key, row: 1 // 0, store=url).run(rows, key="id"),
     }
     for name, call in calls.items():

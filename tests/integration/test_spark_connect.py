@@ -89,6 +89,7 @@ def test_units(found: dict[str, Any]) -> None:
     expected = {
         "pairs": "DataFrame",
         "null": "the key of a unit is null",
+        "no text": "that is not UTF-8: cast the column to binary, or decode it",
         "failing": "the function of a unit failed",
     }
     for name, sentence in expected.items():

@@ -116,19 +116,26 @@ REFUSED: dict[str, tuple[Callable[[SparkSession], Any], Any, str]] = {
         "the key of a unit is null",
     ),
     "double": (lambda spark: spark.sql("SELECT 1.5D AS k"), "k", "cast the column to string"),
-    "decimal": (lambda spark: spark.sql("SELECT 1.5 AS k"), "k", "cast the column to string"),
+    "decimal": (lambda spark: spark.sql("SELECT 1.5 AS k"), "k", "take to_json(array(column))"),
     "boolean": (lambda spark: spark.sql("SELECT true AS k"), "k", "cast the column to string"),
     "date": (lambda spark: spark.sql("SELECT current_date() AS k"), "k", "cast the column to string"),
     "timestamp": (lambda spark: spark.sql("SELECT current_timestamp() AS k"), "k", "take unix_micros of the column"),
     "struct": (lambda spark: spark.sql("SELECT struct(1 AS a) AS k"), "k", "take the fields as columns"),
     "array": (lambda spark: spark.sql("SELECT array('x, y') AS k"), "k", "take to_json of the column"),
+    "map": (lambda spark: spark.sql("SELECT map('x, y', 1) AS k"), "k", "take to_json(map_entries(column))"),
     "no key": (lambda spark: spark.range(3), None, "pass key='column'"),
     "no such column": (lambda spark: spark.range(3), "ide", "did you mean id"),
     "two such columns": (lambda spark: spark.sql("SELECT 1 AS k, 2 AS k"), "k", "several columns have it"),
     "texts that are none": (
         lambda spark: spark.sql("SELECT cast(b AS string) AS k FROM VALUES (X'80'), (X'C3A9') AS t(b)"),
         "k",
-        "cast texts that are not UTF-8 to binary",
+        "that is not UTF-8: cast the column to binary",
+    ),
+    "a text that is none": (lambda spark: spark.sql("SELECT cast(X'4DFC' AS string) AS k"), "k", "that is not UTF-8"),
+    "a text that is none beside a number": (
+        lambda spark: spark.sql("SELECT n, cast(b AS string) AS k FROM VALUES (1, X'61'), (2, X'EDA080') AS t(n, b)"),
+        ["n", "k"],
+        "that is not UTF-8",
     ),
     "two that differ in case": (lambda spark: spark.sql("SELECT 1 AS k, 2 AS K"), "k", "several columns have it"),
     "twice the same": (lambda spark: spark.sql("SELECT 1 AS k UNION ALL SELECT 1"), "k", "two units have the same key"),
@@ -140,7 +147,9 @@ REFUSED: dict[str, tuple[Callable[[SparkSession], Any], Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", some(REFUSED, "null", "no pairs", "twice the same", "timestamp"))
+@pytest.mark.parametrize(
+    "name", some(REFUSED, "null", "no pairs", "twice the same", "timestamp", "a text that is none")
+)
 def test_unsuitable_inputs_are_refused_in_one_sentence(name: str, spark: SparkSession, store: Store) -> None:
     make, key, sentence = REFUSED[name]
     with pytest.raises(InvalidRequestError) as caught:
@@ -148,6 +157,24 @@ def test_unsuitable_inputs_are_refused_in_one_sentence(name: str, spark: SparkSe
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
     assert seen(store) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_texts_that_python_cannot_tell_apart_are_not_one_key(tasks: int, spark: SparkSession, store: Store) -> None:
+    """Python gets the same character for all that is not UTF-8, as in Müller and Möller in Latin-1."""
+    names = "VALUES (X'4DFC6C6C6572'), (X'4DF66C6C6572'), (X'4DFC6C6C6572') AS t(b)"
+    for reducer in (True, False):
+        kind = TransactionalReduce if reducer else TransactionalMap
+        with pytest.raises(InvalidRequestError, match="that is not UTF-8: cast the column to binary") as caught:
+            kind(note_size if reducer else note, store=store).run(
+                spark.sql(f"SELECT {'' if reducer else 'DISTINCT'} cast(b AS string) AS k FROM {names}"),
+                key="k",
+                tasks=tasks,
+            )
+        assert (caught.value.variables["done"], seen(store)) == (0, {})
+    TransactionalReduce(note_size, store=store).run(spark.sql(f"SELECT b AS k FROM {names}"), key="k", tasks=tasks)
+    assert seen(store) == {b"M\xfcller": 2, b"M\xf6ller": 1}
 
 
 JOBS: dict[str, tuple[dict[str, Any], str]] = {

@@ -7,6 +7,7 @@ units in the same order.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from functools import partial
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from pyspark.sql.functions import is_valid_utf8, lit, raise_error, when
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.records.row_keys import Row
@@ -33,11 +36,13 @@ __all__ = ["Arranged", "Input", "as_input", "run_workers"]
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _KEY_TYPES = (*_INTEGERS, "string", "binary")
-_AS_JSON = "take to_json of the column, since another text may be that of two values"
+_AS_JSON = "with unix_micros of timestamps in it, since another text may be that of two values"
 _AS_KEY = {
+    "decimal": "take to_json(array(column)), since a text depends on spark.sql.ansi.enabled",
     "timestamp": "take unix_micros of the column, since a text depends on the time zone, and may be that of two",
     "struct": "take the fields as columns, since a text may be that of two values",
-    **dict.fromkeys(("array", "map", "variant"), _AS_JSON),
+    "map": f"take to_json(map_entries(column)), {_AS_JSON}",
+    **dict.fromkeys(("array", "variant"), f"take to_json of the column, {_AS_JSON}"),
 }
 """What to do with columns of other types, if a text is not the same key: as texts, ["x, y"] and ["x", "y"] are one."""
 
@@ -114,12 +119,36 @@ def _key_columns(df: DataFrame, key: str | Sequence[str] | None) -> tuple[_KeyCo
             raise InvalidRequestError(f"the DataFrame has no such column for the key: {hint}", column=name)
         kind = found[0].dataType.simpleString()
         if kind not in _KEY_TYPES:
-            advice = _AS_KEY.get(kind.partition("<")[0], "cast the column to string")
+            advice = _AS_KEY.get(re.split("[<(]", kind)[0], "cast the column to string")
             raise InvalidRequestError(
                 f"the key of a unit is a text, an integer or bytes: {advice}", column=name, type=kind
             )
         columns.append(_KeyColumn(name, "bigint" if kind in _INTEGERS else kind))
     return tuple(columns)
+
+
+def _with_true_texts(df: DataFrame, columns: Sequence[_KeyColumn]) -> DataFrame:
+    """Return a DataFrame that fails for a key that is no true text, before any row reaches Python.
+
+    A text of Spark may be any bytes, such as a line of a file in Latin-1. Python gets the same character for each of
+    them that is not UTF-8, so two keys would become one. The check is in the column, which nothing leaves out, and not
+    in what tells the task: with a single task, Spark does not look at that.
+    """
+    for column in columns:
+        if column.type == "string":
+            refused = InvalidRequestError(
+                "the key of a unit is a text that is not UTF-8: cast the column to binary, or decode it",
+                column=column.name,
+            )
+            told = f"{InvalidRequestError.__module__}.{InvalidRequestError.__name__}: {refused}\n"  # Spark adds words
+            text = df[_quoted(column)]
+            is_other = is_valid_utf8(text).eqNullSafe(False)
+            df = df.withColumn(column.name, when(is_other, raise_error(lit(told))).otherwise(text))
+    return df
+
+
+def _quoted(column: _KeyColumn) -> str:
+    return f"`{column.name.replace('`', '``')}`"
 
 
 @dataclass(frozen=True)
@@ -140,9 +169,10 @@ class _FrameInput:
 
     def arranged(self, tasks: int) -> Arranged:
         """Bring each row to the task of its key. Spark's hash of an integer depends on its width: all get the same."""
-        quoted = [f"`{column.name.replace('`', '``')}`" for column in self.columns]
-        places = [self.df[name].cast(column.type) for name, column in zip(quoted, self.columns, strict=True)]
-        df = self.df.repartition(tasks, *places).sortWithinPartitions(*quoted)
+        df = _with_true_texts(self.df, self.columns)
+        quoted = list(map(_quoted, self.columns))
+        places = [df[name].cast(column.type) for name, column in zip(quoted, self.columns, strict=True)]
+        df = df.repartition(tasks, *places).sortWithinPartitions(*quoted)
         names = tuple(column.name for column in self.columns)
         if not is_classic(df.sparkSession):
             return _ConnectRows(df, quoted, names, tasks)

@@ -162,8 +162,8 @@ class TransactionalMap:
             shards = planned_tasks(
                 database, name, kind=self._kind, shards=tasks, default=found.parallelism, keys=found.keys
             )
-            rows = found.arranged(shards)
             with errors_of_rows(database, name), errors_of_tasks():
+                rows = found.arranged(shards)  # Spark may bring the rows to their tasks here
                 return _Prepared(shards, rows.run, rows.survey(repeats=self._kind == REDUCE))
 
         return self._run(job, self._kind, found.keys, self._emit_to, prepare, batch)
