@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -66,15 +65,15 @@ def test_ctrl_c_reaches_what_tests_start_also_in_the_background(workers: int, tm
     (tmp_path / "test_signals.py").write_text(
         "import signal\ndef test_it():\n    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
     )
-    ended = session(tmp_path, workers, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    ended = session(tmp_path, workers, through=("sh", "-c", "trap '' INT; exec \"$@\"", "sh"))
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-def session(folder: Path, workers: int, **more: Any) -> subprocess.CompletedProcess[str]:
-    """Run the tests of a folder in a session like that of these tests."""
+def session(folder: Path, workers: int, through: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    """Run the tests of a folder in a session like that of these tests; `through` is a command that runs it."""
     return subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"),
+            *(*through, sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"),
             *("-c", ROOT / "pyproject.toml", "-o", f"{time_limit.SETTING}={_LIMIT_S}"),
             *("--rootdir", folder, "-n", str(workers), folder),
         ],
@@ -84,7 +83,6 @@ def session(folder: Path, workers: int, **more: Any) -> subprocess.CompletedProc
         text=True,
         timeout=PATIENCE_S,
         check=False,
-        **more,
     )
 
 

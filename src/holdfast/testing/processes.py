@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import pwd
 import signal
@@ -11,15 +10,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from holdfast.testing import launch
 
 __all__ = ["Account", "end_group", "free_ports", "kill_tree", "start_server", "unprivileged_account"]
 
 _STOP_S = 5.0
 _POLL_S = 0.01
-_PR_SET_PDEATHSIG = 1
 
 
 def free_ports(count: int) -> list[int]:
@@ -60,35 +60,18 @@ def start_server(
     Args:
         account: who runs the process; None for the user of this process.
     """
+    owner = ("", "") if account is None else (str(account.uid), str(account.gid))
+    launcher = (sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *owner)
     with log.open("ab") as output:
         return subprocess.Popen(
-            command,
+            [*launcher, *command],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=cwd,
             env=None if environment is None else {**os.environ, **environment},
             start_new_session=True,
-            user=None if account is None else account.uid,
-            group=None if account is None else account.gid,
-            extra_groups=None if account is None else [],
-            preexec_fn=_die_with_parent_call(),  # called after the change of user, which would undo it
         )
-
-
-def _die_with_parent_call() -> Callable[[], None] | None:
-    """Return a function that makes the child process that runs it die with its parent; None if this is not Linux."""
-    if not sys.platform.startswith("linux"):
-        return None
-    libc = ctypes.CDLL(None, use_errno=True)
-    parent = os.getpid()
-
-    def die_with_parent() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)  # the parent died before prctl was called
-
-    return die_with_parent
 
 
 def end_group(
