@@ -18,7 +18,7 @@ from typing import Protocol
 
 from holdfast.errors import UnavailableError
 
-__all__ = ["Fork", "Forked", "require_process", "watch_forks"]
+__all__ = ["Fork", "Forked", "keep_inherited", "require_process", "watch_forks"]
 
 
 class Fork:
@@ -105,6 +105,18 @@ def require_process(pid: int) -> None:
     """
     if pid != os.getpid():
         raise UnavailableError("the transaction belongs to the process that began it: begin another one here")
+
+
+_inherited: list[object] = []
+
+
+def keep_inherited(*found: object) -> None:
+    """Keep for ever what a child has inherited from its parent, and must neither close nor free.
+
+    The parent uses the connection. And to free TLS contexts takes a lock of OpenSSL, which a thread of the parent may
+    have held at the time of the fork: nobody releases it in the child.
+    """
+    _inherited.extend(found)
 
 
 def _alive() -> list[Forked]:

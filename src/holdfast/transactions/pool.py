@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 from holdfast.errors import UnavailableError
 from holdfast.runtime import Clock
-from holdfast.runtime.forks import Fork, watch_forks
+from holdfast.runtime.forks import Fork, keep_inherited, watch_forks
 from holdfast.transactions.seats import Seat, Seats
 
 __all__ = ["Pool", "Pooled"]
@@ -66,7 +66,6 @@ class Pool(Generic[C]):
         self._size = size
         self._clock = clock
         self._timeout_s = timeout_s
-        self._inherited: list[C] = []
         self._is_closed = False
         self._reset()
         watch_forks(self)
@@ -81,7 +80,7 @@ class Pool(Generic[C]):
 
     def after_fork(self, *, is_ready: bool) -> None:
         """Start anew in a child."""
-        self._inherited += self._idle  # keep them: closing would log out the parent
+        keep_inherited(*self._idle)
         self._reset()
 
     @property
@@ -149,7 +148,7 @@ class Pool(Generic[C]):
 
     def _give(self, connection: C, *, is_clean: bool) -> None:
         if connection.pid != os.getpid():
-            self._inherited.append(connection)  # whatever is sent or closed here, the parent would lose
+            keep_inherited(connection)
             return
         seat = connection.seat
         try:

@@ -15,6 +15,7 @@ from functools import partial
 
 from holdfast.errors import CorruptDataError, FencedError, HoldfastError, NotFoundError
 from holdfast.namespace import Namespace, open_namespace
+from holdfast.runtime.forks import keep_inherited
 from holdfast.runtime.garbage import finalize, finish_finalizers
 from holdfast.stores.provider import StoreOptions
 
@@ -58,7 +59,8 @@ class SharedNamespace:
 
 
 def _close_in(pid: int, namespace: Namespace) -> None:
-    if os.getpid() != pid:  # a child of a fork must not close what its parent uses
+    if os.getpid() != pid:
+        keep_inherited(namespace)
         return
     try:
         namespace.close()

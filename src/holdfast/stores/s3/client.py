@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -30,6 +31,7 @@ from holdfast.errors import (
     UnavailableError,
 )
 from holdfast.runtime.clock import Clock
+from holdfast.runtime.forks import keep_inherited
 from holdfast.runtime.ids import Ids
 from holdfast.stores.s3.errors import Effect, Request, code_of, status_of, translated
 from holdfast.stores.s3.options import S3Options
@@ -61,6 +63,11 @@ def _renew_build_lock() -> None:
 
 
 os.register_at_fork(after_in_child=_renew_build_lock)
+
+
+def _let_go(client: Client, pid: int) -> None:
+    if os.getpid() != pid:
+        keep_inherited(client)
 
 
 def _drop_needless_expect(params: dict[str, Any], **_: object) -> None:
@@ -136,7 +143,8 @@ class S3Connection:
             return client
         with _build_lock:
             if os.getpid() not in self._clients:
-                self._clients[os.getpid()] = self._built_client()
+                client = self._clients[os.getpid()] = self._built_client()
+                weakref.finalize(self, _let_go, client, os.getpid()).atexit = False
             return self._clients[os.getpid()]
 
     def _built_client(self) -> Client:

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 
 from holdfast.errors import NotFoundError, UnavailableError
 from holdfast.runtime import Clock
-from holdfast.runtime.forks import Fork, watch_forks
+from holdfast.runtime.forks import Fork, keep_inherited, watch_forks
 from holdfast.transactions.seats import Seat, Seats
 from holdfast.transactions.sqlite.files import file_error
 from holdfast.transactions.sqlite.ticket_queue import TicketQueue
@@ -50,7 +50,6 @@ class Connections:
         self._connect = connect
         self._clock = clock
         self._is_closed = False
-        self._inherited: list[sqlite3.Connection] = []
         self._born_under: list[Fork] = []
         self._reset()
         _every[id(self)] = self
@@ -107,7 +106,7 @@ class Connections:
                 is_good = True
             finally:
                 if pid != os.getpid():
-                    self._inherited += lent  # the parent's: in this process, it is not even closed
+                    keep_inherited(*lent)
                 else:
                     self._take_back(lent, home if is_good else None)
                     loans.leave(loan)
@@ -206,7 +205,7 @@ class Connections:
         """Start anew in a child; leave the file alone if a connection to it may be open."""
         if not is_ready and self._file is not None and all(fork.is_over for fork in self._born_under):
             _cut.add(self._file)
-        self._inherited += [*self._readers, *self._writers]
+        keep_inherited(*self._readers, *self._writers)
         self._reset()
 
 

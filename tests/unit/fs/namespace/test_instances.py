@@ -229,6 +229,27 @@ def test_a_fork(fs: NamespaceFileSystem, database: str) -> None:
     assert fs.cat_file("n/inherited1") == b"child" * 10 and fs.cat_file("n/own1") == b"parent"
 
 
+_DROP = """
+import gc, os, sys, weakref
+from holdfast.fs import NamespaceFileSystem
+fs = NamespaceFileSystem(database=sys.argv[1], user="me")
+namespace = weakref.ref(fs.namespace("n")[0])
+child = os.fork()
+NamespaceFileSystem.clear_instance_cache()
+del fs
+gc.collect()
+if child == 0:
+    os._exit(3 if namespace() is None else 0)
+assert namespace() is None
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_process_does_not_free_the_namespace_of_its_parent(database: str) -> None:
+    """fsspec drops its filesystems in a child. Freeing TLS contexts takes a lock, which may stay locked there."""
+    subprocess.run([sys.executable, "-c", _DROP, database], check=True, timeout=PATIENCE_S)
+
+
 _EXIT = """
 import sys
 from holdfast.fs import NamespaceFileSystem

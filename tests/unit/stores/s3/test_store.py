@@ -493,6 +493,32 @@ def test_a_forked_process_makes_its_own_client(script: Script) -> None:
     assert [path for _, path in server.requests] == ["/bucket/parent", "/bucket/child", "/bucket/parent-again"]
 
 
+_DROPPING = """
+import gc, os, sys, weakref
+from holdfast.stores.s3.store import S3Store
+from holdfast.stores.s3.options import S3Options
+store = S3Store("bucket", S3Options(endpoint_url=sys.argv[1], region="us-east-1", access_key="a", secret_key="s"))
+store.put("parent", b"1")
+client = weakref.ref(store._connection._client())
+child = os.fork()
+del store
+gc.collect()
+if child == 0:
+    os._exit(3 if client() is None else 0)
+assert client() is None
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_process_does_not_free_the_client_of_its_parent(script: Script) -> None:
+    """This takes OpenSSL's lock: if another thread had it at the time of the fork, the child waits for ever.
+
+    fsspec drops its filesystems in a child, and a collection of garbage drops the rest.
+    """
+    _, server = script(PUT_DONE)
+    subprocess.run([sys.executable, "-c", _DROPPING, server.url], timeout=PATIENCE_S, check=True)
+
+
 @pytest.mark.parametrize("name", ["access_key", "secret_key", "session_token"])
 def test_a_credential_with_a_line_break_is_refused_without_showing_it(name: str) -> None:
     """A token that is read from a file has one at its end; the header that it breaks was shown in a traceback."""
