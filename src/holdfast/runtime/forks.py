@@ -111,7 +111,7 @@ _inherited: list[object] = []
 
 
 def keep_inherited(*found: object) -> None:
-    """Keep for ever what a child has inherited from its parent, and must neither close nor free.
+    """Keep forever what a child has inherited from its parent, and must neither close nor free.
 
     The parent uses the connection. And to free TLS contexts takes a lock of OpenSSL, which a thread of the parent may
     have held at the time of the fork: nobody releases it in the child.

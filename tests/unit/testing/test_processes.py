@@ -18,7 +18,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="
 def test_no_code_of_libraries_runs_between_fork_and_exec(tmp_path: Path) -> None:
     """fsspec forgets its file systems at a fork, and with them TLS contexts, whose lock another thread had just then.
 
-    The child waited for ever, and so did its parent. The hook of this test ends the child instead.
+    The child waited forever, and so did its parent. The hook of this test ends the child instead.
     """
     program = """
 import os, sys

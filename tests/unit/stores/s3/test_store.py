@@ -511,7 +511,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 def test_a_forked_process_does_not_free_the_client_of_its_parent(script: Script) -> None:
-    """This takes OpenSSL's lock: if another thread had it at the time of the fork, the child waits for ever.
+    """This takes OpenSSL's lock: if another thread had it at the time of the fork, the child waits forever.
 
     fsspec drops its filesystems in a child, and a collection of garbage drops the rest.
     """
