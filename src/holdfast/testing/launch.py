@@ -1,9 +1,9 @@
 """Become a server that dies with its parent: ``launch.py PARENT UID GID COMMAND…``; UID and GID are empty to keep them.
 
 A program of its own, run by `start_server`: what `subprocess` would call between fork and exec (``preexec_fn``) runs
-after the hooks that libraries have for forks, with whatever locks other threads had just then, and may wait forever. And
-what belonged to the parent's other threads ends in the child: py4j then cuts their connections to Spark, in the parent
-too, and the threads that replace them have no active session.
+after the hooks that libraries have for forks, with whatever locks other threads had just then, and may wait forever.
+What belonged to the parent's other threads ends in the child: py4j then cuts their connections to Spark, in the parent
+too, and the threads of Spark that replace the lost ones have no active session.
 """
 
 from __future__ import annotations
