@@ -30,8 +30,11 @@ from holdfast.commit.write_lookup import TOKEN, find_files, find_written
 from holdfast.errors import HoldfastError, LogRemovedError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.namespace.object_store.change_set import ChangeSet
 from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.options.keywords import from_text, from_url
+from holdfast.options.write import parse_write_request
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import SimulatedClock
+from holdfast.spark import write
 from holdfast.spark.accepted_runs import mark_run, marked_runs
 from holdfast.spark.task_report import Run
 from holdfast.stores.base import Change, Complete, Delete, ObjectInfo, iter_objects
@@ -334,6 +337,32 @@ def test_a_batch_of_another_driver_that_is_lost_is_not_taken_for_committed(monke
         assert crashing.contents() in told, at
         at += 1
     assert outcomes == {0, len(expected("live"))}, "it was reported, and refused"
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_a_write_in_mode_ignore_that_is_lost_is_not_reported_as_ignored(
+    others: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failover loses the job after Spark was told that it is committed; or others' data were there before."""
+    crashing = Crashing(keeps=False)
+    if others:
+        run_job(crashing.context(), "other")
+    crashing.database.forget_nothing_before()
+    given = {"ifExists": "ignore", "writeToken": "0123456789ab"}
+    texts = [one for name, text in given.items() for one in from_text(name, text, name)]
+    options = parse_write_request([*from_url("holdfast://world/home"), *texts], overwrite=False).options
+    job = TWO_PHASE.setup_job(crashing.ctx, SaveMode.IGNORE, {TOKEN: options.token})
+    assert (job is None) is others
+    if job is not None:
+        reports = [run_task(crashing.ctx, job, task, "new") for task in range(TASKS)]
+        assert TWO_PHASE.commit_job(crashing.ctx, job, reports, TASKS).committed
+    crashing.crash()
+    monkeypatch.setattr(write, "_open", lambda _options: crashing.context())
+    if others:
+        assert write._find_result(options, succeeded=True).job is None
+    else:
+        with pytest.raises(OutcomeUnknownError):
+            write._find_result(options, succeeded=True)
 
 
 def test_a_reader_sees_no_mixture_of_two_histories(monkeypatch: pytest.MonkeyPatch) -> None:

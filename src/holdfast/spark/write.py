@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from holdfast.commit import CommitContext, SaveMode
+from holdfast.commit.destination import is_to_be_skipped
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.commit.two_phase.write_ids import find_write
 from holdfast.commit.write_lookup import find_files, find_written
@@ -201,14 +202,16 @@ def _find_result(options: WriteOptions, *, succeeded: bool) -> JobResult:
         if found is None and succeeded and options.write_id:
             # Another write with the same id was committed while this one ran.
             found = find_write(ctx, read_log(ctx), options.write_id)
-        if found is None and succeeded and options.mode is not SaveMode.IGNORE:
+        # In mode ignore, nothing was written if there are data; if there are none, the job has run, and is lost.
+        is_skipped = found is None and options.mode is SaveMode.IGNORE and is_to_be_skipped(ctx, options.mode)
+        if found is None and succeeded and not is_skipped:
             # The option that switches _SUCCESS off is set, or another job has replaced the file.
             found = find_files(ctx, token)
             _log.warning("the number of rows is unknown: there is no _SUCCESS file of this job any more")
-    if found is None and succeeded and options.mode is not SaveMode.IGNORE:
-        raise OutcomeUnknownError(
-            "Spark reports that the rows are committed, but this machine does not see them: check the destination from "
-            "one of Spark's machines before writing them again",
-            url=ctx.url,
-        )
+            if found is None:
+                raise OutcomeUnknownError(
+                    "Spark reports that the rows are committed, but this machine does not see them: check the "
+                    "destination from one of Spark's machines before writing them again",
+                    url=ctx.url,
+                )
     return JobResult(url=url, job=None) if found is None else JobResult.of(url, found)
