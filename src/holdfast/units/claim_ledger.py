@@ -8,6 +8,7 @@ from holdfast.errors import FencedError
 from holdfast.transactions.base import ABSENT, TransactionStore
 from holdfast.units.claims import Claim, decode_claim, encode_claim
 from holdfast.units.execution import Change
+from holdfast.units.progress import LIST_DROPPED
 from holdfast.units.unit import Unit
 from holdfast.units.unit_loop import Standing
 from holdfast.units.work_list import Item, WorkList
@@ -65,7 +66,7 @@ class ClaimLedger:
         found = self._store.get_many([self._key, self._work.definition_key])
         definition = found.get(self._work.definition_key)
         if definition is None or definition.version != self._work.version:
-            raise FencedError("the work list was dropped meanwhile: create it, and begin again", list=self._work.name)
+            raise FencedError(LIST_DROPPED, list=self._work.name)
         record = found.get(self._key)
         self._claim = Claim(self._key, ABSENT, {}) if record is None else decode_claim(self._key, record)
 

@@ -34,6 +34,7 @@ from holdfast.transactions.retry import refused_add
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.locked_reads import LockedReads, UnlockedReads
 from holdfast.units.metered_store import MeteredStore
+from holdfast.units.progress import LIST_DROPPED
 from holdfast.units.results import require_run
 from holdfast.units.settings import SERVER, UnitSettings
 from holdfast.units.statistics import Statistics
@@ -342,9 +343,7 @@ class UnitExecution:
             FencedError: it is.
         """
         if self._emit_to is not None and self._emit_to.definition_key in outcome.keys:
-            raise FencedError(
-                "the work list was dropped meanwhile: create it, and begin again", list=self._emit_to.name
-            )
+            raise FencedError(LIST_DROPPED, list=self._emit_to.name)
 
 
 def _run_function(function: UnitFunction, transaction: UnitTransaction, unit: Unit) -> None:

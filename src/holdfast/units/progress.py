@@ -20,7 +20,16 @@ from holdfast.records.keys import id_bytes
 from holdfast.records.kinds import COUNTER, PROGRESS
 from holdfast.units.statistics import Statistics
 
-__all__ = ["GONE", "GONE_FROM_LIST", "TaskProgress", "counter_key", "counter_range", "progress_key", "progress_range"]
+__all__ = [
+    "GONE",
+    "GONE_FROM_LIST",
+    "LIST_DROPPED",
+    "TaskProgress",
+    "counter_key",
+    "counter_range",
+    "progress_key",
+    "progress_range",
+]
 
 GONE = (
     "the job was forgotten meanwhile, or the database has lost it, perhaps in a failover: look at what its units have "
@@ -33,6 +42,12 @@ GONE_FROM_LIST = (
     "under any name, for what still waits on it: what is done does not"
 )
 """The same about a job of a work list: what its units have written went together with their keys on the list."""
+
+LIST_DROPPED = (
+    "the work list was dropped meanwhile, with all that waited on it: create it, add what is lost, and only that, "
+    "since units that are done add nothing again, and run the job again with its name"
+)
+"""About a list to which units add. Another name for a job of rows would run again what is done."""
 
 _JSON = json.JSONEncoder(separators=(",", ":")).encode
 

@@ -16,7 +16,7 @@ from holdfast.units.claims import decode_claim, dissolve, dissolve_all, dissolve
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import end_job, forget_job, job_key, read_progress
 from holdfast.units.open_work_list import open_work_list
-from holdfast.units.progress import counter_range
+from holdfast.units.progress import LIST_DROPPED, counter_range
 from holdfast.units.settings import UnitSettings
 from holdfast.units.shard_task import ShardTask
 from tests.forgetful_database import ForgetfulDatabase
@@ -323,7 +323,7 @@ def test_a_worker_stops_when_its_list_is_dropped(keys: tuple[int, ...], *, is_wh
             for one in drops:
                 one()
 
-    with pytest.raises(FencedError, match="the work list was dropped meanwhile: create it"):
+    with pytest.raises(FencedError, match=LIST_DROPPED):
         world.worker(0, 3, limited(Shaky(world.inner, after=drop))).run()
     assert not world.cells
 
@@ -338,7 +338,7 @@ def test_a_list_that_is_dropped_between_two_claims_is_not_at_its_end() -> None:
             for one in drops:
                 one()
 
-    with pytest.raises(FencedError, match="the work list was dropped meanwhile: create it"):
+    with pytest.raises(FencedError, match=LIST_DROPPED):
         world.worker(0, 1, limited(Shaky(world.inner, after=drop))).run()
     assert not read_progress(world.inner, world.job)[0].is_finished
 
@@ -357,10 +357,37 @@ def test_nobody_emits_to_a_dropped_list(name: str) -> None:
 
     shaky = Shaky(world.inner, drop)
     execution = UnitExecution(grow, shaky, UnitSettings(), world.environment, emit_to=dropped, alarm=NoAlarm())
-    with pytest.raises(FencedError, match="the work list was dropped meanwhile: create it"):
+    with pytest.raises(FencedError, match=LIST_DROPPED):
         ShardTask(execution, shaky, job, 0).run(units([0]))
     assert not list(read_records(world.inner, *dropped.range))
     assert not world.cells
+
+
+def test_what_the_error_of_a_dropped_list_advises_neither_loses_nor_doubles() -> None:
+    """Units that are done do not add again what is lost, and under another name they would write again."""
+    world = WorkWorld()
+    job, drops = world.begin("map"), iter([world.items.drop])
+
+    def write(txn: Any, key: int, value: object) -> None:
+        txn.add("t", key)
+        txn.emit(key)
+        for drop in drops if key == 1 else ():
+            drop()
+
+    def attempt() -> None:
+        settings = UnitSettings(group=1)
+        execution = UnitExecution(write, world.inner, settings, world.environment, emit_to=world.list, alarm=NoAlarm())
+        ShardTask(execution, world.inner, job, 0).run(units([0, 1, 2]))
+
+    with pytest.raises(FencedError) as told:
+        attempt()
+    for advice in ("create it", "add what is lost", "run the job again with its name"):
+        assert advice in str(told.value)
+    world.items = open_work_list(world.store, "list", create=True)
+    world.items.add(0)
+    attempt()
+    assert world.cells == {(key, "value"): 1 for key in range(3)}
+    assert world.items.counts() == (3, 0)
 
 
 @pytest.mark.parametrize("combine", [None, min])

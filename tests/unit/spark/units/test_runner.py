@@ -39,6 +39,7 @@ from holdfast.units.connections import store_of_process
 from holdfast.units.job_input import JobInput, surveyed
 from holdfast.units.jobs import MAP, WORK_LIST, begin_job, end_job, find_job, forget_job, job_key, list_jobs
 from holdfast.units.open_work_list import open_work_list
+from holdfast.units.progress import LIST_DROPPED
 from holdfast.units.report import JobReport
 from holdfast.units.unit import id_of
 from tests.forgetful_database import ForgetfulDatabase
@@ -281,7 +282,7 @@ def test_a_work_list_that_is_dropped_does_not_end_the_job(driver: _Driver, url: 
     """The job is still there, unfinished: nobody else has ended it."""
 
     def stop(task: UnitsTask) -> list[str]:
-        raise FencedError("the work list was dropped meanwhile: create it, and begin again")
+        raise FencedError(LIST_DROPPED)
 
     with pytest.raises(FencedError, match="work list was dropped"):
         driver.run(stop)
