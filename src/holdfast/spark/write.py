@@ -202,9 +202,11 @@ def _find_result(options: WriteOptions, *, succeeded: bool) -> JobResult:
         if found is None and succeeded and options.write_id:
             # Another write with the same id was committed while this one ran.
             found = find_write(ctx, read_log(ctx), options.write_id)
+        is_missing = found is None and succeeded
         # In mode ignore, nothing was written if there are data; if there are none, the job has run, and is lost.
-        is_skipped = found is None and options.mode is SaveMode.IGNORE and is_to_be_skipped(ctx, options.mode)
-        if found is None and succeeded and not is_skipped:
+        if is_missing and options.mode is SaveMode.IGNORE and is_to_be_skipped(ctx, options.mode):
+            return JobResult(url=url, job=None)
+        if is_missing:
             # The option that switches _SUCCESS off is set, or another job has replaced the file.
             found = find_files(ctx, token)
             _log.warning("the number of rows is unknown: there is no _SUCCESS file of this job any more")

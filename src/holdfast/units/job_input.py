@@ -105,8 +105,7 @@ def _distinct(row_ids: Iterable[bytes], repeats: bool) -> Iterator[tuple[bytes, 
             )
         if unit_id < last:
             raise InvalidRequestError(
-                "the units of a task are not sorted by their keys: cast texts that are not UTF-8 to binary, or "
-                "report it",
+                "the units of a task are not sorted by their keys: report it",
                 unit=shown_key(decode_row(unit_id)[0]),
                 after=shown_key(decode_row(last)[0]),
             )

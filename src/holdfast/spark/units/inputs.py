@@ -142,8 +142,7 @@ def _with_true_texts(df: DataFrame, columns: Sequence[_KeyColumn]) -> DataFrame:
             )
             told = f"{InvalidRequestError.__module__}.{InvalidRequestError.__name__}: {refused}\n"  # Spark adds words
             text = df[_quoted(column)]
-            is_other = is_valid_utf8(text).eqNullSafe(False)
-            df = df.withColumn(column.name, when(is_other, raise_error(lit(told))).otherwise(text))
+            df = df.withColumn(column.name, when(~is_valid_utf8(text), raise_error(lit(told))).otherwise(text))
     return df
 
 
