@@ -132,8 +132,8 @@ def append_entry(ctx: CommitContext, entry: LogEntry, view: LogView, changes: Se
 def destination_gone(ctx: CommitContext) -> LogRemovedError:
     """Return the error of a job whose record, or the log before it, is gone, though nobody has decided the job."""
     return LogRemovedError(
-        "the destination was renamed or deleted while the job ran, or its records were: if it has another name now, "
-        "look there for files of the job first; else run the job again",
+        "the destination was renamed or deleted while the job ran, or its records were, perhaps by a failover: if it "
+        "has another name now, look there for files of the job first; else run the job again",
         url=ctx.url,
     )
 

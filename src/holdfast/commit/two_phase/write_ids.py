@@ -15,7 +15,7 @@ from holdfast.commit.durability import durably
 from holdfast.commit.ids import JobId, is_job_id
 from holdfast.commit.json_fields import count_field, guarded, json_line, json_object, require, text_field
 from holdfast.commit.records import JobOutcome, JobRecord, Kind, Totals
-from holdfast.commit.two_phase.decision_log import read_entry
+from holdfast.commit.two_phase.decision_log import read_entry, read_log
 from holdfast.commit.two_phase.records import LogEntry
 from holdfast.errors import NotFoundError
 from holdfast.stores.base import batched_keys, iter_objects
@@ -55,6 +55,10 @@ def find_write(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome |
     Args:
         view: the log, read just before.
     """
+    return durably(ctx, _find(ctx, view, write_id), lambda: _find(ctx, read_log(ctx), write_id))
+
+
+def _find(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome | None:
     for seq in view.unfinished:
         try:
             entry = read_entry(ctx, seq)
@@ -62,7 +66,7 @@ def find_write(ctx: CommitContext, view: LogView, write_id: str) -> JobOutcome |
             continue  # the decision is done and trimmed, so the record of its write id exists
         if entry.kind is Kind.COMMIT and write_id_of(entry.record) == write_id:
             return JobOutcome(job=entry.job, committed=True, totals=entry.totals, finished=False)
-    return durably(ctx, _read(ctx, write_id), lambda: _read(ctx, write_id))
+    return _read(ctx, write_id)
 
 
 def is_written(ctx: CommitContext, job: JobRecord, view: LogView) -> bool:
