@@ -209,6 +209,24 @@ def test_whoever_has_lost_the_lock_to_nobody_can_start_over(work: str) -> None:
     getattr(world.client(), work)()
 
 
+@pytest.mark.parametrize("first", ["sweep", "repair"])
+def test_the_bytes_of_a_lost_file_come_back_by_a_late_repair_that_no_sweep_precedes(first: str) -> None:
+    """As docs/reference/databases-that-forget.md advises."""
+    database = ForgetfulDatabase(keeps=False)
+    world = World(database=database)
+    client = world.client()
+    client.write_file("/file", b"0123456789")
+    database.forget(1)
+    assert client.repair().repaired == [], "a writer could still publish them"
+    assert client.check().counts.in_progress == 1
+    world.clock.at_s += world.safety_age_s + 1
+    if first == "sweep":
+        assert client.sweep().blobs == 1
+    client.repair()
+    found = [client.open(one.path).read() for one in client.walk("/") if not one.is_directory]
+    assert found == ([b"0123456789"] if first == "repair" else [])
+
+
 # --- every call, every number of commits ------------------------------------------------------------------------------
 Tree = Mapping[str, tuple[int, bytes | None]]
 """By path: the id; the content of a file."""

@@ -190,11 +190,13 @@ def _checked_version(connection: sqlite3.Connection, present: int, path: str, *,
 
 # SQLite's result codes: Python 3.10 does not name them.
 _PERM, _BUSY, _LOCKED, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = 3, 5, 6, 8, 10, 11, 13, 14, 26
+_PROTOCOL = 15  # after 10 s: another process has kept the mark that all readers need for themselves
 _IOERR_SHMSIZE = _IOERR | 19 << 8  # the file beside the database that its readers and writers share cannot grow
 
 _ERRORS: dict[int, tuple[type[HoldfastError], str]] = {
     _BUSY: (UnavailableError, "another program has locked the database: close it, then repeat"),
     _LOCKED: (UnavailableError, "another program has locked the database: close it, then repeat"),
+    _PROTOCOL: (UnavailableError, "another program has locked the database: close it, then repeat"),
     _FULL: (StorageFullError, "the disk of the database is full: free some space, then repeat"),
     _READONLY: (AccessDeniedError, "the database file or its directory cannot be written: check its rights"),
     _CANTOPEN: (AccessDeniedError, "the database file cannot be opened: check its path and its rights"),
@@ -228,7 +230,7 @@ def sqlite_errors(path: str, *, commits: bool = False) -> Iterator[None]:
             ) from error
         otherwise = (CorruptDataError, "the database refused a statement: report this")
         kind, message = _ERRORS.get(code) or _ERRORS.get(code & 0xFF, otherwise)
-        if code & 0xFF == _BUSY and (holder := lock_holder(path)):
+        if code & 0xFF in (_BUSY, _PROTOCOL) and (holder := lock_holder(path)):
             message = f"{holder}, then repeat"
         raise kind(message, path=path) from error
 
@@ -237,6 +239,7 @@ def _code_of(message: str) -> int:
     """Return the code of an error by its message: Python 3.10 does not tell the code."""
     words = {
         "locked": _BUSY,
+        "locking protocol": _PROTOCOL,
         "full": _FULL,
         "readonly": _READONLY,
         "unable to open": _CANTOPEN,

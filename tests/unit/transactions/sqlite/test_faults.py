@@ -240,6 +240,27 @@ def test_a_file_that_another_program_locks(path: str) -> None:
     store.close()
 
 
+def test_a_process_that_is_stopped_while_it_begins_to_read_does_not_mean_damage(path: str) -> None:
+    """For a moment, it has the mark that all readers need for itself; SQLite waits ten seconds for it."""
+
+    def hold() -> None:
+        with closing(sqlite3.connect(path)) as stranger, open(f"{path}-shm", "a+b") as file:
+            stranger.execute("SELECT key FROM records").fetchall()
+            fcntl.lockf(file, fcntl.LOCK_EX, 1, 124)
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    child = Child(hold)
+    try:
+        assert os.WIFSTOPPED(os.waitpid(child.pid, os.WUNTRACED)[1])
+        error = sqlite3.OperationalError("locking protocol")
+        error.sqlite_errorcode = 15  # type: ignore[attr-defined, unused-ignore] # as Python 3.11 raises it
+        with pytest.raises(UnavailableError, match=rf"is stopped .*kill -CONT {child.pid}"), sqlite_errors(path):
+            raise error
+    finally:
+        child.signal(signal.SIGCONT)
+        child.result()
+
+
 @pytest.mark.parametrize("stops", [True, False])
 def test_the_process_that_holds_the_lock_is_named(path: str, tmp_path: Path, stops: bool) -> None:
     """A client that Ctrl-Z has stopped in mid-commit keeps all others waiting."""
@@ -271,14 +292,23 @@ def test_the_process_that_holds_the_lock_is_named(path: str, tmp_path: Path, sto
     store.close()
 
 
-@pytest.mark.parametrize(("byte", "is_named"), [(119, False), (120, True), (121, False)])
-def test_who_holds_another_lock_of_the_file_is_not_named(tmp_path: Path, byte: int, is_named: bool) -> None:
+@pytest.mark.parametrize(
+    ("ending", "byte", "is_named"),
+    [
+        *(("-shm", byte, byte in (120, *range(122, 128))) for byte in range(119, 129)),
+        *(("", (1 << 30) + byte, 0 <= byte < 512) for byte in (-1, 0, 1, 2, 511, 512)),
+    ],
+)
+def test_who_holds_a_lock_that_keeps_nobody_waiting_is_not_named(
+    tmp_path: Path, ending: str, byte: int, is_named: bool
+) -> None:
     path = tmp_path / "records.db"
-    shared = Path(f"{path}-shm")
-    shared.touch()
+    for name in (path, Path(f"{path}-shm")):
+        name.touch()
+    locked = Path(f"{path}{ending}")
 
     def hold() -> None:
-        with shared.open("r+b") as file:
+        with locked.open("r+b") as file:
             fcntl.lockf(file, fcntl.LOCK_EX, 1, byte)
             (tmp_path / "locked").touch()
             wait_until((tmp_path / "end").exists, "the test does not end")
@@ -309,6 +339,7 @@ def test_a_copy_that_cannot_be_written_is_read_without_a_log(tmp_path: Path) -> 
     ("message", "kind"),
     [
         ("database is locked", UnavailableError),
+        ("locking protocol", UnavailableError),
         ("database or disk is full", StorageFullError),
         ("attempt to write a readonly database", AccessDeniedError),
         ("unable to open database file", AccessDeniedError),
