@@ -71,6 +71,24 @@ def test_an_input_without_rows_has_no_units(name: str, spark: SparkSession, stor
     assert (report.total.units, len(report.tasks)) == (0, 3)
 
 
+def put_size(txn: Any, key: Any, values: Any) -> None:
+    txn.put("seen", key, len(values))
+
+
+@pytest.mark.parametrize("tasks", [2, 4])
+def test_rows_of_a_bucketed_table_come_to_the_tasks_of_their_keys(
+    tasks: int, spark: SparkSession, store: Store, tmp_path: Path
+) -> None:
+    """Files of one bucket differ in size, so that Spark reads them in different partitions unless it heeds buckets."""
+    rows = spark.range(0, 400, 1, 2).filter("id < 300").selectExpr("id % 7 k", "id")
+    rows.write.bucketBy(tasks, "k").option("path", str(tmp_path / "bucketed")).saveAsTable("bucketed")
+    try:
+        TransactionalReduce(put_size, store=store).run(spark.table("bucketed"), key="k", tasks=tasks)
+    finally:
+        spark.sql("DROP TABLE bucketed")
+    assert seen(store) == {key: len(range(key, 300, 7)) for key in range(7)}
+
+
 # --- keys -------------------------------------------------------------------------------------------------------------
 def test_keys_of_all_types_reach_their_units(spark: SparkSession, store: Store) -> None:
     numbers = spark.range(-6, 6)

@@ -113,10 +113,15 @@ class UnitTransaction:
         cells.require(work.definition_key, work.version)
         if combine is not None:
             cells.prefetch(one.key for one in records)
+        waiting: dict[bytes, bytes] = {}  # written at the end: the function may catch the error of a value
         for one in records:
-            cells.put_record(
-                one.key, one.encoded if combine is None else one.combined_with(cells.get_record(one.key), combine)
-            )
+            encoded = one.encoded
+            if combine is not None:
+                before = waiting[one.key] if one.key in waiting else cells.get_record(one.key)
+                encoded = one.combined_with(before, combine)
+            waiting[one.key] = encoded
+        for key, encoded in waiting.items():
+            cells.put_record(key, encoded)
 
     def _call(self, call: Callable[[], T]) -> T:
         if self._is_over:

@@ -163,6 +163,25 @@ def test_what_cannot_be_combined_is_refused() -> None:
     assert world.waiting == [("x", 1)]
 
 
+@pytest.mark.parametrize("second", ["x" * 3_000_000, b"x"])
+def test_a_call_whose_values_are_refused_adds_none_of_them(second: object) -> None:
+    """The function may catch the error of a call, and do something else with all of its items."""
+
+    def emit(txn: Any, key: Row, value: object) -> None:
+        assert key == 0, "nothing was added"
+        with pytest.raises(InvalidRequestError):
+            txn.emit_many([(1, value), (2, second), (2, second), (3, value)], combine=_joined)
+
+    world = _Listed()
+    world.items.add(0, "y")
+    world.work(emit)
+    assert world.waiting == []
+
+
+def _joined(one: Any, other: Any) -> object:
+    return {one, other} if isinstance(one, bytes) else one + other
+
+
 def test_nobody_combines_in_a_dropped_list() -> None:
     world = _Listed()
     before = world.items

@@ -16,7 +16,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pyspark.sql.functions import is_valid_utf8, lit, raise_error, when
+from pyspark.sql.functions import is_valid_utf8, lit, raise_error, when, xxhash64
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.records.row_keys import Row
@@ -167,11 +167,16 @@ class _FrameInput:
         return int(spark.sparkContext.defaultParallelism) if is_classic(spark) else _TASKS_WITHOUT_CONTEXT
 
     def arranged(self, tasks: int) -> Arranged:
-        """Bring each row to the task of its key. Spark's hash of an integer depends on its width: all get the same."""
+        """Bring each row to the task of its key. Spark's hash of an integer depends on its width: all get the same.
+
+        What tells the task is a hash of the key, by which nothing else is partitioned. The key itself could be that of
+        a table's buckets. Spark leaves the shuffle out then, because the rows are in place, and next reads the table
+        without its buckets, because nothing needs them (`EnsureRequirements`, `DisableUnnecessaryBucketedScan`).
+        """
         df = _with_true_texts(self.df, self.columns)
         quoted = list(map(_quoted, self.columns))
         places = [df[name].cast(column.type) for name, column in zip(quoted, self.columns, strict=True)]
-        df = df.repartition(tasks, *places).sortWithinPartitions(*quoted)
+        df = df.repartition(tasks, xxhash64(*places)).sortWithinPartitions(*quoted)
         names = tuple(column.name for column in self.columns)
         if not is_classic(df.sparkSession):
             return _ConnectRows(df, quoted, names, tasks)
