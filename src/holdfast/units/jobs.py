@@ -283,10 +283,11 @@ def _is_another_batch(job: Job, given: Job) -> bool:
 def other_rows(job: Job, **variables: object) -> InputChangedError:
     """Return the error of a job that is given other rows than those with which it began."""
     sentence = (
-        "the job is finished, and had other rows: run those that it did not have, and only those, under another name"
+        "the job is finished, and had other rows: run those that no job of this function had, and only those, under"
+        " another name"
         if job.is_finished
-        else "the job began with other rows, so nothing of these has run: finish it with the old ones, and run the"
-        " new ones under another name"
+        else "the job began with other rows, so nothing of these has run: finish it with the old ones, and run"
+        " those that no job of this function had under another name"
     )
     return InputChangedError(sentence, job=job.name, **variables)
 

@@ -119,12 +119,12 @@ def test_a_job_is_begun_with_one_input() -> None:
     store = MemoryTransactionStore(CountingIds())
     job = begin(store, range(40))
     assert (job.units, begin(store, range(40))) == (40, job)
-    with pytest.raises(InvalidRequestError, match=r"began with other rows.*under another name job='j' given=60"):
+    with pytest.raises(InvalidRequestError, match=r"no job of this function had under another name job='j' given=60"):
         begin(store, range(60))
     finish(store, job)
     end_job(store, job, {}, Environment())
     with pytest.raises(
-        InvalidRequestError, match=r"is finished, and had other rows: run those .*, and only those, .*given=60"
+        InvalidRequestError, match=r"had other rows: run those that no job of this function had, and only.*given=60"
     ):
         begin(store, range(60))
     assert begin(store, range(40)).is_finished

@@ -243,8 +243,12 @@ def test_a_job_that_is_begun_while_a_driver_reads_its_rows_goes_on(driver: _Driv
 @pytest.mark.parametrize(
     ("tasks", "advice"),
     [
-        pytest.param(injected, "finish it with the old ones, and run the new ones under another name", id="half done"),
-        pytest.param(in_this_process, "run those .*, and only those, under another name", id="finished"),
+        pytest.param(injected, "finish it .*, and run those that no job of this function had", id="half done"),
+        pytest.param(
+            in_this_process,
+            "run those that no job of this function had, and only those, under another name",
+            id="finished",
+        ),
     ],
 )
 def test_rows_that_cannot_be_units_are_other_rows_than_those_of_the_job(
