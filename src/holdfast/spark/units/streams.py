@@ -146,8 +146,8 @@ def batch_of_query(prefix: str, batch: DataFrame, number: int, function: object)
     spark = batch.sparkSession
     if not is_classic(spark):
         raise UnsupportedError(
-            "over Spark Connect a batch does not tell its query: call run in foreachBatch, with job=f'name-{number}', "
-            "and take another name with each new checkpoint"
+            "over Spark Connect a batch does not tell its query: call run in foreachBatch, with job=f'name-{number}'; "
+            "with a new checkpoint, take another name, and let the source begin behind the rows that have counted"
         )
     context = spark.sparkContext
     query = context.getLocalProperty(_QUERY_ID)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 pytest.importorskip("pyspark.sql")
 
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.runtime import Environment
-from holdfast.spark.units.streams import Batch, _Turn
+from holdfast.spark.units.streams import Batch, _Turn, batch_of_query
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.units.jobs import MAP, Job, begin_job
 
@@ -85,3 +86,9 @@ def test_another_turn_or_store_is_nothing_to_be_refused_for(query: _Query) -> No
     again = query.batch(second, turn="2")
     again.require_own(query.store)
     again.begin(query.job.id)
+
+
+def test_over_spark_connect_the_advice_lets_no_row_count_twice() -> None:
+    batch: Any = SimpleNamespace(sparkSession=object())
+    with pytest.raises(UnsupportedError, match="let the source begin behind the rows that have counted"):
+        batch_of_query("words", batch, 0, first)
