@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 __all__ = ["Alarm", "NoAlarm", "SystemAlarm", "TimeIsUp"]
+
+T = TypeVar("T")
 
 _AGAIN_S = 1.0
 _SHORTEST_S = 0.0005
@@ -22,21 +24,22 @@ class TimeIsUp(BaseException):
 
 
 class Alarm(Protocol):
-    """Limits the time of blocks."""
+    """Limits the time of calls."""
 
     def ready(self) -> AbstractContextManager[None]:
-        """Prepare for many short blocks inside of this one, which then cost less."""
+        """Prepare for many short calls inside of this block, which then cost less."""
         ...
 
-    def limit(self, duration_s: float) -> AbstractContextManager[None]:
-        """Raise `TimeIsUp` inside of the block when so many seconds have passed, or at its end if it has caught that.
+    def limit(self, duration_s: float, call: Callable[[], T]) -> T:
+        """Return what a call returns; raise `TimeIsUp` inside of it when so many seconds have passed, or at its end if
+        it has caught that.
 
-        Blocks with a limit are not nested.
+        Calls with a limit are not nested.
         """
         ...
 
     def shielded(self) -> AbstractContextManager[None]:
-        """Raise nothing inside of this block, which is part of one with a limit, but at its end: for calls that must
+        """Raise nothing inside of this block, which is part of a call with a limit, but at its end: for calls that must
         not be broken off, because they would leave a connection behind that nobody can use."""
         ...
 
@@ -78,27 +81,27 @@ class SystemAlarm:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, signal.SIG_DFL if before is None else before)
 
-    @contextmanager
-    def limit(self, duration_s: float) -> Iterator[None]:
-        """Raise `TimeIsUp` inside of the block when so many seconds have passed, or at its end."""
+    def limit(self, duration_s: float, call: Callable[[], T]) -> T:
+        """Return what a call returns; raise `TimeIsUp` inside of it when so many seconds have passed, or at its end."""
         if threading.current_thread() is not threading.main_thread():
-            yield
-            return
+            return call()
         self._is_up = False
         self._shields = 0
         with nullcontext() if self._is_ready else self.ready():
-            # A ring between any two of these statements raises; the outer block ends it all the same.
+            # A ring between any two of these statements raises; the outer block ends it all the same. A context manager
+            # would leave out its end then, and the timer would ring again for whatever runs next.
             try:
                 try:
                     self._deadline_s = time.monotonic() + duration_s
                     self._be_ready(duration_s)
-                    yield
+                    result = call()
                 finally:
                     self._deadline_s = None
             finally:
                 self._deadline_s = None
         if self._is_up:
             raise TimeIsUp
+        return result
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
@@ -145,10 +148,9 @@ class NoAlarm:
         """Run the block."""
         yield
 
-    @contextmanager
-    def limit(self, duration_s: float) -> Iterator[None]:
-        """Run the block."""
-        yield
+    def limit(self, duration_s: float, call: Callable[[], T]) -> T:
+        """Return what the call returns."""
+        return call()
 
     @contextmanager
     def shielded(self) -> Iterator[None]:

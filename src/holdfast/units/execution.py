@@ -294,8 +294,7 @@ class UnitExecution:
     def _limited(self, call: Callable[[], object]) -> BaseException | None:
         """Call what a user has written; return its error."""
         try:
-            with self.alarm.limit(self.settings.timeout_s):
-                call()
+            self.alarm.limit(self.settings.timeout_s, call)
         except TimeIsUp as up:
             return InvalidRequestError(
                 "the unit did not end in time: make it shorter, or raise the limit timeout_s",

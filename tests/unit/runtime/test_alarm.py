@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import count, takewhile
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -43,25 +46,24 @@ def wait_until_rung(rings_s: float) -> None:
         pass
 
 
-def limited(alarm: SystemAlarm, duration_s: float, block: Callable[[], object]) -> None:
-    with alarm.limit(duration_s):
-        block()
+def nothing() -> None:
+    pass
 
 
 def test_an_endless_loop_ends() -> None:
     with pytest.raises(TimeIsUp):
-        limited(SystemAlarm(), _SHORT_S, loop)
+        SystemAlarm().limit(_SHORT_S, loop)
 
 
 def test_a_block_that_is_fast_enough() -> None:
     alarm = SystemAlarm()
     for _ in range(3):
-        limited(alarm, PATIENCE_S, lambda: None)
+        alarm.limit(PATIENCE_S, nothing)
 
 
 def test_an_error_of_the_block_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
-        limited(SystemAlarm(), PATIENCE_S, lambda: 1 // 0)
+        SystemAlarm().limit(PATIENCE_S, lambda: 1 // 0)
 
 
 def test_code_that_catches_exceptions_ends() -> None:
@@ -71,7 +73,7 @@ def test_code_that_catches_exceptions_ends() -> None:
                 loop()
 
     with pytest.raises(TimeIsUp):
-        limited(SystemAlarm(), _SHORT_S, swallow)
+        SystemAlarm().limit(_SHORT_S, swallow)
 
 
 def test_a_block_that_catches_everything_has_not_ended_well() -> None:
@@ -82,8 +84,8 @@ def test_a_block_that_catches_everything_has_not_ended_well() -> None:
             ring(alarm)
 
     with pytest.raises(TimeIsUp):
-        limited(alarm, PATIENCE_S, swallow)
-    limited(alarm, PATIENCE_S, lambda: None)
+        alarm.limit(PATIENCE_S, swallow)
+    alarm.limit(PATIENCE_S, nothing)
 
 
 def test_it_rings_again_for_code_that_catches_everything_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +96,7 @@ def test_it_rings_again_for_code_that_catches_everything_once(monkeypatch: pytes
 
     monkeypatch.setattr("holdfast.runtime.alarm._AGAIN_S", _SHORT_S)
     with pytest.raises(TimeIsUp):
-        limited(SystemAlarm(), _SHORT_S, swallow)
+        SystemAlarm().limit(_SHORT_S, swallow)
 
 
 def test_a_shielded_call_ends_first() -> None:
@@ -109,7 +111,7 @@ def test_a_shielded_call_ends_first() -> None:
         did.append("outer")
 
     with pytest.raises(TimeIsUp):
-        limited(alarm, PATIENCE_S, work)
+        alarm.limit(PATIENCE_S, work)
     assert did == ["inner"]
 
 
@@ -122,7 +124,7 @@ def test_a_shielded_call_that_fails_when_time_is_up() -> None:
             _ = 1 // 0
 
     with pytest.raises(TimeIsUp):
-        limited(alarm, PATIENCE_S, fail)
+        alarm.limit(PATIENCE_S, fail)
 
 
 def test_a_shield_without_a_limit_does_nothing() -> None:
@@ -130,18 +132,21 @@ def test_a_shield_without_a_limit_does_nothing() -> None:
     with alarm.shielded():
         pass
     with pytest.raises(TimeIsUp):
-        limited(alarm, PATIENCE_S, lambda: ring(alarm))
+        alarm.limit(PATIENCE_S, lambda: ring(alarm))
     with alarm.shielded():
         pass
 
 
 def test_another_thread_is_not_limited() -> None:
     ended = threading.Event()
+    alarm = SystemAlarm()
+
+    def wait() -> None:
+        with alarm.shielded():
+            threading.Event().wait(2 * _SHORT_S)
 
     def work() -> None:
-        alarm = SystemAlarm()
-        with alarm.limit(_SHORT_S), alarm.shielded():
-            threading.Event().wait(2 * _SHORT_S)
+        alarm.limit(_SHORT_S, wait)
         ended.set()
 
     thread = threading.Thread(target=work)
@@ -151,49 +156,79 @@ def test_another_thread_is_not_limited() -> None:
 
 
 def test_no_alarm() -> None:
-    with NoAlarm().limit(0), NoAlarm().shielded():
-        pass
+    with NoAlarm().shielded():
+        assert NoAlarm().limit(0, lambda: 7) == 7
+
+
+def rung_at(place: int) -> TimeIsUp | None:
+    """Ring before one instruction of a call with a limit, and after the call; return the error of the first ring."""
+    alarm = SystemAlarm()
+    passed = 0
+
+    def trace(frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal passed
+        frame.f_trace_opcodes = True
+        if event == "opcode" and frame.f_code is not ring.__code__ and alarm._deadline_s is not None:
+            passed += 1
+            if passed == place:
+                ring(alarm)
+        return trace
+
+    before = sys.gettrace()
+    with alarm.ready():
+        sys.settrace(trace)
+        try:
+            alarm.limit(PATIENCE_S, nothing)
+        except TimeIsUp as error:
+            return error
+        finally:
+            sys.settrace(before)
+            signal.raise_signal(signal.SIGALRM)  # of the timer, which rings again: it ends nothing
+    return None
+
+
+def test_a_limit_ends_with_its_call_wherever_it_rings() -> None:
+    errors = list(takewhile(bool, map(rung_at, count(1))))  # they are kept, as by a unit that fails
+    assert len(errors) > 20
 
 
 def test_each_of_many_blocks_has_its_own_time() -> None:
     alarm = SystemAlarm()
     with alarm.ready():
         began_s = time.monotonic()
-        with alarm.limit(_SHORT_S):
-            pass
-        with alarm.limit(60):  # the timer of the first block rings here, for nobody
-            wait_until_rung(began_s + _SHORT_S)
-        with pytest.raises(TimeIsUp), alarm.limit(_SHORT_S):  # sooner than the one that runs for the block before
-            loop()
+        alarm.limit(_SHORT_S, nothing)
+        alarm.limit(60, lambda: wait_until_rung(began_s + _SHORT_S))  # the timer of the first one rings, for nobody
+        with pytest.raises(TimeIsUp):
+            alarm.limit(_SHORT_S, loop)  # sooner than the one that runs for the call before
 
 
 def test_a_timer_of_an_earlier_block_is_set_again_for_the_rest() -> None:
     alarm = SystemAlarm()
     with alarm.ready():
-        with alarm.limit(_SHORT_S):
-            pass
+        alarm.limit(_SHORT_S, nothing)
         began_s = time.monotonic()
-        with pytest.raises(TimeIsUp), alarm.limit(3 * _SHORT_S):
-            loop()
+        with pytest.raises(TimeIsUp):
+            alarm.limit(3 * _SHORT_S, loop)
         assert time.monotonic() - began_s >= 2 * _SHORT_S
 
 
 def test_a_shorter_limit_after_a_longer_one_has_its_own_timer() -> None:
     alarm = SystemAlarm()
     with alarm.ready():
-        with alarm.limit(2 * _LONG_S):
-            pass
-        with alarm.limit(_LONG_S):
-            assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= _LONG_S
+        alarm.limit(2 * _LONG_S, nothing)
+        assert 0 < alarm.limit(_LONG_S, lambda: signal.getitimer(signal.ITIMER_REAL)[0]) <= _LONG_S
 
 
 def test_a_timer_that_rings_too_early_is_set_to_the_rest() -> None:
     """The rest is shorter than the time after which it rings again anyway."""
     limit_s = 0.9
-    with SystemAlarm().limit(limit_s):
+
+    def ring_early() -> float:
         signal.setitimer(signal.ITIMER_REAL, _LONG_S, _LONG_S)
         signal.raise_signal(signal.SIGALRM)
-        assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= limit_s
+        return signal.getitimer(signal.ITIMER_REAL)[0]
+
+    assert 0 < SystemAlarm().limit(limit_s, ring_early) <= limit_s
 
 
 def test_the_timer_ends_before_its_handler(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,8 +241,7 @@ def test_the_timer_ends_before_its_handler(monkeypatch: pytest.MonkeyPatch) -> N
         return set_handler(number, handler)
 
     monkeypatch.setattr(signal, "signal", note)
-    with SystemAlarm().limit(_LONG_S):
-        timers.clear()
+    SystemAlarm().limit(_LONG_S, timers.clear)
     assert timers == [(0.0, 0.0)]
 
 
@@ -215,11 +249,10 @@ def test_a_timer_that_rings_between_two_blocks_ends_nothing() -> None:
     alarm = SystemAlarm()
     with alarm.ready():
         began_s = time.monotonic()
-        with alarm.limit(_SHORT_S):
-            pass
+        alarm.limit(_SHORT_S, nothing)
         wait_until_rung(began_s + _SHORT_S)
-        with pytest.raises(TimeIsUp), alarm.limit(_SHORT_S):
-            loop()
+        with pytest.raises(TimeIsUp):
+            alarm.limit(_SHORT_S, loop)
 
 
 def cancels() -> None:
@@ -240,7 +273,7 @@ def test_a_block_that_uses_the_signal_for_itself_does_not_end_the_limit_of_the_n
 ) -> None:
     alarm = SystemAlarm()
     with alarm.ready():
-        limited(alarm, 2 * _SHORT_S, block)
+        alarm.limit(2 * _SHORT_S, block)
         ends_s = time.monotonic() + _LONG_S
 
         def wait() -> None:
@@ -248,4 +281,4 @@ def test_a_block_that_uses_the_signal_for_itself_does_not_end_the_limit_of_the_n
                 pass
 
         with pytest.raises(TimeIsUp):
-            limited(alarm, 3 * _SHORT_S, wait)
+            alarm.limit(3 * _SHORT_S, wait)
