@@ -55,6 +55,10 @@ def note_size(txn: Any, key: Any, values: Any) -> None:
     txn.add("seen", key, len(values))
 
 
+def put_size(txn: Any, key: Any, values: Any) -> None:
+    txn.put("seen", key, len(values))
+
+
 def fails_in_sizes(txn: Any, key: Any, values: Any) -> None:
     if key == BAD:
         raise ValueError("injected")
@@ -144,9 +148,9 @@ def test_new_rows_for_reduce_are_refused(name: str, form: str, spark: SparkSessi
     def values(df: DataFrame) -> tuple[Any, Any]:
         return (df, "k") if form == "rows" else (df.rdd.map(lambda row: (row["k"], row["id"])), None)
 
-    def run(function: Any, df: DataFrame) -> Any:
+    def run(function: Any, df: DataFrame, job: str = "j") -> Any:
         data, key = values(df)
-        return TransactionalReduce(function, store=store, group=4).run(data, key=key, job="j", tasks=2)
+        return TransactionalReduce(function, store=store, group=4).run(data, key=key, job=job, tasks=2)
 
     old = spark.range(120).selectExpr("id % 40 AS k", "id")
     with pytest.raises(InvalidRequestError, match="the function of a unit failed"):
@@ -158,6 +162,11 @@ def test_new_rows_for_reduce_are_refused(name: str, form: str, spark: SparkSessi
     assert seen(store) == before
     run(note_size, old)
     assert seen(store) == dict.fromkeys(range(ROWS), 3)
+    with pytest.raises(InvalidRequestError, match=r"had other rows: .*run all rows of these keys"):
+        run(note_size, new)
+    key = 0 if name == "of a key that is done" else 40
+    run(put_size, new.filter(f"k = {key}"), job="j-new-rows")
+    assert seen(store) == {**dict.fromkeys(range(ROWS), 3), key: 4 if key == 0 else 1}
 
 
 # --- rows that cannot be units ----------------------------------------------------------------------------------------

@@ -289,6 +289,8 @@ def other_rows(job: Job, **variables: object) -> InputChangedError:
         else "the job began with other rows, so nothing of these has run: finish it with the old ones, and run"
         " those that no job of this function had under another name"
     )
+    if job.kind == REDUCE:
+        sentence += "; if the function puts what it makes of all rows of a key, run all rows of these keys"
     return InputChangedError(sentence, job=job.name, **variables)
 
 

@@ -100,7 +100,7 @@ class OpenWorkList:
         run_transaction(self._store.database, add, self._store.environment)
 
     def _dropped(self) -> NotFoundError:
-        return NotFoundError("the work list was dropped: create it", list=self.name)
+        return NotFoundError("the work list was dropped: open it again with create=True", list=self.name)
 
     def counts(self) -> tuple[int, int]:
         """Return how many keys wait, and how many workers have taken, at one moment."""

@@ -14,7 +14,7 @@ from holdfast.transactions.base import Database
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.units import job_input
 from holdfast.units.job_input import JobInput, TaskInput, surveyed, units_of
-from holdfast.units.jobs import MAP, Job, begin_job, end_job, find_job, planned_tasks
+from holdfast.units.jobs import MAP, REDUCE, Job, begin_job, end_job, find_job, planned_tasks
 from holdfast.units.unit import Unit, id_of
 from tests.units_world import Shaky, finish
 
@@ -110,9 +110,9 @@ def test_no_unit_passes_that_is_not_in_the_input(size: int) -> None:
 
 
 # --- the job ----------------------------------------------------------------------------------------------------------
-def begin(database: Database, keys: Iterable[int]) -> Job:
+def begin(database: Database, keys: Iterable[int], kind: str = MAP) -> Job:
     found = JobInput([survey(keys)])
-    return begin_job(database, "j", kind=MAP, shards=1, job_input=found, environment=Environment())
+    return begin_job(database, "j", kind=kind, shards=1, job_input=found, environment=Environment())
 
 
 def test_a_job_is_begun_with_one_input() -> None:
@@ -128,6 +128,17 @@ def test_a_job_is_begun_with_one_input() -> None:
     ):
         begin(store, range(60))
     assert begin(store, range(40)).is_finished
+
+
+@pytest.mark.parametrize("is_finished", [False, True])
+def test_all_rows_of_a_key_are_advised_for_a_function_that_makes_one_value_of_them(*, is_finished: bool) -> None:
+    store = MemoryTransactionStore(CountingIds())
+    job = begin(store, range(4), REDUCE)
+    if is_finished:
+        finish(store, job)
+        end_job(store, job, {}, Environment())
+    with pytest.raises(InvalidRequestError, match=r"under another name; if the function puts .*all rows of these keys"):
+        begin(store, range(5), REDUCE)
 
 
 def test_a_job_that_had_no_units_may_get_another_name() -> None:

@@ -398,9 +398,10 @@ def test_nobody_adds_to_a_dropped_list(combine: Callable[[Any, Any], Any] | None
     dropped.drop()
     if again:
         world.items = open_work_list(world.store, "list", create=True)
-    with pytest.raises(NotFoundError, match="the work list was dropped"):
+    with pytest.raises(NotFoundError, match="the work list was dropped: open it again with create=True"):
         dropped.add(1, 5, combine=combine)
     assert not again or world.items.counts() == (0, 0)
+    open_work_list(world.store, "list", create=True).add(1, 5, combine=combine)
 
 
 def test_after_a_conflict_the_items_of_a_claim_take_effect_one_by_one() -> None:

@@ -17,6 +17,7 @@ from holdfast.errors import (
     HoldfastError,
     InputChangedError,
     InvalidRequestError,
+    NotFoundError,
     UnsupportedError,
 )
 from holdfast.records.opening import open_store, require_url
@@ -46,6 +47,7 @@ from holdfast.units.jobs import (
     read_progress,
 )
 from holdfast.units.patience import patiently
+from holdfast.units.progress import LIST_DROPPED
 from holdfast.units.report import JobReport
 from holdfast.units.settings import UnitSettings
 from holdfast.units.statistics import Statistics
@@ -253,7 +255,7 @@ class TransactionalMap:
             database = store.database
             if batch is not None:
                 batch.require_own(database)
-            work = None if emit_to is None else find_work_list(database, emit_to)
+            work = None if emit_to is None else _list_of_job(database, emit_to, name)
             absence = note_absence(database, job_key(name)) if is_known else None
             prepared = prepare(database, name)
             job = begin_job(
@@ -355,6 +357,21 @@ class TransactionalReduce(TransactionalMap):
     """
 
     _kind = REDUCE
+
+
+def _list_of_job(database: Database, name: str, job: str) -> WorkList:
+    """Return the work list of a job.
+
+    Raises:
+        NotFoundError: there is none; if units of the job are done, what they have added to it is lost.
+    """
+    try:
+        return find_work_list(database, name)
+    except NotFoundError:
+        found = next((one for one in list_jobs(database) if one.name == job and not one.is_finished), None)
+        if found is None or not any(task.done for task in read_progress(database, found)):
+            raise
+        raise NotFoundError(LIST_DROPPED, list=name, job=job) from None
 
 
 def _has_items(database: Database, work: WorkList) -> bool:

@@ -20,6 +20,7 @@ from holdfast.errors import (
     HoldfastError,
     InputChangedError,
     InvalidRequestError,
+    NotFoundError,
     OutcomeUnknownError,
     StorageFullError,
     UnavailableError,
@@ -292,6 +293,36 @@ def test_a_work_list_that_is_dropped_does_not_end_the_job(driver: _Driver, url: 
         driver.run(stop)
     with open_store(url) as store:
         assert not find_job(store.database, "job").is_finished
+
+
+def test_a_work_list_that_was_dropped_between_two_runs_is_not_just_created(driver: _Driver, url: str) -> None:
+    """Units that are done add nothing again: a list that is only created lacks what they had added."""
+
+    def add(txn: Any, key: int, value: object) -> None:
+        assert key not in fails, "injected"
+        txn.emit(key)
+
+    def run() -> JobReport:
+        return driver.run(in_this_process, emit_to="list")
+
+    fails, driver.map._function = {2}, add
+    with pytest.raises(NotFoundError, match=r"no such work list: create it with .*job='job' done=0"):
+        run()
+    with open_store(url) as store:
+        items = open_work_list(store, "list", create=True)
+        with pytest.raises(InvalidRequestError, match="the function of a unit failed"):
+            run()
+        items.drop()
+        fails.clear()
+        with pytest.raises(NotFoundError, match=f"{LIST_DROPPED} list='list' job='job' done=1 units=2"):
+            run()
+        items = open_work_list(store, "list", create=True)
+        items.add(1)
+        assert run().total.units == 2
+        assert items.counts() == (2, 0)
+        items.drop()
+    with pytest.raises(NotFoundError, match="no such work list: create it with"):
+        run()  # a finished job has lost nothing that somebody still wants
 
 
 def test_the_error_of_a_unit_is_told_without_the_pages_of_spark(driver: _Driver) -> None:
