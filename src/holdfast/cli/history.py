@@ -68,7 +68,7 @@ def history(url: str, limit: int, reach: Reach, out: Output) -> None:
         quiet = duration(now_s - job.active_at_s)
         out.say(
             f"undecided: job {job.job}, last write {quiet} ago: still running, or dead (then run holdfast recover "
-            f"{ctx.url}, with --older-than 0s to end it at once)"
+            f"{ctx.url}; --older-than 0s ends it at once, and every other undecided job)"
         )
     if any(one.state != "done" for one in found.decisions):
         out.say(f"some jobs are decided but not finished: run holdfast recover {ctx.url}")

@@ -146,7 +146,8 @@ def _show(
         if job.is_alive:
             out.say(
                 f"left alone: undecided job {job.job} ({job.committer}) wrote something in the last "
-                f"{duration(older_than_s)}; if it is dead, run holdfast recover {url} --older-than 0s"
+                f"{duration(older_than_s)}; if it is dead, run holdfast recover {url} --older-than 0s, which ends "
+                "every undecided job"
             )
             continue
         verb, result = _DONE[job.action.value]

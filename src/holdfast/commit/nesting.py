@@ -102,8 +102,9 @@ def refuse_inner(ctx: CommitContext, folder: str) -> None:
         InvalidRequestError: always.
     """
     raise InvalidRequestError(
-        "another destination lies inside this one, and their rows must not be mixed: move it out and use each by its "
-        "own url, or delete its folder _holdfast so that its files belong to this destination",
+        "another destination lies inside this one, and their rows must not be mixed: run holdfast recover on it, then "
+        "move it out and use each by its own url, or delete its folder _holdfast so that its files belong to this "
+        "destination",
         url=ctx.url,
         inner=_url(ctx, folder),
     )

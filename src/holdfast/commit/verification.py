@@ -194,8 +194,8 @@ def _judge_success(success: Mapping[str, object] | None, history: History, repor
 def _judge_pending(ctx: CommitContext, history: History, report: VerifyReport) -> None:
     for job in history.open_jobs:
         report.notes.append(
-            f"job {job.job} is undecided: running, or dead (then run holdfast recover, with --older-than 0s to end it "
-            "at once)"
+            f"job {job.job} is undecided: running, or dead (then run holdfast recover; --older-than 0s ends it at "
+            "once, and every other undecided job)"
         )
     if ctx.store.capabilities.multipart is None:
         return

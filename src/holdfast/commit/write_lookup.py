@@ -89,8 +89,7 @@ def refuse_running(ctx: CommitContext, write_id: str) -> None:
         quiet_s = ctx.clock.now_s() - job.active_at_s
         if job.record is not None and write_id_of(job.record) == write_id and quiet_s < QUIET_S:
             raise ConflictError(
-                "a write with this write id is running: wait for it; if its driver is dead, run holdfast recover "
-                "--older-than 0s",
+                "a write with this write id is running: wait for it, or for five minutes if its driver is dead",
                 url=ctx.url,
                 write_id=write_id,
                 job=job.job,

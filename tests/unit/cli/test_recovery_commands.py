@@ -61,15 +61,17 @@ def test_a_young_undecided_job_is_left_alone_and_a_command_suggested(ctx: Commit
     result = run("recover", ctx.url)
     assert result.exit_code == 0
     assert f"left alone: undecided job {job.job}" in result.stdout
-    assert f"holdfast recover {ctx.url} --older-than 0s" in result.stdout
+    assert f"holdfast recover {ctx.url} --older-than 0s, which ends every undecided job" in result.stdout
     assert TWO_PHASE.commit_job(ctx, job, commits, 1).committed
 
 
 def test_age_zero_ends_every_undecided_job(ctx: CommitContext) -> None:
-    job, _ = start_table(ctx)
+    jobs = [start_table(ctx)[0].job for _ in range(2)]
+    for command in ("history", "verify"):
+        assert "--older-than 0s ends it at once, and every other undecided job" in run(command, ctx.url).output
     result = run("recover", ctx.url, "--older-than", "0s")
     assert result.exit_code == 0
-    assert f"aborted: job {job.job}" in result.stdout
+    assert all(f"aborted: job {job}" in result.stdout for job in jobs)
     assert pending(ctx) == 0
     assert "nothing to do" in run("recover", ctx.url).stdout
 

@@ -23,7 +23,7 @@ from holdfast.commit.nesting import refuse_part
 from holdfast.commit.two_phase.stream_jobs import plan_batch
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.stores.base import iter_objects
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash
+from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash, crash_at
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
 from holdfast.stores.interceptors.recording import Recorder
 from tests.simulation.world import (
@@ -38,6 +38,7 @@ from tests.simulation.world import (
     run_tasks,
     start,
 )
+from tests.unit.commit.attempts import faulty_context
 from tests.unit.commit.committer_jobs import Bucket
 
 T = TypeVar("T")
@@ -311,13 +312,39 @@ def test_readers_of_the_outer_one_say_what_to_do(monkeypatch: pytest.MonkeyPatch
     world = nested(monkeypatch, publication)
     for look in (read_snapshot, verify):
         with pytest.raises(
-            InvalidRequestError, match=r"move it out.*_holdfast.*inner='memory://world/out put/dataset1'"
+            InvalidRequestError,
+            match=r"recover on it, then move it out.*_holdfast.*inner='memory://world/out put/dataset1'",
         ):
             look(world.context(home=OUTER))
     assert verify(world.context()).verified, "the inner one can be read"
     for info in list(iter_objects(world.store, f"{HOME}_holdfast/")):
         world.store.delete(info.key)
     assert len(read_snapshot(world.context(home=OUTER)).files) == 2 * len(expected("outer"))
+
+
+@pytest.mark.parametrize("mode", [SaveMode.APPEND, SaveMode.OVERWRITE])
+def test_a_folder_of_records_is_deleted_after_a_recovery(mode: SaveMode) -> None:
+    """A job that is committed and not finished would lose its files, or get those back that it has replaced."""
+    decided = 0
+    for nth in range(1, 100):
+        bucket = Bucket("two_phase")
+        ctx = bucket.context()
+        bucket.run_job(ctx, "old")
+        job = bucket.start(ctx, mode)
+        commits = [bucket.run_task(ctx, job, task, bucket.contents("new", task)) for task in range(2)]
+        try:
+            bucket.commit(faulty_context(bucket, crash_at(nth)), job, commits)
+        except SimulatedCrash:
+            recover(ctx)
+        else:
+            break
+        committed = {file.path for file in read_snapshot(ctx).files}
+        for info in list(iter_objects(ctx.store, ctx.prefix)):
+            if "/_holdfast/" in info.key:
+                ctx.store.delete(info.key)
+        assert {key.removeprefix(ctx.prefix) for key in bucket.visible()} == committed
+        decided += any(job.job in path for path in committed)
+    assert decided > 3
 
 
 @pytest.mark.parametrize("mode", [SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS])

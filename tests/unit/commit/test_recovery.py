@@ -10,11 +10,12 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, CommitContext, Committer, SaveMode, recover
 from holdfast.commit.committer import MULTIPART, Action, Leftover
-from holdfast.errors import AccessDeniedError, CorruptDataError, HoldfastError, UnavailableError
+from holdfast.errors import AccessDeniedError, CorruptDataError, HoldfastError, NotFoundError, UnavailableError
 from holdfast.stores.interceptors.faulty import Faulty, SimulatedCrash, crash_at
 from holdfast.stores.interceptors.intercepted import InterceptedStore
 from tests.altered import altered
 from tests.simulation.world import World
+from tests.unit.commit.attempts import faulty_context
 from tests.unit.commit.committer_jobs import Bucket
 
 NOW_S = 1_800_000_000.0
@@ -250,3 +251,24 @@ def test_recovery_at_a_parents_url_spares_the_jobs_below() -> None:
         assert recover(bucket.context("a/")).jobs == []
         assert bucket.commit(ctx, job, commits).committed
         assert sorted(bucket.visible("a/t/").values()) == bucket.expected("new")
+
+
+@pytest.mark.parametrize("name", ["magic", "manifest", "file-v1"])
+def test_who_is_late_for_a_job_that_recovery_has_finished_is_not_just_told_to_run_it_again(name: str) -> None:
+    """All files are there: another run in mode append would add them once more."""
+    finished = 0
+    for nth in range(1, 100):
+        bucket = Bucket(name)
+        ctx = bucket.context()
+        job = bucket.start(ctx)
+        commits = [bucket.run_task(ctx, job, task, bucket.contents("new", task)) for task in range(2)]
+        try:
+            bucket.commit(faulty_context(bucket, crash_at(nth)), job, commits)
+        except SimulatedCrash:
+            recover(ctx)
+        else:
+            break
+        with pytest.raises(NotFoundError, match=r"unless files of .*are visible, run it again"):
+            bucket.commit(ctx, job, commits)
+        finished += sorted(bucket.visible().values()) == bucket.expected("new")
+    assert finished > 2

@@ -87,7 +87,7 @@ def require_job(ctx: CommitContext, job: JobRecord) -> None:
     if file_info(ctx, job_record(job)) is None:
         raise NotFoundError(
             "the job's record does not exist, because the destination was renamed or deleted while the job ran, or a "
-            "job ended in it: run the job again",
+            "job ended in it: unless files of the job are visible, run it again",
             url=ctx.url,
             job=job.job,
         )

@@ -123,7 +123,7 @@ class MagicCommitter(Committer):
             if missing:
                 raise NotFoundError(
                     "pending sets of committed tasks do not exist, because the destination was renamed or deleted "
-                    "while the job ran, or the job has ended: run it again",
+                    "while the job ran, or the job has ended: unless files of it are visible, run it again",
                     url=ctx.url,
                     job=job.job,
                     missing=missing[:5],

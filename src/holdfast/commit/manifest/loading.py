@@ -94,7 +94,7 @@ def require_open(ctx: CommitContext, job: JobRecord) -> None:
     if file_info(ctx, job_mark(job)) is None:
         raise NotFoundError(
             "the job's directory does not exist, because the job was committed or aborted before, or the destination "
-            "was renamed or deleted: run it again",
+            "was renamed or deleted: unless files of it are visible, run it again",
             url=ctx.url,
             job=job.job,
         )
