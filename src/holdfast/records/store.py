@@ -88,7 +88,10 @@ class Store:
                 "the table exists: choose another name, or allow that with exist_ok (--exist-ok)", table=name
             )
         if found.history != length:
-            raise ConflictError("the table exists with another history: drop it, or pass its history", table=name)
+            raise ConflictError(
+                "the table exists with another history: pass its history, or drop it, which deletes its rows",
+                table=name,
+            )
         return found
 
     def table(self, name: str) -> Table:

@@ -52,7 +52,7 @@ def test_an_existing_table_is_kept() -> None:
     store.put("stock", "apples", 5)
     with pytest.raises(ConflictError, match="allow that with exist_ok"):
         store.create_table("stock", history=2)
-    with pytest.raises(ConflictError, match="another history"):
+    with pytest.raises(ConflictError, match="another history: pass its history, or drop it, which deletes its rows"):
         store.create_table("stock", exist_ok=True)
     assert store.create_table("stock", history=2, exist_ok=True) == store.table("stock")
     assert store.get("stock", "apples") == 5

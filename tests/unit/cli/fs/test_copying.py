@@ -46,6 +46,21 @@ def test_a_file_is_put_under_a_name_or_into_a_directory(ns: Namespace, here: Pat
     assert ns.status("/b.csv").permissions == "-rw-r--r--"
 
 
+def test_what_is_missing_of_a_directory_is_put_by_copying_what_is_in_it(ns: Namespace, here: Path) -> None:
+    """What docs/reference/databases-that-forget.md advises: a target that exists would get the directory itself."""
+    _write(here, "src/one", "src/sub/two", "src/.hidden")
+    run_fs("put", "src", ":/new")
+    complete = shown(ns)
+    for lost in ("/new/one", "/new/.hidden"):
+        ns.delete(lost)
+    run_fs("put", "--overwrite", "src/.", ":/new")
+    assert shown(ns) == complete
+    run_fs("cp", ":/new", ":/copy")
+    run_fs("rm", ":/copy/.hidden")
+    run_fs("cp", "--overwrite", "--glob", ":/new/*", ":/copy")
+    assert shown(ns) == sorted([*complete, *(path.replace("/new", "/copy") for path in complete)])
+
+
 def test_a_directory_is_put_with_everything_in_it(ns: Namespace, here: Path) -> None:
     _write(here, "src/one", "src/sub/two", "src/empty/")
     (here / "src/large").write_bytes(LARGE)
