@@ -17,6 +17,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import xxhash64
 
 import holdfast
 from holdfast.spark.units import TransactionalMap, TransactionalReduce
@@ -99,6 +100,13 @@ def streams(spark: SparkSession, base: Path) -> Any:
     return found
 
 
+def lines_without_drops(spark: SparkSession, base: Path) -> DataFrame:
+    """Return 40 rows of a file with 60 lines: whether Spark drops a line depends on the columns that it reads."""
+    path = base / "lines.csv"
+    path.write_text("".join(f"{number},v{number},{'x' if number % 3 == 0 else number}\n" for number in range(60)))
+    return spark.read.schema("id int, v string, n int").option("mode", "DROPMALFORMED").csv(str(path))
+
+
 def units(spark: SparkSession, base: Path) -> Any:
     url = f"sqlite://{base}/store.db?synchronous=normal"
     rows = spark.range(0, 60, 1, 2).selectExpr("id % 20 as k", "concat('v', id) as v", "id")
@@ -126,6 +134,10 @@ def units(spark: SparkSession, base: Path) -> Any:
             "work list": TransactionalMap(visit, store=url).run_work_list(spark, "tree", tasks=2),
             "no rows": TransactionalMap(note, store=url).run(rows.filter("1 = 0"), key="id", tasks=3),
             "few rows": TransactionalMap(note, store=url).run(rows.filter("id = 7"), key="id", tasks=5),
+            "dropped lines": TransactionalMap(note, store=url).run(lines_without_drops(spark, base), key="id", tasks=2),
+            "placed rows": TransactionalMap(note, store=url).run(
+                rows.repartition(xxhash64("id")).filter("length(v) > 0"), key="id", tasks=2
+            ),
         }
         for name, report in reports.items():
             found[name] = [report.total.units, len(report.tasks)]

@@ -86,6 +86,7 @@ def test_units(found: dict[str, Any]) -> None:
     assert units["work list"] == [99, 2]
     assert units["visits"] == [[key, 1] for key in range(1, 100)]
     assert (units["no rows"], units["few rows"]) == ([0, 3], [1, 5])
+    assert (units["dropped lines"], units["placed rows"]) == ([40, 2], [60, 2])
     expected = {
         "pairs": "DataFrame",
         "null": "the key of a unit is null",

@@ -47,6 +47,7 @@ _AS_KEY = {
 """What to do with columns of other types, if a text is not the same key: as texts, ["x, y"] and ["x", "y"] are one."""
 
 _FIGURES = "figures string"
+_OWN_HASH = "holdfast units"
 _TASKS_WITHOUT_CONTEXT = 8
 _TABLE_ROWS = 1000
 
@@ -169,17 +170,19 @@ class _FrameInput:
     def arranged(self, tasks: int) -> Arranged:
         """Bring each row to the task of its key. Spark's hash of an integer depends on its width: all get the same.
 
-        What tells the task is a hash of the key, by which nothing else is partitioned. The key itself could be that of
-        a table's buckets. Spark leaves the shuffle out then, because the rows are in place, and next reads the table
-        without its buckets, because nothing needs them (`EnsureRequirements`, `DisableUnnecessaryBucketedScan`).
+        What tells the task is a hash of the key and a constant, by which nothing else is partitioned. The key itself
+        could be that of a table's buckets, and its hash that of a shuffle in the query. Spark leaves the shuffle out
+        then, because the rows are in place, and next reads the table without its buckets, or merges the partitions of
+        the other shuffle, because nothing needs them (`EnsureRequirements`, `DisableUnnecessaryBucketedScan`,
+        `CoalesceShufflePartitions`).
         """
         df = _with_true_texts(self.df, self.columns)
         quoted = list(map(_quoted, self.columns))
         places = [df[name].cast(column.type) for name, column in zip(quoted, self.columns, strict=True)]
-        df = df.repartition(tasks, xxhash64(*places)).sortWithinPartitions(*quoted)
+        df = df.repartition(tasks, xxhash64(lit(_OWN_HASH), *places)).sortWithinPartitions(*quoted)
         names = tuple(column.name for column in self.columns)
         if not is_classic(df.sparkSession):
-            return _ConnectRows(df, quoted, names, tasks)
+            return _ConnectRows(df, names, tasks)
         return _RddRows(df.rdd, partial(_ids_of_rows, names), partial(_pairs_of_rows, names), tasks)
 
 
@@ -234,27 +237,29 @@ class _RddRows:
 
 @dataclass(frozen=True)
 class _ConnectRows:
-    """A DataFrame of Spark Connect, which has no RDDs. Each pass evaluates the source, the first one only its key."""
+    """A DataFrame of Spark Connect, which has no RDDs. Each pass evaluates the source.
+
+    The first one, too, takes all columns: a source may have other rows if some are left out, as a CSV file has whose
+    malformed lines are dropped.
+    """
 
     df: DataFrame
-    quoted: Sequence[str]
     names: tuple[str, ...]
     tasks: int
 
     def survey(self, *, repeats: bool) -> JobInput:
-        keys = self.df.select(*self.quoted)
         names = self.names
 
         def survey(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             import pyarrow as pa
 
-            columns = ([column.to_pylist() for column in batch.columns] for batch in batches)
+            columns = ([batch.column(name).to_pylist() for name in names] for batch in batches)
             rows = chain.from_iterable(zip(*lists, strict=True) for lists in columns)
             with one_sentence():
                 found = surveyed((id_of(key_of(row, names)) for row in rows), repeats=repeats)
             yield pa.RecordBatch.from_pydict({"shard": [_partition()], "input": [found.to_bytes()]})
 
-        return _job_input(self.tasks, keys.mapInArrow(survey, "shard long, input binary").collect())
+        return _job_input(self.tasks, self.df.mapInArrow(survey, "shard long, input binary").collect())
 
     def run(self, task: UnitsTask) -> list[str]:
         names, schema = self.names, self.df.schema
