@@ -124,7 +124,7 @@ def test_a_write_that_failed_leaves_its_write_id_free() -> None:
     ctx = world.context()
     job = TWO_PHASE.setup_job(ctx, SaveMode.APPEND, {WRITE_ID: "nightly"})
     assert job is not None
-    with pytest.raises(ConflictError, match=r"is running.*holdfast recover"):
+    with pytest.raises(ConflictError, match=r"is running.*five minutes"):
         refuse_running(ctx, "nightly")
     refuse_running(ctx, "another")
     TWO_PHASE.abort_job(ctx, job)

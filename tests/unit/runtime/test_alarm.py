@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 import threading
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from holdfast.runtime import NoAlarm, SystemAlarm, TimeIsUp
+from holdfast.runtime import alarm as alarm_module
 from tests.patience import PATIENCE_S
 
 _SHORT_S = 0.01
@@ -160,6 +162,10 @@ def test_no_alarm() -> None:
         assert NoAlarm().limit(0, lambda: 7) == 7
 
 
+_PLACES = (contextlib.__file__, alarm_module.__file__)
+"""Not what these call: an error in the middle of a handler, where no signal comes, stays the context of all later ones."""
+
+
 def rung_at(place: int) -> TimeIsUp | None:
     """Ring before one instruction of a call with a limit, and after the call; return the error of the first ring."""
     alarm = SystemAlarm()
@@ -168,7 +174,7 @@ def rung_at(place: int) -> TimeIsUp | None:
     def trace(frame: FrameType, event: str, _argument: object) -> Any:
         nonlocal passed
         frame.f_trace_opcodes = True
-        if event == "opcode" and frame.f_code is not ring.__code__ and alarm._deadline_s is not None:
+        if event == "opcode" and frame.f_code.co_filename in _PLACES and alarm._deadline_s is not None:
             passed += 1
             if passed == place:
                 ring(alarm)
