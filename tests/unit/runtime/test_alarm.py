@@ -163,7 +163,7 @@ def test_no_alarm() -> None:
 
 
 _PLACES = (contextlib.__file__, alarm_module.__file__)
-"""Not what these call: an error in the middle of a handler, where no signal comes, stays the context of all later ones."""
+"""Not what these call: an error within a handler, where no signal comes, stays the context of all later ones."""
 
 
 def rung_at(place: int) -> TimeIsUp | None:
