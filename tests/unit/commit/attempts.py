@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from holdfast.commit import CommitContext, JobRecord, TaskAttempt, TaskCommit
-from holdfast.stores.interceptors.faulty import Fault, Faulty
+from holdfast.commit import CommitContext, JobRecord, SaveMode, TaskAttempt, TaskCommit, recover
+from holdfast.stores.interceptors.faulty import Fault, Faulty, SimulatedCrash, crash_at
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
 from holdfast.stores.local.store import LocalStore
 from tests.unit.commit.committer_jobs import Bucket
 
-__all__ = ["HOME", "Before", "bucket_on_disk", "faulty_context", "open_attempt", "run_attempt"]
+__all__ = ["HOME", "Before", "bucket_on_disk", "faulty_context", "open_attempt", "recovered_jobs", "run_attempt"]
 
 T = TypeVar("T")
 
@@ -64,3 +64,27 @@ def run_attempt(
 def faulty_context(bucket: Bucket, *faults: Fault) -> CommitContext:
     """Return the context of a process whose calls to the destination meet `faults`."""
     return bucket.context(store=InterceptedStore(bucket.store, Faulty(*faults)))
+
+
+def recovered_jobs(
+    committer: str, mode: SaveMode = SaveMode.APPEND, *, old: str = ""
+) -> Iterator[tuple[Bucket, JobRecord, list[TaskCommit]]]:
+    """Run a job whose driver dies in the job commit, at each store call in turn, and recover it; each in a new bucket.
+
+    Args:
+        old: the name of a job that is committed before; if empty, there is none.
+    """
+    for nth in range(1, 100):
+        bucket = Bucket(committer)
+        ctx = bucket.context()
+        if old:
+            bucket.run_job(ctx, old)
+        job = bucket.start(ctx, mode)
+        commits = [bucket.run_task(ctx, job, task, bucket.contents("new", task)) for task in range(2)]
+        try:
+            bucket.commit(faulty_context(bucket, crash_at(nth)), job, commits)
+        except SimulatedCrash:
+            recover(ctx)
+        else:
+            return
+        yield bucket, job, commits

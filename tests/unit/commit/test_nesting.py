@@ -23,7 +23,7 @@ from holdfast.commit.nesting import refuse_part
 from holdfast.commit.two_phase.stream_jobs import plan_batch
 from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, InvalidRequestError
 from holdfast.stores.base import iter_objects
-from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash, crash_at
+from holdfast.stores.interceptors.faulty import Fault, FaultMode, SimulatedCrash
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
 from holdfast.stores.interceptors.recording import Recorder
 from tests.simulation.world import (
@@ -38,7 +38,7 @@ from tests.simulation.world import (
     run_tasks,
     start,
 )
-from tests.unit.commit.attempts import faulty_context
+from tests.unit.commit.attempts import recovered_jobs
 from tests.unit.commit.committer_jobs import Bucket
 
 T = TypeVar("T")
@@ -326,18 +326,8 @@ def test_readers_of_the_outer_one_say_what_to_do(monkeypatch: pytest.MonkeyPatch
 def test_a_folder_of_records_is_deleted_after_a_recovery(mode: SaveMode) -> None:
     """A job that is committed and not finished would lose its files, or get those back that it has replaced."""
     decided = 0
-    for nth in range(1, 100):
-        bucket = Bucket("two_phase")
+    for bucket, job, _commits in recovered_jobs("two_phase", mode, old="old"):
         ctx = bucket.context()
-        bucket.run_job(ctx, "old")
-        job = bucket.start(ctx, mode)
-        commits = [bucket.run_task(ctx, job, task, bucket.contents("new", task)) for task in range(2)]
-        try:
-            bucket.commit(faulty_context(bucket, crash_at(nth)), job, commits)
-        except SimulatedCrash:
-            recover(ctx)
-        else:
-            break
         committed = {file.path for file in read_snapshot(ctx).files}
         for info in list(iter_objects(ctx.store, ctx.prefix)):
             if "/_holdfast/" in info.key:

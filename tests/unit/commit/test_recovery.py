@@ -15,7 +15,7 @@ from holdfast.stores.interceptors.faulty import Faulty, SimulatedCrash, crash_at
 from holdfast.stores.interceptors.intercepted import InterceptedStore
 from tests.altered import altered
 from tests.simulation.world import World
-from tests.unit.commit.attempts import faulty_context
+from tests.unit.commit.attempts import recovered_jobs
 from tests.unit.commit.committer_jobs import Bucket
 
 NOW_S = 1_800_000_000.0
@@ -257,18 +257,8 @@ def test_recovery_at_a_parents_url_spares_the_jobs_below() -> None:
 def test_who_is_late_for_a_job_that_recovery_has_finished_is_not_just_told_to_run_it_again(name: str) -> None:
     """All files are there: another run in mode append would add them once more."""
     finished = 0
-    for nth in range(1, 100):
-        bucket = Bucket(name)
-        ctx = bucket.context()
-        job = bucket.start(ctx)
-        commits = [bucket.run_task(ctx, job, task, bucket.contents("new", task)) for task in range(2)]
-        try:
-            bucket.commit(faulty_context(bucket, crash_at(nth)), job, commits)
-        except SimulatedCrash:
-            recover(ctx)
-        else:
-            break
+    for bucket, job, commits in recovered_jobs(name):
         with pytest.raises(NotFoundError, match=r"unless files of .*are visible, run it again"):
-            bucket.commit(ctx, job, commits)
+            bucket.commit(bucket.context(), job, commits)
         finished += sorted(bucket.visible().values()) == bucket.expected("new")
     assert finished > 2

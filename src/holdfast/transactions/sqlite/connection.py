@@ -193,10 +193,11 @@ _PERM, _BUSY, _LOCKED, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = 
 _PROTOCOL = 15  # after 10 s: another process has kept the mark that all readers need for themselves
 _IOERR_SHMSIZE = _IOERR | 19 << 8  # the file beside the database that its readers and writers share cannot grow
 
+_LOCKED_BY_OTHERS = (UnavailableError, "another program has locked the database: close it, then repeat")
 _ERRORS: dict[int, tuple[type[HoldfastError], str]] = {
-    _BUSY: (UnavailableError, "another program has locked the database: close it, then repeat"),
-    _LOCKED: (UnavailableError, "another program has locked the database: close it, then repeat"),
-    _PROTOCOL: (UnavailableError, "another program has locked the database: close it, then repeat"),
+    _BUSY: _LOCKED_BY_OTHERS,
+    _LOCKED: _LOCKED_BY_OTHERS,
+    _PROTOCOL: _LOCKED_BY_OTHERS,
     _FULL: (StorageFullError, "the disk of the database is full: free some space, then repeat"),
     _READONLY: (AccessDeniedError, "the database file or its directory cannot be written: check its rights"),
     _CANTOPEN: (AccessDeniedError, "the database file cannot be opened: check its path and its rights"),
