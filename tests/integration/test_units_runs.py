@@ -326,6 +326,6 @@ def test_a_finished_job_says_so_if_it_is_given_other_rows(spark: SparkSession, s
         match=r"finished, and had other rows: run those .*, and only those,.*job='j' given=60 done=40",
     ):
         words.run(spark.range(60), key="id", job="j")
-    with pytest.raises(InvalidRequestError, match="of another kind: run it as it was; another name would run again"):
+    with pytest.raises(InvalidRequestError, match="run it as it was; choose another name only if"):
         TransactionalReduce(note_size, store=store).run(spark.range(ROWS), key="id", job="j")
     assert seen(store) == once(ROWS)

@@ -6,7 +6,7 @@ import os
 import traceback
 from pathlib import Path
 
-from holdfast.errors import HoldfastError, InvalidRequestError
+from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
 from holdfast.records.keys import cell_of, table_name_of, tables_range
 from holdfast.records.kinds import CELL
 from holdfast.units.unit import Unit, shown_key
@@ -20,13 +20,22 @@ _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 def unit_failed(error: BaseException, unit: Unit) -> InvalidRequestError:
     """Return the error that a unit's function has failed with another error."""
     found = InvalidRequestError(
-        "the function of a unit failed, nothing of the unit was written: mend it",
+        f"the function of a unit failed, nothing of the unit was written: {_advice(error)}",
         error=_told(error)[:_MOST_CHARACTERS],
         **_place_of(error),
         unit=shown_key(unit.key),
     )
     found.__cause__ = error
     return found
+
+
+def _advice(error: BaseException) -> str:
+    if isinstance(error, NotFoundError) and "table" in error.variables:  # nobody knows whether it was there before
+        return (
+            "mend it, or create the table; if it was dropped since the job began, write again what units that are done "
+            "had put there, since they do not run again"
+        )
+    return "mend it"
 
 
 def _told(error: BaseException) -> str:

@@ -314,7 +314,7 @@ def _require_same(reader: SnapshotReader, job: Job, *, kind: str, shards: int | 
     if WORK_LIST in (kind, job.kind):  # what was on a work list runs once, whatever the names of its jobs
         or_else = ", or choose another name"
     elif (job.is_finished and job.units != 0) or any(task.done for task in read_progress(reader, job)):
-        or_else = "; another name would run again what is done"
+        or_else = "; choose another name only if this job does something else, since it would run again what is done"
     else:
         or_else = ", or, if nobody runs it, choose another name"
     raise InputChangedError(f"{sentence}{or_else}", job=job.name, **shown)

@@ -166,6 +166,18 @@ def test_a_bad_unit(name: str, settings: UnitSettings) -> None:
     assert world.cells == replayed(good, _KEYS) | done
 
 
+def test_a_table_that_was_dropped_between_two_runs_is_not_just_created() -> None:
+    """The units that are done have written to it, and do not run again; nothing tells a new table from one of old."""
+    world = UnitWorld()
+    with pytest.raises(InvalidRequestError, match=r"nothing of the unit was written: mend it error=.KeyError"):
+        world.run(with_bad(raises), _KEYS)
+    world.store.drop_table("t")
+    advice = r"mend it, or create the table; if it was dropped since the job began, write again what .*do not run again"
+    with pytest.raises(InvalidRequestError, match=rf"{advice} error=.*no such table.*table='t'"):
+        world.run(good, _KEYS)
+    assert world.progress.done == 3
+
+
 def test_the_line_is_that_of_the_function() -> None:
     world = UnitWorld()
     with pytest.raises(InvalidRequestError) as caught:
