@@ -14,7 +14,7 @@ from holdfast.errors import InvalidRequestError, OutcomeUnknownError, Unavailabl
 from holdfast.runtime import SystemClock
 from holdfast.runtime.simulated import StillClock
 from holdfast.transactions import group_commit as group_module
-from holdfast.transactions.base import Commit, Committed, Conflict, Outcome, Record
+from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, Outcome, Record
 from holdfast.transactions.group_commit import GroupCommit, _Way
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.transactions.mysql.connection import literal
@@ -95,6 +95,22 @@ def test_a_group_is_bounded_by_its_bytes(monkeypatch: pytest.MonkeyPatch) -> Non
     )
     assert all(isinstance(one, Committed) for one in outcomes)
     assert store.groups == [1, 2, 1, 1, 2]
+
+
+def test_a_group_that_its_bytes_bound_has_no_two_commits_that_depend_on_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a group, the second one would be judged by what was there before the first one."""
+    monkeypatch.setattr(group_module, "_MOST_BYTES", 1000)
+    store = PickyStore()
+    groups = GroupCommit(store)
+    rivals = [Commit(reads={b"a": ABSENT}, puts={b"a": value}) for value in (b"1", b"2")]
+    first, one, other, large = _together(
+        store, groups, [Commit(puts={b"b": b""}), *rivals, Commit(puts={b"c": bytes(2000)})]
+    )
+    assert all(isinstance(outcome, Committed) for outcome in (first, one, large))
+    assert isinstance(other, Conflict)
+    assert store.get_many([b"a"])[b"a"].value == b"1"
 
 
 def test_a_read_that_is_refused_costs_others_nothing() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import FencedError, HoldfastError, InvalidRequestError, OutcomeUnknownError, UnavailableError
 from holdfast.records.paging import read_records
-from holdfast.runtime.simulated import StillClock
+from holdfast.runtime.simulated import SuspendedClock
 from holdfast.transactions.base import Commit
 from holdfast.units.claims import ClaimWatch
 from tests.unit.units.work_worlds import LEASE_S, WorkWorld
@@ -24,7 +24,7 @@ class Watched(WorkWorld):
     def __init__(self) -> None:
         super().__init__()
         self.claim = self.take(1, "a")
-        self.time = StillClock()
+        self.time = SuspendedClock()
         environment = type(self.environment)(clock=self.time, ids=self.environment.ids, chance=self.environment.chance)
         self.watch = ClaimWatch(self.inner, self.list, environment, lease_s=10)
 
@@ -40,6 +40,16 @@ def test_a_claim_without_a_sign_of_life_is_dissolved_after_a_lease() -> None:
     world = Watched()
     assert [world.after(100), world.after(9.9), world.after(0.1)] == [0, 0, 1]
     assert world.items.counts() == (1, 0)
+
+
+def test_a_lease_does_not_depend_on_the_wall_clock() -> None:
+    """Set forward, it would take the claims of the living; set back, it would keep those of the dead."""
+    world = Watched()
+    assert world.after(0) == 0
+    for set_s in (1_000_000, -3_000_000):
+        world.time.suspend(set_s)
+        assert world.after(4) == 0
+    assert [world.after(1.9), world.after(0.1)] == [0, 1]
 
 
 @pytest.mark.parametrize("beats", [1, 3])
