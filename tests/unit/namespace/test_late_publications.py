@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
-from holdfast.errors import ConflictError, NotFoundError, PreconditionError
+from holdfast.errors import ConflictError, NotFoundError, PreconditionError, UnavailableError
 from holdfast.namespace import Namespace
 from holdfast.namespace.blobs import BlobWriter
 from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.fsck.listing import CLOSING_S
 from holdfast.namespace.inode import Extent
+from holdfast.namespace.keys import ROOT_KEY
 from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.object_store.uploads import Upload
@@ -21,8 +24,9 @@ from holdfast.runtime.simulated import SuspendedClock
 from holdfast.stores.base import Create, MultipartLimits, Put, iter_objects
 from holdfast.stores.local.store import LocalStore
 from holdfast.stores.memory.store import MemoryStore
-from holdfast.transactions.base import Commit
+from holdfast.transactions.base import Commit, Outcome
 from tests.namespace_world import HookedDatabase, World
+from tests.patience import PATIENCE_S
 
 _LARGE = b"0123456789"
 
@@ -107,6 +111,67 @@ def test_a_sweep_that_finds_nothing_costs_a_publication_one_more_try() -> None:
     namespace = world.client(database=HookedDatabase(world.database, sweep))
     namespace.publish_many([_prepared(namespace)])
     assert swept and world.client().open("/report").read() == _LARGE
+
+
+def test_a_sweep_takes_the_time_before_it_announces_itself() -> None:
+    """A client that looks after the announcement finds its blob young enough: the sweep must not take it for older."""
+    world = World(safety_age_s=3600)
+    has_looked, is_swept = Event(), Event()
+
+    def stop(call: str, argument: object) -> None:
+        if isinstance(argument, Commit) and any(key.endswith(b"report") for key in argument.inserts):
+            root = world.database.get_many([ROOT_KEY])[ROOT_KEY]
+            if argument.reads[ROOT_KEY] == root.version:  # not what it knew before
+                has_looked.set()
+                assert is_swept.wait(PATIENCE_S)
+
+    namespace = world.client(database=HookedDatabase(world.database, stop))
+    file = _prepared(namespace)
+    world.clock.at_s += 3599
+
+    with ThreadPoolExecutor(1) as thread:
+
+        class AfterTheAnnouncement(HookedDatabase):
+            def commit(self, commit: Commit) -> Outcome:
+                outcome = super().commit(commit)
+                if ROOT_KEY in commit.puts:
+                    published.append(thread.submit(namespace.publish_many, [file]))
+                    assert has_looked.wait(PATIENCE_S)
+                    world.clock.at_s += 2
+                return outcome
+
+        published: list[Future[None]] = []
+        other = world.client(database=AfterTheAnnouncement(world.database, lambda call, argument: None))
+        try:
+            assert other.sweep().blobs == 0
+        finally:
+            is_swept.set()
+        (one,) = published
+        one.result(PATIENCE_S)
+    assert world.client().check().is_healthy
+    assert world.client().open("/report").read() == _LARGE
+
+
+def test_a_file_is_as_old_as_its_oldest_bytes() -> None:
+    """The first call of close has failed, and more was written since."""
+    world = World(safety_age_s=3600)
+    is_away = [True]
+
+    def fail(call: str, argument: object) -> None:
+        if isinstance(argument, Commit) and is_away:
+            raise UnavailableError("the database is away")
+
+    namespace = world.client(database=HookedDatabase(world.database, fail))
+    file = namespace.create("/report")
+    file.write(_LARGE)
+    with pytest.raises(UnavailableError):
+        file.close()
+    is_away.clear()
+    world.clock.at_s += 3601
+    file.write(_LARGE)
+    with pytest.raises(LeaseLostError, match="have waited for longer than the safety age"):
+        file.close()
+    assert world.client().find("/report") is None
 
 
 def test_a_lease_protects_a_slow_writer() -> None:

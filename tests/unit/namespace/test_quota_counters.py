@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.namespace import Namespace
+from holdfast.namespace import Namespace, trees
 from holdfast.namespace.errors import NamesQuotaExceededError, QuotaExceededError, TreeMovingError
 from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import id_of, kind_range, name_of
@@ -91,6 +91,16 @@ def test_an_empty_directory_takes_its_counters_along() -> None:
     namespace.set_quota("/d", names=3)
     namespace.delete("/d")
     assert world.records(b"u") == {}
+
+
+def test_a_tree_is_counted_to_the_end_of_its_last_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trees, "PAGE_SIZE", 2)
+    world = World()
+    namespace = world.client()
+    for number in range(5):
+        namespace.write_file(f"/d/{number}", b"12")
+    namespace.set_quota("/d", names=6, space=10)
+    assert usage(world) == {namespace.status("/d").id: (6, 10)}
 
 
 def test_a_recount_replaces_the_counters() -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from holdfast.namespace import Namespace
+from holdfast.namespace import Namespace, trees
 from holdfast.namespace.errors import LeaseLostError, PathNotFoundError, PermissionDeniedError, UncheckedTreeError
 from holdfast.transactions.base import Record, ScanPage, SnapshotReader
 from holdfast.transactions.memory.store import MemoryTransactionStore
@@ -101,6 +101,20 @@ def test_a_directory_of_somebody_else_below_keeps_the_tree() -> None:
     assert world.client().exists("/t/a/b/c/f")
     world.client("bob").delete("/t/a/b/c/f")
     assert world.client("alice").delete("/t/a", recursive=True), "an empty directory needs no permission"
+
+
+def test_a_tree_is_checked_to_the_end_of_its_last_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trees, "PAGE_SIZE", 2)
+    world, _ = _world()
+    alice, bob = world.client("alice"), world.client("bob")
+    alice.mkdirs("/t/a", mode=0o777)
+    for name in ("a", "b", "c", "d"):
+        alice.write_file(f"/t/a/{name}", b"alice's")
+    bob.mkdirs("/t/a/e", mode=0o755)
+    bob.write_file("/t/a/e/f", b"bob's")
+    with pytest.raises(PermissionDeniedError):
+        alice.delete("/t/a", recursive=True)
+    assert bob.open("/t/a/e/f").read() == b"bob's"
 
 
 def test_a_tree_that_gets_the_path_after_the_check_is_checked_too() -> None:
