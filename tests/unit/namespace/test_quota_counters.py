@@ -103,6 +103,23 @@ def test_a_tree_is_counted_to_the_end_of_its_last_page(monkeypatch: pytest.Monke
     assert usage(world) == {namespace.status("/d").id: (6, 10)}
 
 
+@pytest.mark.parametrize("source", ["/q/a/f", "/q/a/d"])
+def test_what_moves_below_a_quota_leaves_its_counters_alone(source: str) -> None:
+    """It leaves one of the quotas below."""
+    world = World()
+    namespace = world.client()
+    namespace.mkdirs("/q/a/d")
+    namespace.mkdirs("/q/b")
+    namespace.write_file("/q/a/f", b"12")
+    for path in ("/q", "/q/a"):
+        namespace.set_quota(path, names=10, space=20)
+    all_of_it, left = usage(world)[namespace.status("/q").id], usage(world)[namespace.status("/q/a").id]
+    assert (all_of_it, left) == ((5, 2), (3, 2))
+    namespace.rename(source, "/q/b/new")
+    assert usage(world)[namespace.status("/q").id] == all_of_it
+    assert usage(world)[namespace.status("/q/a").id] == (2, 0 if source.endswith("f") else 2)
+
+
 def test_a_recount_replaces_the_counters() -> None:
     world = World()
     namespace = _with_tree(world)
