@@ -339,6 +339,20 @@ def test_a_batch_of_another_driver_that_is_lost_is_not_taken_for_committed(monke
     assert outcomes == {0, len(expected("live"))}, "it was reported, and refused"
 
 
+def test_a_batch_that_its_tasks_leave_out_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its driver dies as soon as it is decided, and Spark repeats it: nothing is written, and nothing is committed."""
+    crashing = Crashing()
+    batch = StreamBatch(stream="s", checkpoint="c", batch=1)
+    job = join_batch(crashing.ctx, plan_batch(crashing.ctx, SaveMode.APPEND, {}), batch)
+    assert job is not None
+    reports = [run_task(crashing.ctx, job, task, "new") for task in range(TASKS)]
+    _decide_and_die(crashing, job, reports, monkeypatch)
+    ctx = crashing.context()
+    assert join_batch(ctx, plan_batch(ctx, SaveMode.APPEND, {}), batch) is None
+    crashing.crash()
+    assert crashing.contents() == expected("new")
+
+
 @pytest.mark.parametrize("others", [False, True])
 def test_a_write_in_mode_ignore_that_is_lost_is_not_reported_as_ignored(
     others: bool, monkeypatch: pytest.MonkeyPatch
