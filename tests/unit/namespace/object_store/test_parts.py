@@ -42,6 +42,20 @@ def test_no_upload_has_an_id_that_is_no_unicode() -> None:
     store.abort_upload("f", "\udcff")
 
 
+def test_an_upload_is_completed_at_its_present_key_only() -> None:
+    """A client that does not know that its directory was renamed must not make a part of it again."""
+    store = NamespaceStore(World().client(), close_namespace=False)
+    upload = store.create_upload("old/f")
+    parts = [store.upload_part("old/f", upload, 1, b"1")]
+    store.rename_dir("old", "new")
+    with pytest.raises(NotFoundError, match="it has another key"):
+        store.apply([Complete("old/f", upload, parts, Overwrite())])
+    with pytest.raises(NotFoundError):
+        store.head("old/f")
+    store.complete_upload("new/f", upload, parts)
+    assert store.get("new/f") == b"1"
+
+
 def test_an_upload_is_aborted_with_the_parts_that_come_meanwhile() -> None:
     world = World()
     other = NamespaceStore(world.client(), close_namespace=False)
