@@ -107,6 +107,15 @@ def lines_without_drops(spark: SparkSession, base: Path) -> DataFrame:
     return spark.read.schema("id int, v string, n int").option("mode", "DROPMALFORMED").csv(str(path))
 
 
+def rows_of_another_order(spark: SparkSession) -> DataFrame:
+    """Return rows of a table that was replaced since the client has asked for its columns."""
+    spark.range(3).selectExpr("id", "'v' AS v", "'w' AS w").write.saveAsTable("reordered")
+    rows = spark.table("reordered")
+    assert rows.columns == ["id", "v", "w"]
+    spark.range(3).selectExpr("id", "'w' AS w", "'v' AS v").write.mode("overwrite").saveAsTable("reordered")
+    return rows
+
+
 def units(spark: SparkSession, base: Path) -> Any:
     url = f"sqlite://{base}/store.db?synchronous=normal"
     rows = spark.range(0, 60, 1, 2).selectExpr("id % 20 as k", "concat('v', id) as v", "id")
@@ -144,6 +153,7 @@ def units(spark: SparkSession, base: Path) -> Any:
         for table in ("seen", "sizes", "visits"):
             found[table] = [[row, columns["value"]] for row, columns in store.scan(table)]
     calls: dict[str, Callable[[], object]] = {
+        "other columns": lambda: TransactionalMap(note, store=url).run(rows_of_another_order(spark), key="id"),
         "pairs": lambda: TransactionalMap(note, store=url).run([(1, 2)], key="id"),
         "null": lambda: TransactionalMap(note, store=url).run(rows.selectExpr("nullif(id, 3) id", "v"), key="id"),
         "no text": lambda: TransactionalMap(note, store=url).run(

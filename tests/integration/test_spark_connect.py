@@ -89,6 +89,7 @@ def test_units(found: dict[str, Any]) -> None:
     assert (units["dropped lines"], units["placed rows"]) == ([40, 2], [60, 2])
     expected = {
         "pairs": "DataFrame",
+        "other columns": "than when the DataFrame was made, or in another order: make it again",
         "null": "the key of a unit is null",
         "no text": "that is not UTF-8: cast the column to binary, or decode it",
         "failing": "the function of a unit failed",

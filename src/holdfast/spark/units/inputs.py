@@ -340,11 +340,22 @@ def _partition() -> int:
 
 
 def _rows_of(batches: Iterable[pa.RecordBatch], schema: Any) -> Iterator[Any]:
-    """Yield rows as Spark's client would."""
+    """Yield rows as Spark's client would.
+
+    Raises:
+        InvalidRequestError: the columns are others than those that the client knows, or in another order. It asks for
+            them once, and the server finds those of today: values would come under other names.
+    """
     import pyarrow as pa
     from pyspark.sql.conversion import ArrowTableToRowsConversion
 
     for batch in batches:
+        if batch.schema.names != schema.names:
+            raise InvalidRequestError(
+                "the source has other columns than when the DataFrame was made, or in another order: make it again",
+                columns=batch.schema.names,
+                before=schema.names,
+            )
         for start in range(0, batch.num_rows, _TABLE_ROWS):
             table = pa.Table.from_batches([batch.slice(start, _TABLE_ROWS)])
             yield from ArrowTableToRowsConversion.convert(table, schema)

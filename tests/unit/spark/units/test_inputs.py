@@ -59,3 +59,12 @@ def test_each_row_of_a_batch_comes_once(monkeypatch: pytest.MonkeyPatch) -> None
     for rows in (0, 1, 2, 3, 5):
         batch = pa.record_batch([pa.array(range(rows), pa.int64())], names=["n"])
         assert [row.n for row in inputs._rows_of([batch], schema)] == list(range(rows))
+
+
+@pytest.mark.parametrize("names", [["b", "a"], ["a"], ["a", "b", "c"]])
+def test_values_do_not_come_under_the_names_of_other_columns(names: list[str]) -> None:
+    """A client of Spark Connect keeps the columns that a table had; the server reads the table as it is."""
+    schema = StructType([StructField("a", LongType()), StructField("b", LongType())])
+    batch = pa.record_batch([pa.array([1], pa.int64()) for _ in names], names=names)
+    with pytest.raises(InvalidRequestError, match=r"other columns than when the DataFrame was made.*make it again"):
+        list(inputs._rows_of([batch], schema))
