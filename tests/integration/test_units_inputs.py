@@ -106,6 +106,14 @@ def test_keys_of_all_types_reach_their_units(spark: SparkSession, store: Store) 
     assert all(found[text] == found[text.encode()] == found[(text, text.encode())] == 1 for text in texts)
 
 
+def test_a_job_has_the_same_rows_when_its_key_has_more_bits(spark: SparkSession, store: Store) -> None:
+    numbers = spark.range(-6, 40)
+    rows = [numbers.selectExpr(f"cast(id as {kind}) k") for kind in ("tinyint", "bigint")]
+    runs = [TransactionalMap(note, store=store).run(one, key="k", job="wide", tasks=3).ran for one in rows]
+    assert runs == [True, False]
+    assert seen(store) == dict.fromkeys(range(-6, 40), 1)
+
+
 def test_columns_may_differ_in_case_if_spark_tells_them_apart(spark: SparkSession, store: Store) -> None:
     rows = spark.sql("SELECT 1 AS k, 2 AS K")
     spark.conf.set("spark.sql.caseSensitive", "true")
