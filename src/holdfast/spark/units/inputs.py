@@ -17,6 +17,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pyspark.sql.functions import is_valid_utf8, lit, raise_error, when, xxhash64
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.records.row_keys import Row
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark import RDD, SparkContext
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
 
 __all__ = ["Arranged", "Input", "as_input", "run_workers"]
 
@@ -339,7 +341,7 @@ def _partition() -> int:
     return int(context.partitionId())
 
 
-def _rows_of(batches: Iterable[pa.RecordBatch], schema: Any) -> Iterator[Any]:
+def _rows_of(batches: Iterable[pa.RecordBatch], schema: StructType) -> Iterator[Any]:
     """Yield rows as Spark's client would.
 
     Raises:
@@ -350,7 +352,7 @@ def _rows_of(batches: Iterable[pa.RecordBatch], schema: Any) -> Iterator[Any]:
     from pyspark.sql.conversion import ArrowTableToRowsConversion
 
     for batch in batches:
-        if batch.schema.names != schema.names:
+        if not _has_fields(pa.struct(list(batch.schema)), schema):
             raise InvalidRequestError(
                 "the source has other columns than when the DataFrame was made, or in another order: make it again",
                 columns=batch.schema.names,
@@ -359,6 +361,22 @@ def _rows_of(batches: Iterable[pa.RecordBatch], schema: Any) -> Iterator[Any]:
         for start in range(0, batch.num_rows, _TABLE_ROWS):
             table = pa.Table.from_batches([batch.slice(start, _TABLE_ROWS)])
             yield from ArrowTableToRowsConversion.convert(table, schema)
+
+
+def _has_fields(found: pa.DataType, known: DataType) -> bool:
+    """Tell whether an Arrow type has the fields of a Spark type: by name, in their order, at any depth."""
+    fields = [found.field(number) for number in range(found.num_fields)]
+    if isinstance(known, StructType):
+        inner = [field.dataType for field in known]
+        if [field.name for field in fields] != known.names:
+            return False
+    elif isinstance(known, ArrayType):
+        inner = [known.elementType]
+    elif isinstance(known, MapType):
+        inner = [StructType().add("key", known.keyType).add("value", known.valueType)]  # as Arrow has it
+    else:
+        return True
+    return len(fields) == len(inner) and all(map(_has_fields, (field.type for field in fields), inner))
 
 
 def _as_batches(figures: Iterator[str]) -> Iterator[pa.RecordBatch]:

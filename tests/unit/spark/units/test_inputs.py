@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyspark.sql")
 
 import pyarrow as pa
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import encode_row
@@ -68,3 +68,28 @@ def test_values_do_not_come_under_the_names_of_other_columns(names: list[str]) -
     batch = pa.record_batch([pa.array([1], pa.int64()) for _ in names], names=names)
     with pytest.raises(InvalidRequestError, match=r"other columns than when the DataFrame was made.*make it again"):
         list(inputs._rows_of([batch], schema))
+
+
+def test_nor_do_the_fields_of_their_structs() -> None:
+    """Spark finds the fields of a struct by name: one that was renamed would be None."""
+    inner = StructType([StructField("e", LongType())])
+    of_list = StructType([StructField("c", LongType()), StructField("d", MapType(StringType(), inner))])
+    of_column = StructType([StructField("a", LongType()), StructField("b", ArrayType(of_list))])
+    schema = StructType([StructField("s", of_column)])
+    e = pa.struct([("e", pa.int64())])
+    b = pa.list_(pa.struct([("c", pa.int64()), ("d", pa.map_(pa.string(), e))]))
+    same = pa.struct([("a", pa.int64()), ("b", b)])
+    value = {"a": 1, "b": [{"c": 2, "d": [("k", {"e": 3})]}]}
+    (row,) = inputs._rows_of([pa.record_batch([pa.array([value], same)], names=["s"])], schema)
+    assert row.s.b[0].d["k"].e == 3
+    renamed_at_once = pa.struct([("x", pa.int64()), ("b", b)])
+    other = pa.struct([("x", pa.int64())])
+    renamed_in_map = pa.struct([("a", pa.int64()), ("b", _replaced(b, ("d", pa.map_(pa.string(), other))))])
+    renamed_in_list = pa.struct([("a", pa.int64()), ("b", _replaced(b, ("x", pa.map_(pa.string(), e))))])
+    for found in (renamed_at_once, renamed_in_map, renamed_in_list, pa.int64(), pa.struct([("a", pa.int64())])):
+        with pytest.raises(InvalidRequestError, match="make it again"):
+            list(inputs._rows_of([pa.record_batch([pa.nulls(1, found)], names=["s"])], schema))
+
+
+def _replaced(of: pa.ListType, second: tuple[str, pa.DataType]) -> pa.DataType:
+    return pa.list_(pa.struct([of.value_type.field(0), second]))
