@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from holdfast.errors import InvalidRequestError, NotFoundError, PreconditionError
+from holdfast.errors import InvalidRequestError, PreconditionError
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import ParentNotDirectoryError, PathIsDirectoryError
 from holdfast.namespace.inode import Extent, Inode
 from holdfast.namespace.keys import parts_key, upload_key
 from holdfast.namespace.object_store.directories import mark_directories, require_no_files
 from holdfast.namespace.object_store.parts import parts_of
-from holdfast.namespace.object_store.uploads import Upload, encode_metadata, page_of
+from holdfast.namespace.object_store.uploads import Upload, encode_metadata, no_such_upload, page_of
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import PathGroup, check_chain, discard_blobs
 from holdfast.namespace.operations.delete import Delete
@@ -125,8 +125,7 @@ class CreateObject(FileGroup):
         value = view.value(record_key)
         upload = None if value is None else Upload.decode(record_key, value)
         if upload is None or upload.path != str(self.path):
-            reason = "it was completed or aborted" if upload is None else "it has another key"
-            raise NotFoundError(f"no such upload: {reason}", key=key, upload_id=self.upload)
+            raise no_such_upload(key, self.upload)
         if not upload.pages.issubset(self._pages()):
             raise InvalidRequestError(
                 "the upload has parts beyond those that complete it: abort it, and upload the object again", key=key

@@ -6,13 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from holdfast.errors import NotFoundError
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.errors import LeaseLostError, PermissionDeniedError
 from holdfast.namespace.inode import Extent
 from holdfast.namespace.keys import data_key, garbage_key, parts_key, upload_key
 from holdfast.namespace.object_store.rights import CheckTargets, may_use
-from holdfast.namespace.object_store.uploads import Upload, decode_parts, encode_parts, page_of
+from holdfast.namespace.object_store.uploads import Upload, decode_parts, encode_parts, no_such_upload, page_of
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import PathGroup
 from holdfast.namespace.paths import NsPath
@@ -85,14 +84,14 @@ class AddPart(PathGroup):
         """See `Operation`.
 
         Raises:
-            NotFoundError: the upload was completed or aborted.
+            NotFoundError: the upload was completed or aborted, or its directory renamed.
             PermissionDeniedError: the caller may not write the directory of the upload.
             LeaseLostError: the part has waited for longer than the safety age.
         """
         upload = _pending(view, self.token, self.path)
         if upload is None:
             key = str(self.path)[1:]
-            raise NotFoundError("no such upload: it was completed or aborted", key=key, upload_id=self.token)
+            raise no_such_upload(key, self.token)
         _check_use(view.chains[0], context)
         if self.is_late():
             raise LeaseLostError(

@@ -39,7 +39,7 @@ from holdfast.namespace.object_store.moves import MoveDirectory, MoveFile
 from holdfast.namespace.object_store.pages import list_files
 from holdfast.namespace.object_store.parts import AbortUpload, AddPart, BeginUpload, parts_of
 from holdfast.namespace.object_store.rights import CheckTargets, MaySee
-from holdfast.namespace.object_store.uploads import Upload, decode_metadata, encode_metadata, page_of
+from holdfast.namespace.object_store.uploads import Upload, decode_metadata, encode_metadata, no_such_upload, page_of
 from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.root import require_own_root
@@ -191,7 +191,7 @@ class NamespaceStore:
     def _upload(self, key: str, upload_id: str) -> Upload:
         upload = self._find_upload(upload_id)
         if upload is None or upload.path != f"/{key}":
-            raise NotFoundError("no such upload: it was completed or aborted", key=key, upload_id=upload_id)
+            raise no_such_upload(key, upload_id)
         return upload
 
     def _find_upload(self, upload_id: str) -> Upload | None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.errors import CorruptDataError
+from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.namespace.inode import Extent
 from holdfast.namespace.inode_ids import is_id
 
@@ -20,6 +20,7 @@ __all__ = [
     "decode_parts",
     "encode_metadata",
     "encode_parts",
+    "no_such_upload",
     "page_of",
 ]
 
@@ -82,6 +83,13 @@ class Upload:
                 frozenset(int(page) for page in fields.get("pages", ())),
             )
         raise AssertionError("the block returns or raises")
+
+
+def no_such_upload(key: str, upload_id: str) -> NotFoundError:
+    """Return the error of an upload that its key does not have (any more)."""
+    return NotFoundError(
+        "no such upload: it was completed or aborted, or its directory was renamed", key=key, upload_id=upload_id
+    )
 
 
 def page_of(number: int) -> int:

@@ -48,8 +48,13 @@ def test_an_upload_is_completed_at_its_present_key_only() -> None:
     upload = store.create_upload("old/f")
     parts = [store.upload_part("old/f", upload, 1, b"1")]
     store.rename_dir("old", "new")
-    with pytest.raises(NotFoundError, match="it has another key"):
-        store.apply([Complete("old/f", upload, parts, Overwrite())])
+    for late in (
+        lambda: store.apply([Complete("old/f", upload, parts, Overwrite())]),
+        lambda: store.complete_upload("old/f", upload, parts),
+        lambda: store.upload_part("old/f", upload, 2, b"2"),
+    ):
+        with pytest.raises(NotFoundError, match="its directory was renamed"):
+            late()
     with pytest.raises(NotFoundError):
         store.head("old/f")
     store.complete_upload("new/f", upload, parts)
