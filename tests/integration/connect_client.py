@@ -107,12 +107,12 @@ def lines_without_drops(spark: SparkSession, base: Path) -> DataFrame:
     return spark.read.schema("id int, v string, n int").option("mode", "DROPMALFORMED").csv(str(path))
 
 
-def rows_of_another_order(spark: SparkSession) -> DataFrame:
-    """Return rows of a table that was replaced since the client has asked for its columns."""
-    spark.range(3).selectExpr("id", "'v' AS v", "'w' AS w").write.saveAsTable("reordered")
-    rows = spark.table("reordered")
-    assert rows.columns == ["id", "v", "w"]
-    spark.range(3).selectExpr("id", "'w' AS w", "'v' AS v").write.mode("overwrite").saveAsTable("reordered")
+def rows_of_replaced(spark: SparkSession, before: str, now: str) -> DataFrame:
+    """Return the rows of a view that was replaced since the client has asked for its columns."""
+    spark.sql(before).createOrReplaceTempView("replaced")
+    rows = spark.table("replaced")
+    assert rows.columns == ["id", "v"]
+    spark.sql(now).createOrReplaceTempView("replaced")
     return rows
 
 
@@ -152,8 +152,23 @@ def units(spark: SparkSession, base: Path) -> Any:
             found[name] = [report.total.units, len(report.tasks)]
         for table in ("seen", "sizes", "visits"):
             found[table] = [[row, columns["value"]] for row, columns in store.scan(table)]
+        replaced = {
+            "reordered": ("SELECT 1 AS id, 'v' AS v", "SELECT 'v' AS v, 1 AS id"),
+            "retyped": ("SELECT 1 AS id, NULL AS v", "SELECT 1 AS id, 'v' AS v"),
+            "key": ("SELECT 1 AS id, 'v' AS v", "SELECT '1' AS id, 'v' AS v"),
+            "field": ("SELECT 1 AS id, struct(1 AS a) AS v", "SELECT 1 AS id, struct(1 AS b) AS v"),
+        }
+        for name, queries in replaced.items():
+            store.create_table(name)
+
+            def note_value(txn: Any, key: Any, value: Any, table: str = name) -> None:
+                txn.put(table, key, str(value["v"]))
+
+            TransactionalMap(note_value, store=url).run(
+                rows_of_replaced(spark, *queries), key="id", job="replaced-" + name
+            )
+            found[f"replaced: {name}"] = [[row, columns["value"]] for row, columns in store.scan(name)]
     calls: dict[str, Callable[[], object]] = {
-        "other columns": lambda: TransactionalMap(note, store=url).run(rows_of_another_order(spark), key="id"),
         "pairs": lambda: TransactionalMap(note, store=url).run([(1, 2)], key="id"),
         "null": lambda: TransactionalMap(note, store=url).run(rows.selectExpr("nullif(id, 3) id", "v"), key="id"),
         "no text": lambda: TransactionalMap(note, store=url).run(

@@ -85,11 +85,12 @@ def test_units(found: dict[str, Any]) -> None:
     assert units["sizes"] == [[key, 3 * key + 60] for key in range(20)]
     assert units["work list"] == [99, 2]
     assert units["visits"] == [[key, 1] for key in range(1, 100)]
+    now = {"reordered": [[1, "v"]], "retyped": [[1, "v"]], "key": [["1", "v"]], "field": [[1, "Row(b=1)"]]}
+    assert {name: units[f"replaced: {name}"] for name in now} == now
     assert (units["no rows"], units["few rows"]) == ([0, 3], [1, 5])
     assert (units["dropped lines"], units["placed rows"]) == ([40, 2], [60, 2])
     expected = {
         "pairs": "DataFrame",
-        "other columns": "than when the DataFrame was made, or in another order: make it again",
         "null": "the key of a unit is null",
         "no text": "that is not UTF-8: cast the column to binary, or decode it",
         "failing": "the function of a unit failed",

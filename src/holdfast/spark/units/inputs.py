@@ -96,6 +96,10 @@ def as_input(data: Any, key: str | Sequence[str] | None) -> Input:
             raise InvalidRequestError("the key of an RDD's pair is its first part: leave out the argument key")
         return _PairInput(data)
     require_dataframe(data)
+    if not is_classic(data.sparkSession):
+        data = data.select(
+            "*"
+        )  # a client keeps what columns a DataFrame had; the server reads its table as it is by now
     return _FrameInput(data, _key_columns(data, key))
 
 
@@ -345,8 +349,8 @@ def _rows_of(batches: Iterable[pa.RecordBatch], schema: StructType) -> Iterator[
     """Yield rows as Spark's client would.
 
     Raises:
-        InvalidRequestError: the columns are others than those that the client knows, or in another order. It asks for
-            them once, and the server finds those of today: values would come under other names.
+        InvalidRequestError: the columns are others than when the run began, or in another order: values would come
+            under other names.
     """
     import pyarrow as pa
     from pyspark.sql.conversion import ArrowTableToRowsConversion
@@ -354,7 +358,7 @@ def _rows_of(batches: Iterable[pa.RecordBatch], schema: StructType) -> Iterator[
     for batch in batches:
         if not _has_fields(pa.struct(list(batch.schema)), schema):
             raise InvalidRequestError(
-                "the source has other columns than when the DataFrame was made, or in another order: make it again",
+                "the source has other columns than when the run began, or in another order: run the job again",
                 columns=batch.schema.names,
                 before=schema.names,
             )

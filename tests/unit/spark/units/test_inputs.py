@@ -63,10 +63,10 @@ def test_each_row_of_a_batch_comes_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("names", [["b", "a"], ["a"], ["a", "b", "c"]])
 def test_values_do_not_come_under_the_names_of_other_columns(names: list[str]) -> None:
-    """A client of Spark Connect keeps the columns that a table had; the server reads the table as it is."""
+    """The table may be replaced while a job of Spark Connect runs."""
     schema = StructType([StructField("a", LongType()), StructField("b", LongType())])
     batch = pa.record_batch([pa.array([1], pa.int64()) for _ in names], names=names)
-    with pytest.raises(InvalidRequestError, match=r"other columns than when the DataFrame was made.*make it again"):
+    with pytest.raises(InvalidRequestError, match=r"other columns than when the run began.*run the job again"):
         list(inputs._rows_of([batch], schema))
 
 
@@ -87,7 +87,7 @@ def test_nor_do_the_fields_of_their_structs() -> None:
     renamed_in_map = pa.struct([("a", pa.int64()), ("b", _replaced(b, ("d", pa.map_(pa.string(), other))))])
     renamed_in_list = pa.struct([("a", pa.int64()), ("b", _replaced(b, ("x", pa.map_(pa.string(), e))))])
     for found in (renamed_at_once, renamed_in_map, renamed_in_list, pa.int64(), pa.struct([("a", pa.int64())])):
-        with pytest.raises(InvalidRequestError, match="make it again"):
+        with pytest.raises(InvalidRequestError, match="run the job again"):
             list(inputs._rows_of([pa.record_batch([pa.nulls(1, found)], names=["s"])], schema))
 
 
