@@ -96,10 +96,8 @@ def as_input(data: Any, key: str | Sequence[str] | None) -> Input:
             raise InvalidRequestError("the key of an RDD's pair is its first part: leave out the argument key")
         return _PairInput(data)
     require_dataframe(data)
-    if not is_classic(data.sparkSession):
-        data = data.select(
-            "*"
-        )  # a client keeps what columns a DataFrame had; the server reads its table as it is by now
+    if not is_classic(data.sparkSession):  # its client keeps what columns a DataFrame had; the server reads them anew
+        data = data.select("*")
     return _FrameInput(data, _key_columns(data, key))
 
 
