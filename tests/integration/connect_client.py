@@ -174,6 +174,7 @@ def units(spark: SparkSession, base: Path) -> Any:
         "no text": lambda: TransactionalMap(note, store=url).run(
             spark.sql("SELECT cast(X'4DFC' AS string) AS id, 'v' AS v"), key="id"
         ),
+        "dotted": lambda: TransactionalMap(note, store=url).run(rows.selectExpr("v", "id AS `a.b`"), key="v"),
         "failing": lambda: TransactionalMap(lambda txn, key, row: 1 // 0, store=url).run(rows, key="id"),
     }
     for name, call in calls.items():

@@ -35,9 +35,10 @@ def found(base: Path) -> dict[str, Any]:
 
 
 def client(base: Path, *parts: str) -> dict[str, Any]:
+    settings = {"PYTHONPATH": PYTHONPATH, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     ended = subprocess.run(
         [sys.executable, "-m", "tests.integration.connect_client", str(base), *parts],
-        env={**os.environ, "PYTHONPATH": PYTHONPATH, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        env={**os.environ, **settings, "SPARK_TESTING": "1"},  # a free port instead of 15002
         cwd=base,
         capture_output=True,
         text=True,
@@ -98,6 +99,7 @@ def test_units(found: dict[str, Any]) -> None:
     for name, sentence in expected.items():
         assert units[name][0] == "InvalidRequestError" and sentence in units[name][1], units[name]
         assert "\n" not in units[name][1]
+    assert units["dotted"][0] == "AnalysisException" and "UTF-8" not in units["dotted"][1].partition("\n")[0]
 
 
 @pytest.mark.slow

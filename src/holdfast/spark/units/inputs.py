@@ -16,7 +16,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pyspark.sql.functions import is_valid_utf8, lit, raise_error, when, xxhash64
+from pyspark.sql.functions import concat, is_valid_utf8, lit, raise_error, when, xxhash64
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
@@ -145,9 +145,12 @@ def _with_true_texts(df: DataFrame, columns: Sequence[_KeyColumn]) -> DataFrame:
                 "the key of a unit is a text that is not UTF-8: cast the column to binary, or decode it",
                 column=column.name,
             )
-            told = f"{InvalidRequestError.__module__}.{InvalidRequestError.__name__}: {refused}\n"  # Spark adds words
+            # Two literals, since Spark shows them in errors about the query, and a line end, since it adds words
+            told = concat(
+                lit(f"{InvalidRequestError.__module__}."), lit(f"{InvalidRequestError.__name__}: {refused}\n")
+            )
             text = df[_quoted(column)]
-            df = df.withColumn(column.name, when(~is_valid_utf8(text), raise_error(lit(told))).otherwise(text))
+            df = df.withColumn(column.name, when(~is_valid_utf8(text), raise_error(told)).otherwise(text))
     return df
 
 
