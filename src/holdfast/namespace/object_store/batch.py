@@ -16,7 +16,7 @@ from holdfast.namespace.errors import ParentNotDirectoryError, PathIsDirectoryEr
 from holdfast.namespace.inode import Extent, Inode
 from holdfast.namespace.keys import parts_key, upload_key
 from holdfast.namespace.object_store.directories import mark_directories, require_no_files
-from holdfast.namespace.object_store.parts import parts_of
+from holdfast.namespace.object_store.parts import parts_of, pending_upload
 from holdfast.namespace.object_store.uploads import Upload, encode_metadata, no_such_upload, page_of
 from holdfast.namespace.operation import Context
 from holdfast.namespace.operations.base import PathGroup, check_chain, discard_blobs
@@ -121,10 +121,8 @@ class CreateObject(FileGroup):
         return changes
 
     def _pending(self, view: View, key: str) -> Upload:
-        record_key = upload_key(self.upload)
-        value = view.value(record_key)
-        upload = None if value is None else Upload.decode(record_key, value)
-        if upload is None or upload.path != str(self.path):
+        upload = pending_upload(view, self.upload, self.path)
+        if upload is None:
             raise no_such_upload(key, self.upload)
         if not upload.pages.issubset(self._pages()):
             raise InvalidRequestError(

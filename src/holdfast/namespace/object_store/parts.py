@@ -17,7 +17,7 @@ from holdfast.namespace.operations.base import PathGroup
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Chain, View
 
-__all__ = ["AbortUpload", "AddPart", "BeginUpload", "parts_of"]
+__all__ = ["AbortUpload", "AddPart", "BeginUpload", "parts_of", "pending_upload"]
 
 R = TypeVar("R")
 
@@ -88,10 +88,9 @@ class AddPart(PathGroup):
             PermissionDeniedError: the caller may not write the directory of the upload.
             LeaseLostError: the part has waited for longer than the safety age.
         """
-        upload = _pending(view, self.token, self.path)
+        upload = pending_upload(view, self.token, self.path)
         if upload is None:
-            key = str(self.path)[1:]
-            raise no_such_upload(key, self.token)
+            raise no_such_upload(str(self.path)[1:], self.token)
         _check_use(view.chains[0], context)
         if self.is_late():
             raise LeaseLostError(
@@ -146,7 +145,7 @@ class AbortUpload(PathGroup):
             PermissionDeniedError: the caller may not write the directory of the upload.
         """
         changes = Changes(True)
-        upload = _pending(view, self.token, self.path)
+        upload = pending_upload(view, self.token, self.path)
         if upload is None:
             return changes
         _check_use(view.chains[0], context)
@@ -173,7 +172,7 @@ def parts_of(
     return found
 
 
-def _pending(view: View, token: str, path: NsPath) -> Upload | None:
+def pending_upload(view: View, token: str, path: NsPath) -> Upload | None:
     """Return the pending upload of a path."""
     value = view.value(upload_key(token))
     upload = None if value is None else Upload.decode(upload_key(token), value)
