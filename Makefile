@@ -7,7 +7,7 @@ ALL_TESTS := -m "" -o session_timeout=43200
 # Some shells set this; each of the thousands of processes that tests start would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench check docs lint types mutants integration servers lock clean
+.PHONY: help demo test bench check size docs lint types mutants integration servers lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -33,9 +33,12 @@ check: lint types ## Run lint, types and every test, the long ones too, and the 
 	@scripts/run holdfast check units --small
 	@scripts/run holdfast check --all
 
+size: ## Count lines, modules, classes, functions and words; the wheel; the time of `import holdfast`
+	@scripts/run python scripts/size.py
+
 lint: ## Run the linter
 	@scripts/run ruff check .
-	@scripts/run ruff format --check src tests benchmarks examples
+	@scripts/run ruff format --check src checker tests benchmarks examples
 
 types: ## Run the type checker
 	@scripts/run mypy
@@ -59,6 +62,6 @@ lock: ## Resolve the dependencies anew into the lock files (then commit them)
 	@scripts/run scripts/lock
 
 clean: ## Remove .venv and everything that tools left behind
-	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist src/holdfast.egg-info
+	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist checker/build src/*.egg-info checker/src/*.egg-info
 	rm -rf site artifacts derby.log metastore_db spark-warehouse benchmarks/results
-	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src checker tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

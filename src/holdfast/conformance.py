@@ -14,8 +14,6 @@ from typing import Generic, TypeVar
 
 from holdfast.errors import HoldfastError, UnavailableError
 
-__all__ = ["Check", "ConformanceError", "Report", "checks_in", "equal", "expect", "refused", "run_checks"]
-
 S = TypeVar("S")
 T = TypeVar("T")
 

@@ -25,27 +25,6 @@ Spark sends errors from process to process, so every class can be pickled.
 
 from __future__ import annotations
 
-__all__ = [
-    "AccessDeniedError",
-    "ConflictError",
-    "CorruptDataError",
-    "DeadlockError",
-    "DestinationExistsError",
-    "FencedError",
-    "HoldfastError",
-    "InputChangedError",
-    "InvalidRequestError",
-    "LogRemovedError",
-    "LogTrimmedError",
-    "NotFoundError",
-    "OutcomeUnknownError",
-    "PreconditionError",
-    "StorageFullError",
-    "TransactionConflictError",
-    "UnavailableError",
-    "UnsupportedError",
-]
-
 
 def _rebuild(cls: type[HoldfastError], message: str, variables: dict[str, object]) -> HoldfastError:
     return cls(message, **variables)

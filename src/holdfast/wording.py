@@ -9,8 +9,6 @@ import difflib
 import math
 from collections.abc import Iterable
 
-__all__ = ["OR_OVERWRITE", "counted", "is_unicode", "nearest", "percent"]
-
 OR_OVERWRITE = "or use mode overwrite, which deletes all that is there"
 """The end of a sentence that refuses a write because of what the destination holds."""
 

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from holdfast.checker.committers.scenes import COMBINED, SCENES
-from holdfast.checker.transactions.scenes import SCENES as TRANSACTION_SCENES
+from holdfast_checker.committers.scenes import COMBINED, SCENES
+from holdfast_checker.transactions.scenes import SCENES as TRANSACTION_SCENES
 from tests.acceptance.guides import ROOT, page, python_examples
 from tests.unit.cli.destinations import on_screen
 

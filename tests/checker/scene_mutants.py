@@ -6,11 +6,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from holdfast.checker.kernel.counterexample import Counterexample, decode, encode
-from holdfast.checker.kernel.explore import Budget, explore
-from holdfast.checker.kernel.replay import replay
-from holdfast.checker.kernel.world import World
 from holdfast.errors import InvalidRequestError
+from holdfast_checker.kernel.counterexample import Counterexample, decode, encode
+from holdfast_checker.kernel.explore import Budget, explore
+from holdfast_checker.kernel.replay import replay
+from holdfast_checker.kernel.world import World
 from tests.checker.committers.planting import Swap, planted
 
 __all__ = ["SceneMutant", "check_that_it_is_found"]

@@ -18,7 +18,7 @@ from tests.class_archive import java_options
 
 ROOT = Path(__file__).parents[2]
 # For Spark's processes: the source and the tests, and before them tests/warm, which every Python imports first.
-PYTHONPATH = os.pathsep.join(str(ROOT / folder) for folder in ("tests/warm", "src", ""))
+PYTHONPATH = os.pathsep.join(str(ROOT / folder) for folder in ("tests/warm", "src", "checker/src", ""))
 
 
 def new_session() -> SparkSession:

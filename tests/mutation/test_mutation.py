@@ -14,8 +14,8 @@ from types import FunctionType
 
 import pytest
 
-from holdfast.checker.kernel.coverage import live_functions
 from holdfast.commit import layout
+from holdfast_checker.kernel.coverage import live_functions
 from tests.mutation.court import Verdict
 from tests.mutation.mutants import Mutant, find_mutants, in_drawn_order, plant
 from tests.mutation.operators import OPERATORS, Function, changes_of, edited

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ROOT", "SRC", "Module", "iter_imports", "modules", "text_files"]
+__all__ = ["ROOT", "SOURCES", "Module", "iter_imports", "modules", "text_files"]
 
 ROOT = Path(__file__).resolve().parents[2]
-SRC = ROOT / "src"
+SOURCES = (ROOT / "src", ROOT / "checker/src")
 
-_FOLDERS = (".ci", ".github", "benchmarks", "docs", "examples", "scripts", "src", "tests")
+_FOLDERS = (".ci", ".github", "benchmarks", "checker", "docs", "examples", "scripts", "src", "tests")
 _TOP_SUFFIXES = (".lock", ".md", ".toml", ".yaml", ".yml")
 _TOP_NAMES = (".gitignore", "LICENSE", "Makefile")
 _BINARY = (".parquet", ".orc", ".arrow", ".avro", ".gz", ".zip", ".png")
@@ -43,9 +43,9 @@ def _parse(path: Path, root: Path) -> Module:
 
 @functools.cache
 def modules(folder: str = "src") -> tuple[Module, ...]:
-    """Return every Python file below a folder of the project."""
-    root = ROOT / folder
-    found = tuple(_parse(path, root) for path in sorted(root.rglob("*.py")))
+    """Return every Python file below a folder of the project; with ``src``, those of all distributions."""
+    roots = SOURCES if folder == "src" else (ROOT / folder,)
+    found = tuple(_parse(path, root) for root in roots for path in sorted(root.rglob("*.py")))
     gc.freeze()  # these millions of objects stay: no collection of a later test in this process looks at them
     return found
 

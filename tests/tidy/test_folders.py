@@ -12,7 +12,7 @@ from tests.tidy.source_tree import ROOT
 _MIRRORS = {
     "tests/unit": "src/holdfast",
     "tests/unit/benchmarks": "benchmarks",
-    "tests/checker": "src/holdfast/checker",
+    "tests/checker": "checker/src/holdfast_checker",
 }
 
 

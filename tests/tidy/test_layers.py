@@ -35,11 +35,12 @@ _ALLOWED = {
     "options": _BELOW_OPTIONS | {"records"},
     "fs": _BELOW_COMMIT | {"commit", "transactions", "namespace"},
     "spark": _BELOW_SPARK | {"transactions", "records", "units"},
-    "checker": _BELOW_COMMIT | {"commit", "guarantees", "transactions", "namespace", "records", "units"},
+    "holdfast_checker": _BELOW_COMMIT
+    | {"commit", "guarantees", "transactions", "namespace", "records", "units", "cli"},
     "testing": _BELOW_COMMIT,
     "demo": _BELOW_DEMO,
-    # `holdfast demo` and `holdfast check` start them; `holdfast fs` works with namespaces and writes to stores.
-    "cli": _BELOW_DEMO | {"demo", "checker", "guarantees", "namespace", "transactions", "records", "units", "fs"},
+    # `holdfast demo` starts it; `holdfast fs` works with namespaces and writes to stores.
+    "cli": _BELOW_DEMO | {"demo", "guarantees", "namespace", "transactions", "records", "units", "fs"},
     "pyspark_holdfast": {"spark"},
     "pyspark_holdfast_store": {"spark"},
     "holdfast": {
@@ -74,12 +75,13 @@ _ABOVE = {"registry", "recovery", "history", "verification", "write_lookup", "en
 # The rooms of stores/: stores do not import each other; the registry imports all of them.
 _STORES = {"local", "memory", "s3"}
 
-# The same inside the checker: the part of `holdfast.checker` -> the parts that it may import besides itself.
+# The same inside the checker: the part of `holdfast_checker` -> the parts that it may import besides itself.
 _CHECKER = {
     "kernel": set[str](),
     "simulated_store": {"kernel"},
     "histories": {"kernel"},
     "narrative": {"kernel"},
+    "cli": {"kernel", "histories", "narrative", "committers", "transactions", "namespace", "units"},
     "committers": {"kernel", "simulated_store", "narrative"},
     "transactions": {"kernel", "histories", "narrative"},
     "namespace": {"kernel", "simulated_store", "histories", "narrative", "transactions"},
@@ -90,7 +92,7 @@ _CHECKER = {
 def _layer(dotted: str) -> str | None:
     """Return the layer of a dotted name: `holdfast.commit.context` is in `commit`. None for names of other packages."""
     first, _, rest = dotted.partition(".")
-    if first in ("pyspark_holdfast", "pyspark_holdfast_store"):
+    if first in ("holdfast_checker", "pyspark_holdfast", "pyspark_holdfast_store"):
         return first
     if first != "holdfast":
         return None
@@ -128,7 +130,7 @@ def test_imports_point_downwards() -> None:
 def _part(dotted: str) -> str | None:
     """Return the part of the checker to which a dotted name belongs, None for names outside it."""
     names = dotted.split(".")
-    return names[2] if names[:2] == ["holdfast", "checker"] and len(names) > 2 else None
+    return names[1] if names[0] == "holdfast_checker" and len(names) > 1 else None
 
 
 def _checker_violations(module: Module) -> list[str]:
@@ -151,12 +153,12 @@ def test_every_part_of_the_checker_has_a_place() -> None:
 @pytest.mark.parametrize(
     ("name", "source", "count"),
     [
-        ("holdfast.checker.kernel.walk", "from holdfast.checker.histories.history import Operation", 1),
-        ("holdfast.checker.histories.history", "import holdfast.checker.committers.output", 1),
-        ("holdfast.checker.narrative.story", "from holdfast.checker import committers", 1),
-        ("holdfast.checker.narrative.story", "from holdfast.checker.kernel.world import World", 0),
-        ("holdfast.checker.committers.goals", "from holdfast.checker.kernel.world import World", 0),
-        ("holdfast.checker.committers.goals", "from holdfast.checker.histories.tree import Row", 1),
+        ("holdfast_checker.kernel.walk", "from holdfast_checker.histories.history import Operation", 1),
+        ("holdfast_checker.histories.history", "import holdfast_checker.committers.output", 1),
+        ("holdfast_checker.narrative.story", "from holdfast_checker import committers", 1),
+        ("holdfast_checker.narrative.story", "from holdfast_checker.kernel.world import World", 0),
+        ("holdfast_checker.committers.goals", "from holdfast_checker.kernel.world import World", 0),
+        ("holdfast_checker.committers.goals", "from holdfast_checker.histories.tree import Row", 1),
     ],
 )
 def test_the_check_of_the_checker_sees_what_it_should(name: str, source: str, count: int) -> None:

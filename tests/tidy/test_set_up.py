@@ -35,7 +35,8 @@ class Checkout:
         self.calls = folder / "calls"
         (self.root / "scripts").mkdir(parents=True)
         shutil.copy(ROOT / "scripts" / "run", self.root / "scripts" / "run")
-        for name in ("requirements.lock", "requirements-build.lock", "pyproject.toml"):
+        (self.root / "checker").mkdir()
+        for name in ("requirements.lock", "requirements-build.lock", "pyproject.toml", "checker/pyproject.toml"):
             (self.root / name).write_text("first\n")
         self.bin.mkdir()
         for tool in _TOOLS:
@@ -68,7 +69,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 def _everything(root: Path) -> list[str]:
-    return ["venv", f"pip {root}/requirements-build.lock", f"pip {root}/requirements.lock", f"pip {root}"]
+    return ["venv", f"pip {root}/requirements-build.lock", f"pip {root}/requirements.lock", f"pip {root}/checker"]
 
 
 def test_the_first_run_builds_and_the_second_only_looks(checkout: Checkout) -> None:
@@ -96,7 +97,7 @@ def test_a_changed_pyproject_installs_the_project_alone(checkout: Checkout) -> N
     changed_s = (checkout.root / ".venv" / "installed").stat().st_mtime + 5
     os.utime(checkout.root / "pyproject.toml", (changed_s, changed_s))
     assert checkout.run("bash", "-c", "exit 0").returncode == 0
-    assert checkout.take_calls() == [f"pip {checkout.root}"]
+    assert checkout.take_calls() == [f"pip {checkout.root}/checker"]
 
 
 def test_a_moved_checkout_builds_anew(checkout: Checkout) -> None:

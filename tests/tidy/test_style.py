@@ -35,7 +35,7 @@ def _python() -> list[Module]:
     "command",
     [
         "ruff check --quiet .",
-        "ruff format --check --quiet src tests benchmarks examples",
+        "ruff format --check --quiet src checker tests benchmarks examples",
         "mypy --no-error-summary",
         "mypy --no-error-summary --strict examples/sqlite-store/holdfast_sqlite.py",
     ],

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from holdfast.checker.histories.history import History, Outcome
-from holdfast.checker.histories.serializable import find_anomalies
-from holdfast.checker.histories.transactions import Read, Versions, Write, transactions_of
 from holdfast.transactions.base import Commit, Committed, TransactionStore
 from holdfast.transactions.transaction import Transaction
+from holdfast_checker.histories.history import History, Outcome
+from holdfast_checker.histories.serializable import find_anomalies
+from holdfast_checker.histories.transactions import Read, Versions, Write, transactions_of
 
 __all__ = ["Interleaving", "Session"]
 

@@ -2,18 +2,18 @@
 
 Every attempt is recorded, also those that conflict: nobody may ever see what they wrote.
 
-Source: `holdfast.checker.histories.appends`.
+Source: `holdfast_checker.histories.appends`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.checker.histories.appends import find_anomalies_of_appends
-from holdfast.checker.histories.transactions import Anomaly, Read, Write, transactions_of
 from holdfast.runtime import Environment, SeededRandom
 from holdfast.transactions.base import Committed, TransactionStore
 from holdfast.transactions.transaction import Transaction
+from holdfast_checker.histories.appends import find_anomalies_of_appends
+from holdfast_checker.histories.transactions import Anomaly, Read, Write, transactions_of
 from tests.transactions.told import Told, operations_of
 
 __all__ = ["judge_lists", "run_lists"]

@@ -1,6 +1,6 @@
 """Run random transactions concurrently, record what each saw, and judge whether some order of them explains it all.
 
-The judge is that of the checker's worlds (`holdfast.checker.transactions.scripts`): the whole database is one object,
+The judge is that of the checker's worlds (`holdfast_checker.transactions.scripts`): the whole database is one object,
 and each transaction is one operation on it.
 """
 
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from holdfast.checker.histories.linearizable import Model, Verdict, judge_linearizable
-from holdfast.checker.transactions.scripts import Played, Step, apply, play
 from holdfast.errors import TransactionConflictError
 from holdfast.runtime import Environment, SeededRandom
 from holdfast.transactions.base import TransactionStore
 from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
+from holdfast_checker.histories.linearizable import Model, Verdict, judge_linearizable
+from holdfast_checker.transactions.scripts import Played, Step, apply, play
 from tests.transactions.told import Told, operations_of
 
 __all__ = ["judge_mixes", "run_mixes"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from holdfast.checker.histories.history import Operation
-from holdfast.checker.histories.linearizable import Model, Verdict, judge_linearizable
 from holdfast.runtime import Environment, SeededRandom
 from holdfast.transactions.base import Commit, Committed, TransactionStore
+from holdfast_checker.histories.history import Operation
+from holdfast_checker.histories.linearizable import Model, Verdict, judge_linearizable
 from tests.transactions.told import Told, operations_of
 
 __all__ = ["judge_registers", "run_registers"]

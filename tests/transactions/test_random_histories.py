@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from holdfast.checker.histories.linearizable import Answer
 from holdfast.runtime.runner import ThreadRunner
 from holdfast.transactions.base import Commit, TransactionStore
 from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast_checker.histories.linearizable import Answer
 from tests.patience import PATIENCE_S
 from tests.tidy.source_tree import ROOT
 from tests.transaction_backends import BACKENDS, Handles, opened

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from holdfast.checker.histories.linearizable import Answer
 from holdfast.errors import HoldfastError
 from holdfast.records.store import Store
 from holdfast.runtime import Environment
@@ -15,6 +14,7 @@ from holdfast.runtime.runner import ThreadRunner
 from holdfast.transactions.base import Database
 from holdfast.transactions.memory.store import MemoryTransactionStore
 from holdfast.units.settings import SERVER, UnitSettings
+from holdfast_checker.histories.linearizable import Answer
 from tests.patience import PATIENCE_S
 from tests.transaction_backends import BACKENDS, Handles, opened
 from tests.transactions import wrong_stores as wrong

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.checker.histories.history import Operation, Outcome
+from holdfast_checker.histories.history import Operation, Outcome
 
 __all__ = ["Told", "often_switched", "operations_of"]
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from holdfast.checker.histories.history import Operation
-from holdfast.checker.histories.linearizable import Model, Verdict, judge_linearizable
 from holdfast.records.store import Store
 from holdfast.runtime import Environment, SeededRandom
 from holdfast.transactions.base import Committed, Database
@@ -20,6 +18,8 @@ from holdfast.units.jobs import MAP, begin_job
 from holdfast.units.settings import UnitSettings
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.unit import Unit
+from holdfast_checker.histories.history import Operation
+from holdfast_checker.histories.linearizable import Model, Verdict, judge_linearizable
 from tests import units_world
 from tests.transactions.told import Told, operations_of
 

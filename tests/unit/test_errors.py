@@ -9,7 +9,9 @@ import pytest
 from holdfast import errors
 from holdfast.errors import HoldfastError, InvalidRequestError, NotFoundError
 
-CLASSES = [getattr(errors, name) for name in errors.__all__]
+CLASSES = [
+    found for found in vars(errors).values() if isinstance(found, type) and issubclass(found, errors.HoldfastError)
+]
 
 
 def test_the_variables_come_last_and_quoted() -> None:

@@ -20,9 +20,6 @@ from holdfast.cli.lost_signals import repeat_lost_signals
 from holdfast.cli.output import Documents, OutputError, discard_stdout
 from holdfast.cli.screen import escaped
 
-__all__ = ["cli", "main"]
-
-
 _COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("demo", "Watch data survive killed tasks and a killed driver."),
     "s3-server": ("s3_server", "Run an S3 server on this machine, to try Holdfast on."),
@@ -34,7 +31,6 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "uploads": ("uploads", "List, count or abort pending multipart uploads."),
     "show": ("show", "Show the report of a job, such as _SUCCESS."),
     "committers": ("committers", "Show the commit protocols and their guarantees."),
-    "check": ("check.command", "Search for failures of a committer by simulation."),
     "check-store": ("check_store.command", "Test which committers are safe on a store."),
     "namespace": ("namespace.group", "Create, inspect and clean up namespaces."),
     "fs": ("fs.group", "Work with the files of a namespace."),
@@ -119,6 +115,7 @@ line."""
 
 @click.group(
     cls=_Commands,
+    extensible=True,
     table=_COMMANDS,
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -29,21 +29,6 @@ from holdfast.wording import nearest
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext, CommitSettings, Progress
 
-__all__ = [
-    "Reach",
-    "Word",
-    "age",
-    "byte_count",
-    "filled",
-    "on_store",
-    "option_pairs",
-    "parse_pairs",
-    "reports",
-    "reports_errors",
-    "reports_lines",
-    "save_modes",
-]
-
 P = ParamSpec("P")
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from holdfast.guarantees import Answer
     from holdfast.stores.base import Capabilities
 
-__all__ = ["committers", "verdict"]
-
 _EPILOG = """\b
 Examples:
   holdfast committers

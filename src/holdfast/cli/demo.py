@@ -8,8 +8,6 @@ from holdfast.cli.arguments import Word, reports
 from holdfast.cli.failures import PROBLEM
 from holdfast.cli.output import Output
 
-__all__ = ["demo"]
-
 _EPILOG = """\b
 Examples:
   holdfast demo

@@ -7,8 +7,6 @@ from holdfast.commit.layout import iter_visible
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 
-__all__ = ["EMPTY", "NO_LOG", "has_history", "is_empty", "require_anything", "require_history"]
-
 NO_LOG = (
     "there is no decision log here: the data was not written by Holdfast, or with a committer that keeps no log: try "
     "holdfast show, or give the url of the directory that was written to"

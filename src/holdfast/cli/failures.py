@@ -16,8 +16,6 @@ from holdfast.errors import (
     UnsupportedError,
 )
 
-__all__ = ["INTERRUPTED", "PROBLEM", "STORE", "TERMINATED", "WRONG_USAGE", "as_holdfast_error", "exit_code"]
-
 PROBLEM = 1
 """A problem was found: a mismatch, damaged data, a conflict, or a failed job."""
 WRONG_USAGE = 2

@@ -13,8 +13,6 @@ from holdfast.wording import counted
 if TYPE_CHECKING:
     from holdfast.commit import Decision
 
-__all__ = ["history"]
-
 _EPILOG = """\b
 Examples:
   holdfast history s3://bucket/flights

@@ -13,8 +13,6 @@ from typing import Any
 
 from holdfast.cli.failures import TERMINATED
 
-__all__ = ["repeat_lost_signals"]
-
 _SOON_S = 0.01
 
 

@@ -23,18 +23,6 @@ if TYPE_CHECKING:
 
     from holdfast.commit import Progress
 
-__all__ = [
-    "Captioned",
-    "Documents",
-    "Output",
-    "OutputError",
-    "discard_stdout",
-    "duration",
-    "milliseconds",
-    "size",
-    "when",
-]
-
 
 def _put(line: str) -> None:
     """Print a line to stdout; raises what `_writing_stdout` raises."""

@@ -9,8 +9,6 @@ import re
 
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["compile_word", "is_pattern"]
-
 _SPECIAL = re.compile(r"[*?\[{]")
 
 _MOST_BRACES = 50

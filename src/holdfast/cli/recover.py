@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from holdfast.commit import RecoveredJob, RecoveryReport
     from holdfast.commit.hadoop_jobs import ForeignJobPolicy
 
-__all__ = ["recover"]
-
 _EPILOG = """\b
 Examples:
   holdfast recover s3://bucket/flights --dry-run

@@ -9,8 +9,6 @@ import click
 from holdfast.cli.arguments import filled, reports
 from holdfast.cli.output import Output
 
-__all__ = ["s3_server"]
-
 _EPILOG = """\b
 Examples:
   holdfast s3-server

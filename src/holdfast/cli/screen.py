@@ -8,8 +8,6 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
-__all__ = ["ENDLESS", "escaped", "in_one_line", "is_terminal", "plain_table"]
-
 ENDLESS = 1_000_000
 """The line width if there is no terminal."""
 

@@ -16,8 +16,6 @@ from holdfast.errors import HoldfastError, InvalidRequestError
 if TYPE_CHECKING:
     from holdfast.namespace import Namespace
 
-__all__ = ["Session", "lists_from_namespaces", "on_namespaces", "refuse_password", "streams_from_namespaces"]
-
 
 class Session:
     """The namespaces of one run of a command: each is opened when it is first needed, and closed at the end.

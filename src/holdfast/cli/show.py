@@ -14,8 +14,6 @@ from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
 if TYPE_CHECKING:
     from holdfast.commit.statistics import Duration
 
-__all__ = ["show"]
-
 _EPILOG = """\b
 Examples:
   holdfast show s3://bucket/flights

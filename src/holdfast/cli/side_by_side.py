@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from holdfast.cli.output import Output
 
-__all__ = ["Marked", "show_side_by_side"]
-
 
 @dataclass(frozen=True)
 class Marked:

@@ -16,8 +16,6 @@ from holdfast.wording import counted
 if TYPE_CHECKING:
     from holdfast.commit.upload_owners import PendingUpload, UploadState
 
-__all__ = ["uploads"]
-
 _LIST_EPILOG = """\b
 Examples:
   holdfast uploads list s3://bucket/flights

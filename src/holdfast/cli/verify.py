@@ -15,8 +15,6 @@ from holdfast.wording import counted
 if TYPE_CHECKING:
     from holdfast.commit import CommitContext
 
-__all__ = ["verify"]
-
 _EPILOG = """\b
 Examples:
   holdfast verify s3://bucket/flights

@@ -17,21 +17,6 @@ from holdfast.commit.json_fields import count_field, guarded, json_line, json_ob
 from holdfast.commit.records import JobRecord, StreamBatch, Totals
 from holdfast.commit.save_mode import SaveMode
 
-__all__ = [
-    "decode_intents",
-    "decode_job",
-    "digest",
-    "encode_intents",
-    "encode_job",
-    "job_fields",
-    "job_id_field",
-    "job_of_fields",
-    "seconds_field",
-    "totals_fields",
-    "totals_of_fields",
-]
-
-
 _JOB_FORMAT = "holdfast-job/1"
 _INTENTS_FORMAT = "holdfast-intents/1"
 

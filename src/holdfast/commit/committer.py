@@ -16,20 +16,6 @@ from holdfast.commit.task import TaskAttempt, TaskScope
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.stores.base import Capabilities, Support
 
-__all__ = [
-    "CONDITIONAL_WRITES",
-    "CONSISTENT_LISTING",
-    "HIDDEN_WRITES",
-    "MULTIPART",
-    "RENAME",
-    "RENAME_DIR",
-    "RENAME_OR_COPY",
-    "Action",
-    "Committer",
-    "Leftover",
-    "Need",
-]
-
 _DEFAULTS = CommitSettings()
 
 

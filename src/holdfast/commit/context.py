@@ -12,19 +12,6 @@ from holdfast.runtime import Clock, Environment, Ids, Runner
 from holdfast.stores.base import ObjectStore
 from holdfast.versioned_log import RecordStore
 
-__all__ = [
-    "CommitContext",
-    "CommitSettings",
-    "Contract",
-    "HadoopSettings",
-    "Place",
-    "Progress",
-    "StagingPlaces",
-    "files_only",
-    "silent",
-    "table_in_the_way",
-]
-
 Progress = Callable[[str, int, int], None]
 """Called from one thread with (stage, steps done, steps in total); the total is 0 if it is unknown."""
 

@@ -14,8 +14,6 @@ from holdfast.stores.local.store import LocalStore
 from holdfast.stores.provider import StoreOptions
 from holdfast.stores.url import open_destination
 
-__all__ = ["open_context"]
-
 
 def open_context(
     url: str,

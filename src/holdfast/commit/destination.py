@@ -13,8 +13,6 @@ from holdfast.commit.save_mode import SaveMode
 from holdfast.errors import DestinationExistsError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import rename
 
-__all__ = ["has_output", "is_to_be_skipped", "refuse_file", "refuse_taken", "written_by"]
-
 
 def has_output(ctx: CommitContext) -> bool:
     """Check whether a plain reader sees any file at the destination."""

@@ -8,8 +8,6 @@ from typing import TypeVar
 from holdfast.commit.context import CommitContext
 from holdfast.stores.base import transactional
 
-__all__ = ["durably"]
-
 T = TypeVar("T")
 
 

@@ -16,8 +16,6 @@ from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.two_phase.history import read_history
 from holdfast.commit.write_lookup import TOKEN, find_files, find_written, is_job_of
 
-__all__ = ["EndedWrite", "WriteEnd", "end_write"]
-
 
 class WriteEnd(str, enum.Enum):
     """How an interrupted write ended."""

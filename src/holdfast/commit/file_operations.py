@@ -24,21 +24,6 @@ from holdfast.commit.uploads import complete_upload, open_upload
 from holdfast.errors import ConflictError, NotFoundError, OutcomeUnknownError, UnsupportedError
 from holdfast.stores.base import CopyStore, ObjectInfo, batched_keys, iter_objects, iter_uploads, multipart, rename
 
-__all__ = [
-    "delete_dir",
-    "delete_visible",
-    "file_info",
-    "is_dir",
-    "list_children",
-    "list_files",
-    "move_dir",
-    "move_file",
-    "open_uploaded_file",
-    "open_whole_file",
-    "read_listed",
-    "rename_until_known",
-]
-
 _ATTEMPTS = 3
 
 

@@ -6,8 +6,6 @@ import re
 
 from holdfast.commit.ids import AttemptId, FileOwner, JobId
 
-__all__ = ["attempt_name", "attempt_owner", "file_job", "file_name", "task_name", "task_number"]
-
 _JOB = r"\d{17}-[0-9a-f]{12}"
 _TASK_PATTERN = re.compile(rf"task_({_JOB})_m_(\d{{6,9}})")
 _ATTEMPT_PATTERN = re.compile(rf"attempt_({_JOB})_m_(\d{{6,9}})_([0-9a-f]{{12}})")

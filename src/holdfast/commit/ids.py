@@ -13,8 +13,6 @@ from typing import NewType
 
 from holdfast.runtime import Clock, Ids
 
-__all__ = ["AttemptId", "FileOwner", "JobId", "file_name", "file_owner", "is_job_id", "new_attempt_id", "new_job_id"]
-
 JobId = NewType("JobId", str)
 """UTC time in milliseconds and twelve random digits. Ids sort by start time, and are unique even within a second
 (SPARK-33402).

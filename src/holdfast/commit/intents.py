@@ -31,8 +31,6 @@ from holdfast.errors import AccessDeniedError, CorruptDataError, NotFoundError
 from holdfast.runtime import BackgroundExecutor
 from holdfast.stores.base import UploadInfo, batched_keys, iter_objects
 
-__all__ = ["QUIET_S", "Intents", "announced_keys", "find_announcers", "is_intents", "judge_keys", "unreported_intents"]
-
 QUIET_S = 3600.0
 """How long an attempt that has not reported must be quiet before its intent records are deleted; live attempts never
 pause for so long.

@@ -17,9 +17,6 @@ from holdfast.errors import (
     InvalidRequestError,
 )
 
-__all__ = ["failure_report", "measured_abort", "measured_commit", "report_abort", "report_commit", "save_report"]
-
-
 _log = logging.getLogger(__name__)
 
 

@@ -15,8 +15,6 @@ from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.success_file import read_success
 from holdfast.errors import CorruptDataError
 
-__all__ = ["new_job", "new_truncating_job"]
-
 _REPLACING = (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
 """Modes that delete existing data. Jobs in these modes always check for nested destinations, so that they delete no
 other data.

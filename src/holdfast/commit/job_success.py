@@ -12,8 +12,6 @@ from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.commit.success_file import FILENAME_LIMIT, SuccessReport, encode_report, read_success
 from holdfast.errors import CorruptDataError
 
-__all__ = ["has_succeeded", "names_job", "succeed"]
-
 
 def succeed(
     measure: Measure,

@@ -12,19 +12,6 @@ from typing import Any, TypeVar
 
 from holdfast.errors import CorruptDataError
 
-__all__ = [
-    "BadFieldError",
-    "count_field",
-    "crc_field",
-    "guarded",
-    "json_line",
-    "json_object",
-    "optional_text",
-    "require",
-    "text_field",
-    "texts_field",
-]
-
 T = TypeVar("T")
 
 

@@ -9,35 +9,6 @@ from holdfast.commit.ids import AttemptId, JobId, file_owner, is_job_id
 from holdfast.stores.base import ObjectInfo, ObjectStore, is_marker, iter_objects
 from holdfast.wording import is_unicode
 
-__all__ = [
-    "HOME",
-    "JOBS",
-    "LOG",
-    "SUCCESS",
-    "WRITES",
-    "attempt_dir",
-    "attempt_file",
-    "committed_list",
-    "folders",
-    "intents",
-    "is_hidden",
-    "is_job_record",
-    "is_record",
-    "is_safe_path",
-    "iter_job_folders",
-    "iter_keys_below",
-    "iter_visible",
-    "job_dir",
-    "job_of",
-    "job_record",
-    "log_entry",
-    "log_mark",
-    "manifest",
-    "replaced_list",
-    "started_dir",
-    "write_record",
-]
-
 HOME = "_holdfast/"
 LOG = HOME + "log/"
 JOBS = HOME + "jobs/"

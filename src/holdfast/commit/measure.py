@@ -10,8 +10,6 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.statistics import STORE_STATISTICS, Recorder, Statistics
 from holdfast.stores.interceptors.intercepted import InterceptedStore
 
-__all__ = ["Measure"]
-
 _NO_REQUESTS = ("file.write", "file.discard", "check_targets")
 _REQUESTS = {name for call, name in STORE_STATISTICS.items() if call not in _NO_REQUESTS}
 _STAGES = ("job_stage_", "task_stage_", "committer_commit_job")

@@ -27,8 +27,6 @@ from holdfast.errors import AccessDeniedError, ConflictError, CorruptDataError, 
 from holdfast.stores.base import iter_objects
 from holdfast.versioned_log import LogView, VersionedLog
 
-__all__ = ["is_first", "refuse_inner", "refuse_inner_logs", "refuse_nested", "refuse_part"]
-
 _FEW = 10  # more than one, because a directory marker may be among the keys
 
 

@@ -12,18 +12,6 @@ from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.stores.base import Part
 
-__all__ = [
-    "FileEntry",
-    "JobOutcome",
-    "JobRecord",
-    "JobReport",
-    "Kind",
-    "ManifestRef",
-    "StreamBatch",
-    "TaskCommit",
-    "Totals",
-]
-
 
 class Kind(str, enum.Enum):
     """The kind of a decision."""

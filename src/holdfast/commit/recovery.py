@@ -18,8 +18,6 @@ from holdfast.commit.registry import COMMITTERS
 from holdfast.commit.two_phase.recovery import recover_log
 from holdfast.errors import HoldfastError
 
-__all__ = ["find_leftovers", "recover"]
-
 _ANYTHING = CommitSettings(allow_unsafe=True, allow_unfenced=True)
 
 

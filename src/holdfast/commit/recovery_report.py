@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from holdfast.commit.committer import Action, Leftover
 from holdfast.errors import CorruptDataError, HoldfastError
 
-__all__ = ["RecoveredJob", "RecoveryReport", "end_leftover", "is_quiet"]
-
 
 def is_quiet(active_at_s: float, now_s: float, older_than_s: float) -> bool:
     """Check whether a job has been quiet for `older_than_s`; always true for 0, even if clocks differ."""

@@ -20,8 +20,6 @@ from holdfast.errors import InvalidRequestError
 from holdfast.stores.base import Capabilities
 from holdfast.wording import nearest
 
-__all__ = ["COMMITTERS", "fitting_committers", "get_committer", "require_fit"]
-
 COMMITTERS: Mapping[str, Committer] = {
     committer.name: committer
     for committer in (

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["SaveMode"]
-
 
 class SaveMode(str, enum.Enum):
     """What a job does if its destination already contains data."""

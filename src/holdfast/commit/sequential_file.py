@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 from typing import Any, NoReturn
 
-__all__ = ["SequentialFile"]
-
 
 class SequentialFile(io.IOBase):
     """A file that can only be appended to, because its first bytes may already be uploaded."""

@@ -18,8 +18,6 @@ from holdfast.errors import InvalidRequestError
 from holdfast.runtime import BackgroundExecutor
 from holdfast.stores.base import MultipartStore, ObjectInfo, Part, RenameStore, WritableFile
 
-__all__ = ["FileSink", "PartBudget", "RenameSink", "UploadGuard", "UploadSink", "part_size"]
-
 
 class FileSink(Protocol):
     """A file of a task attempt, written sequentially."""

@@ -22,8 +22,6 @@ from typing import Any, TypeVar
 from holdfast.runtime import Clock
 from holdfast.stores.interceptors.intercepted import Operation, StoreCall
 
-__all__ = ["NO_STATISTICS", "STORE_STATISTICS", "Duration", "Recorder", "Statistics", "compact", "from_compact"]
-
 T = TypeVar("T")
 
 _MAX_NAMES = 10_000  # per kind; Hadoop itself defines a few hundred

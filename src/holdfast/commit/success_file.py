@@ -19,16 +19,6 @@ from holdfast.commit.records import JobReport
 from holdfast.errors import CorruptDataError, NotFoundError, PreconditionError, UnsupportedError
 from holdfast.stores.base import Create, Overwrite, PutMode, Update
 
-__all__ = [
-    "FILENAME_LIMIT",
-    "SuccessReport",
-    "encode_report",
-    "parse_success",
-    "read_success",
-    "report_seq",
-    "write_success",
-]
-
 FILENAME_LIMIT = 100
 """The most files that a report lists, as in Hadoop (SUCCESS_MARKER_FILE_LIMIT)."""
 

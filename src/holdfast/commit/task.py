@@ -25,8 +25,6 @@ from holdfast.runtime import BackgroundExecutor
 from holdfast.stores.base import Complete, Require, transactional
 from holdfast.wording import is_unicode
 
-__all__ = ["TaskAttempt", "TaskScope", "TaskSteps"]
-
 _log = logging.getLogger(__name__)
 
 

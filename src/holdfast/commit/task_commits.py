@@ -10,8 +10,6 @@ from holdfast.commit.ids import FileOwner
 from holdfast.commit.records import FileEntry, JobRecord, TaskCommit, Totals
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["check_messages", "inline_record", "report_task", "reported_totals", "totals_of"]
-
 
 def check_messages(
     job: JobRecord, commits: Sequence[TaskCommit | None], tasks: int | Collection[int]

@@ -6,8 +6,6 @@ import codecs
 import io
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["Discardable", "TextFile"]
-
 
 @runtime_checkable
 class Discardable(Protocol):

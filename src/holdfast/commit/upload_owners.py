@@ -21,8 +21,6 @@ from holdfast.commit.two_phase.pending_uploads import NOTES, find_listing, find_
 from holdfast.errors import CorruptDataError, UnsupportedError
 from holdfast.stores.base import UploadInfo
 
-__all__ = ["PendingUpload", "UploadState", "find_pending"]
-
 
 class UploadState(str, enum.Enum):
     """Whether the job that started a pending upload can still complete it.

@@ -13,8 +13,6 @@ from holdfast.commit.task import TaskScope
 from holdfast.errors import NotFoundError, OutcomeUnknownError
 from holdfast.stores.base import multipart
 
-__all__ = ["ATTEMPT_METADATA", "complete_upload", "is_published", "open_upload", "settle"]
-
 ATTEMPT_METADATA = "holdfast-attempt"
 """Metadata key of an upload, for the attempt that started it. Distinguishes the object from other attempts' objects."""
 

@@ -23,8 +23,6 @@ from holdfast.commit.two_phase.snapshot import VisibleFile, read_snapshot
 from holdfast.errors import CorruptDataError, NotFoundError, UnavailableError
 from holdfast.wording import counted
 
-__all__ = ["VerifyReport", "verify"]
-
 _ATTEMPTS = 50
 
 

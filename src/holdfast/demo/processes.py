@@ -17,8 +17,6 @@ from types import TracebackType
 from holdfast.demo.task import DriverTask
 from holdfast.errors import UnavailableError
 
-__all__ = ["DriverProcess"]
-
 _REAP_S = 120.0
 
 

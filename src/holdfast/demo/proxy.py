@@ -11,8 +11,6 @@ from urllib.parse import parse_qs, urlsplit
 
 from holdfast.testing.http_server import LoopbackServer, Reply, Request, forward
 
-__all__ = ["StallingProxy"]
-
 
 class StallingProxy:
     """A proxy for a server on this machine that stalls every CompleteMultipartUpload after the first `allowed`.

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-__all__ = ["DemoReport", "ScenarioReport"]
-
 
 @dataclass(kw_only=True)
 class ScenarioReport:

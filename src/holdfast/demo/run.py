@@ -20,8 +20,6 @@ from holdfast.stores.s3.options import S3Options
 from holdfast.testing.isolation import isolated_environment
 from holdfast.testing.weed import SeaweedServer
 
-__all__ = ["run_demo"]
-
 _BUCKET = "demo"
 
 

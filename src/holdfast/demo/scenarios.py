@@ -23,8 +23,6 @@ from holdfast.runtime import Clock
 from holdfast.stores.s3.options import S3Options
 from holdfast.wording import counted
 
-__all__ = ["SCENARIOS", "World"]
-
 _LIST_EVERY_S = 0.1
 _VISIBLE_AT_DEATH = 30  # uploads that may be completed before the driver dies; each scenario writes about 80 files
 _STALL_TIMEOUT_S = 900.0  # Spark starts and writes first, which takes minutes on a busy machine

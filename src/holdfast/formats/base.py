@@ -27,18 +27,6 @@ from holdfast.errors import InvalidRequestError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "BatchWriter",
-    "ByteSink",
-    "FileFormat",
-    "FormatOptions",
-    "Inference",
-    "ParsedOptions",
-    "ReadBatches",
-    "RowFilter",
-    "require_all",
-]
-
 
 class ByteSink(Protocol):
     """An object that receives the bytes of one file, in order."""

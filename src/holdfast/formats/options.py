@@ -8,16 +8,6 @@ from typing import Any
 from holdfast.errors import InvalidRequestError
 from holdfast.wording import nearest
 
-__all__ = [
-    "OptionParser",
-    "boolean",
-    "choice",
-    "integer",
-    "only",
-    "single_character",
-    "text",
-]
-
 OptionParser = Callable[[str], Mapping[str, Any]]
 
 

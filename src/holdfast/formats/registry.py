@@ -14,8 +14,6 @@ from holdfast.errors import InvalidRequestError
 from holdfast.formats.base import FileFormat
 from holdfast.wording import nearest
 
-__all__ = ["FORMATS", "format_name", "format_of_name", "get_format"]
-
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "parquet": ("pq",),
     "csv": (),

@@ -8,8 +8,6 @@ import pyarrow as pa
 
 from holdfast.formats.base import ByteSink
 
-__all__ = ["input_file", "output_stream"]
-
 
 class _SinkFile:
     """Present a sink as the write-only file that `pyarrow.PythonFile` expects; the sink stays open."""

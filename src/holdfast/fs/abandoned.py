@@ -11,8 +11,6 @@ import sys
 from opcode import opmap
 from types import FrameType
 
-__all__ = ["is_closed_by_failure"]
-
 _LEAVES_WITH_ERROR = opmap.get("WITH_EXCEPT_START")
 
 

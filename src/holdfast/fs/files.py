@@ -24,8 +24,6 @@ from holdfast.runtime import BackgroundExecutor
 from holdfast.runtime.garbage import finalize, finish_finalizers
 from holdfast.stores.base import multipart
 
-__all__ = ["CompressedFile", "NewFile", "PlainSink", "ReadingFile", "WritingFile", "WritingText", "open_layers"]
-
 
 class PlainSink:
     """A file that becomes visible at its key on close: through one put if it is small, else through an upload."""

@@ -33,8 +33,6 @@ from holdfast.fs.store_options import OF_FSSPEC, parse_keywords
 from holdfast.stores.base import ObjectInfo, ObjectStore, batched_keys, iter_objects
 from holdfast.stores.url import open_destination
 
-__all__ = ["MagicFileSystem"]
-
 
 class MagicFileSystem(NamingFileSystem):
     """The stores of ``s3://``, ``file://`` and ``memory://`` urls, with magic paths.

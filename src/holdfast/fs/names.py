@@ -22,8 +22,6 @@ from fsspec.utils import other_paths
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.errors import PathNotFoundError
 
-__all__ = ["NamingFileSystem", "named"]
-
 
 class NamingFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec ships no types
     """A filesystem whose `cat`, `copy`, `get` and `put` take a path for a pattern only if nothing has that path."""

@@ -19,8 +19,6 @@ from holdfast.commit.hadoop.magic_path import is_magic
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.registry import find_provider
 
-__all__ = ["PROTOCOL", "Location", "canonical", "locate", "split_magic"]
-
 PROTOCOL = "holdfast-magic"
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)

@@ -10,8 +10,6 @@ from holdfast.stores.provider import StoreOptions
 from holdfast.stores.registry import BUILT_IN, installed_providers, parse_store_options
 from holdfast.wording import nearest
 
-__all__ = ["OF_FSSPEC", "parse_keywords"]
-
 OF_FSSPEC = ("asynchronous", "loop", "batch_size", "use_listings_cache", "listings_expiry_time", "max_paths")
 """Keywords that fsspec's own base class takes."""
 

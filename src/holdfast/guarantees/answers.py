@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["OR", "Answer", "Guarantee", "no", "yes"]
-
 OR = "; or "
 """Separates circumstances in `Answer.unless`, each of which alone reverses the answer."""
 

@@ -2,22 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "ALL_UPLOADS",
-    "ANOTHER_ENDS",
-    "BOTH_COMMIT",
-    "COMMIT_BEGUN",
-    "DIES_UPLOADING",
-    "DISPLACED",
-    "IN_TASK_COMMIT",
-    "OTHER_READERS",
-    "PARTITIONED",
-    "STAGED",
-    "STILL_WRITING",
-    "TWO_DRIVERS",
-    "UNDONE_BY_HAND",
-]
-
 BOTH_COMMIT = "two attempts at a task commit"
 PARTITIONED = "an attempt is cut off during its task commit"
 DISPLACED = "an attempt dies or pauses while its commit replaces another attempt's"

@@ -8,8 +8,6 @@ from holdfast.guarantees.answers import Answer, no, yes
 from holdfast.guarantees.circumstances import ANOTHER_ENDS, UNDONE_BY_HAND
 from holdfast.guarantees.reasons import EMPTIED, NO_RECORD, UNKNOWN
 
-__all__ = ["ANSWERS"]
-
 ANSWERS: Mapping[str, Answer] = {
     "speculative-tasks": no("both write to the same names"),
     "recoverable-job": no("no record says which tasks had finished"),

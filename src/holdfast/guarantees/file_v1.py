@@ -15,8 +15,6 @@ from holdfast.guarantees.circumstances import (
 )
 from holdfast.guarantees.reasons import APPEARS, EMPTIED, ENDED, LAST_WINS, NO_RECORD
 
-__all__ = ["ANSWERS"]
-
 ANSWERS: Mapping[str, Answer] = {
     "speculative-tasks": yes("each attempt has its own directory, and one per task remains", unless=BOTH_COMMIT),
     "recoverable-job": yes("the next attempt at the job reuses the directories of committed tasks"),

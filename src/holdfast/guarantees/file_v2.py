@@ -8,8 +8,6 @@ from holdfast.guarantees.answers import Answer, no, yes
 from holdfast.guarantees.circumstances import BOTH_COMMIT, IN_TASK_COMMIT, UNDONE_BY_HAND
 from holdfast.guarantees.reasons import EMPTIED, NO_RECORD, UNKNOWN
 
-__all__ = ["ANSWERS"]
-
 ANSWERS: Mapping[str, Answer] = {
     "speculative-tasks": yes("each attempt has its own directory until it commits", unless=BOTH_COMMIT),
     "recoverable-job": yes("the output of committed tasks is in place"),

@@ -8,8 +8,6 @@ from holdfast.guarantees.answers import Answer, no, yes
 from holdfast.guarantees.circumstances import ALL_UPLOADS, COMMIT_BEGUN, DIES_UPLOADING, PARTITIONED, TWO_DRIVERS
 from holdfast.guarantees.reasons import APPEARS, EMPTIED, ENDED, LAST_WINS, NO_RECORD
 
-__all__ = ["ANSWERS"]
-
 ANSWERS: Mapping[str, Answer] = {
     "speculative-tasks": yes("the uploads of an attempt that does not count stay pending"),
     "recoverable-job": no("a new driver starts over; recover handles what the dead one left"),

@@ -8,8 +8,6 @@ from holdfast.guarantees.answers import Answer, no, yes
 from holdfast.guarantees.circumstances import BOTH_COMMIT, COMMIT_BEGUN, PARTITIONED, TWO_DRIVERS
 from holdfast.guarantees.reasons import APPEARS, DELETED, ENDED, LAST_WINS, NO_RECORD
 
-__all__ = ["ANSWERS"]
-
 ANSWERS: Mapping[str, Answer] = {
     "speculative-tasks": yes(
         "each attempt has its own directory, and one manifest per task remains", unless=BOTH_COMMIT

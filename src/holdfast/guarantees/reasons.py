@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["APPEARS", "DELETED", "EMPTIED", "ENDED", "LAST_WINS", "NO_RECORD", "UNKNOWN"]
-
 LAST_WINS = "of two attempts that commit, the later one counts, even if the driver accepted the other"
 NO_RECORD = "no record says how the job was decided, so commit and abort may both begin"
 APPEARS = "nothing is visible before the job commit, which then publishes one file after the other"

@@ -17,8 +17,6 @@ from holdfast.guarantees.circumstances import (
 )
 from holdfast.guarantees.reasons import APPEARS, DELETED, ENDED, LAST_WINS, NO_RECORD
 
-__all__ = ["ANSWERS"]
-
 ANSWERS: Mapping[str, Answer] = {
     "speculative-tasks": yes(
         "the files of an attempt that does not count stay on its machine, or its uploads pending",

@@ -8,8 +8,6 @@ from holdfast.guarantees.answers import Answer, no, yes
 from holdfast.guarantees.circumstances import STILL_WRITING, TWO_DRIVERS
 from holdfast.guarantees.reasons import EMPTIED, NO_RECORD, UNKNOWN
 
-__all__ = ["ANSWERS"]
-
 ANSWERS: Mapping[str, Answer] = {
     "speculative-tasks": yes("names contain the attempt", unless=STILL_WRITING),
     "recoverable-job": no("no record says which tasks had finished"),

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from holdfast.guarantees.answers import Answer, no, yes
 from holdfast.guarantees.circumstances import DIES_UPLOADING, OTHER_READERS
 
-__all__ = ["ANSWERS"]
-
 ANSWERS: Mapping[str, Answer] = {
     "speculative-tasks": yes("each attempt has its own file names, and the commit messages say which attempt counts"),
     "recoverable-job": no("an undecided job is aborted and run again; a decided one can be finished by any process"),

@@ -17,8 +17,6 @@ from holdfast.namespace.inode import Inode
 from holdfast.namespace.keys import usage_key
 from holdfast.transactions.base import MAX_NUMBER, Bound
 
-__all__ = ["charge", "usage_keys"]
-
 R = TypeVar("R")
 
 

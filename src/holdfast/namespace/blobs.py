@@ -19,8 +19,6 @@ from holdfast.namespace.inode import Extent
 from holdfast.runtime import Ids
 from holdfast.stores.base import ObjectStore, Part, WritableFile, multipart, rename
 
-__all__ = ["BLOBS", "BlobStore", "BlobWriter", "writer_of"]
-
 BLOBS = "blobs/"
 """Where the blobs are in the object store."""
 

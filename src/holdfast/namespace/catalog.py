@@ -24,19 +24,6 @@ from holdfast.runtime import Clock
 from holdfast.stores.local.locks import lock
 from holdfast.wording import nearest
 
-__all__ = [
-    "SCHEME",
-    "VARIABLE_PREFIX",
-    "catalog_file",
-    "check_catalog_can_be_written",
-    "check_name_is_free",
-    "database_of",
-    "known_namespaces",
-    "register_namespace",
-    "split_url",
-    "variable_of",
-]
-
 SCHEME = "holdfast"
 
 VARIABLE_PREFIX = "HOLDFAST_NAMESPACE_"

@@ -10,8 +10,6 @@ from holdfast.namespace.inode import Inode, decode_inode, encode_inode
 from holdfast.namespace.view import Entry, Hints, View
 from holdfast.transactions.base import ABSENT, Bound, Commit, RangeCount
 
-__all__ = ["Changes", "Joined", "grown_only"]
-
 R = TypeVar("R")
 
 

@@ -13,8 +13,6 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["CRC_BYTES", "FileChecksum", "crc32c_of_pieces", "hdfs_checksum"]
-
 CRC_BYTES = 512
 """HDFS's ``dfs.bytes-per-checksum``."""
 

@@ -35,8 +35,6 @@ from holdfast.namespace.view import Entry, View
 from holdfast.runtime import Clock
 from holdfast.transactions.base import Commit, Committed, DurableStore, RangeCount, Record, ScanPage, TransactionStore
 
-__all__ = ["AfterStep", "Collected", "Collector", "end_silent_lease"]
-
 _PAGE = 500
 _MOST_EXTENTS = 5000
 """The most extents of deleted files in one step; each is a record to write."""

@@ -14,17 +14,6 @@ from holdfast.namespace.permissions import check_name
 from holdfast.namespace.root import another_namespace
 from holdfast.transactions.base import Commit, Committed, RangeCount, Record, TransactionStore
 
-__all__ = [
-    "LAYOUT_VERSION",
-    "Configuration",
-    "check_is_wanted",
-    "create_namespace",
-    "load_configuration",
-    "own_configuration",
-    "require_configuration",
-    "undo_creation",
-]
-
 LAYOUT_VERSION = 1
 """The version of the records' meaning (`keys`, `inode`). The database's schema has a version of its own."""
 

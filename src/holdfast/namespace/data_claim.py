@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError, PreconditionError
 from holdfast.stores.base import Create, ObjectStore, Overwrite, Support
 
-__all__ = ["DataClaim"]
-
 _MARK = "namespace.json"
 
 

@@ -16,8 +16,6 @@ from holdfast.namespace.inode_ids import is_id
 from holdfast.namespace.keys import deleted_key
 from holdfast.namespace.terms import MOST_SKEW_S
 
-__all__ = ["TRACED_S", "DeletedTree"]
-
 TRACED_S = 24 * 3600.0
 """For how long after its opening a file is sure to find the trace of a directory that was deleted since."""
 

@@ -27,8 +27,6 @@ from holdfast.runtime import Clock
 from holdfast.runtime.forks import Fork, watch_forks
 from holdfast.transactions.base import ABSENT, Commit, Conflict, Record, TransactionStore
 
-__all__ = ["DirectoryTimes"]
-
 _INTERVAL_S = 1.0
 _MOST = 1000
 _MOST_COMMITS = 128

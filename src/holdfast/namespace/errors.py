@@ -47,29 +47,6 @@ from holdfast.errors import (
     UnsupportedError,
 )
 
-__all__ = [
-    "BeingWrittenError",
-    "ComponentTooLongError",
-    "DirectoryInTheWayError",
-    "DirectoryNotEmptyError",
-    "FeatureUnsupportedError",
-    "InvalidPathError",
-    "LeaseLostError",
-    "NamesQuotaExceededError",
-    "ParentNotDirectoryError",
-    "PathExistsError",
-    "PathIsDirectoryError",
-    "PathNotFoundError",
-    "PathTooLongError",
-    "PermissionDeniedError",
-    "QuotaExceededError",
-    "RenameError",
-    "SpaceQuotaExceededError",
-    "TreeMovingError",
-    "UncheckedTreeError",
-    "UncountedTreeError",
-]
-
 
 class InvalidPathError(InvalidRequestError):
     """The text is no path of the namespace. Fix the path."""

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from holdfast.runtime import Clock, Moment
 
-__all__ = ["Expiry"]
-
 
 @dataclass(frozen=True, slots=True)
 class Expiry:

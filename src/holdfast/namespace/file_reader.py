@@ -13,8 +13,6 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.status import FileStatus, status_of
 from holdfast.transactions.base import TransactionStore
 
-__all__ = ["FileReader"]
-
 
 class FileReader:
     """The content of a file as it was when it was opened: later writes do not change it.

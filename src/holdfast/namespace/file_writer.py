@@ -15,8 +15,6 @@ from holdfast.namespace.expiry import Expiry
 from holdfast.namespace.inode import Extent, Inode, check_times
 from holdfast.namespace.operations.files import Publish, WriteUnderLease
 
-__all__ = ["FileWriter"]
-
 
 class FileWriter:
     """A file that is being written.

@@ -13,8 +13,6 @@ from collections.abc import Iterator
 
 from holdfast.errors import CorruptDataError
 
-__all__ = ["Framer", "content_bytes", "content_of", "find_damage", "framed", "stored_bytes", "stored_range"]
-
 _CONTENT = 64 * 1024
 _SUM = 4
 _FRAME = _CONTENT + _SUM

@@ -15,22 +15,6 @@ from holdfast.namespace.checksum import CRC_BYTES
 from holdfast.namespace.inode_ids import is_id
 from holdfast.namespace.terms import is_running
 
-__all__ = [
-    "DIRECTORY_MODE",
-    "FILE_MODE",
-    "FREEZE_MS",
-    "MADE_FOR_OBJECTS",
-    "Extent",
-    "Inode",
-    "Kind",
-    "check_block_size",
-    "check_replication",
-    "check_times",
-    "decode_inode",
-    "encode_inode",
-    "is_number",
-]
-
 DIRECTORY_MODE = 0o755
 FILE_MODE = 0o644
 

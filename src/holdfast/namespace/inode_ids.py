@@ -11,8 +11,6 @@ from typing import TypeGuard
 
 from holdfast.runtime import Environment
 
-__all__ = ["ID_BYTES", "MOST_ID", "is_id", "new_id"]
-
 ID_BYTES = 16
 MOST_ID = (1 << 8 * ID_BYTES) - 2
 """The largest id: a range of keys ends with the id after it."""

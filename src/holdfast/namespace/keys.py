@@ -25,33 +25,6 @@ from struct import Struct
 from holdfast.errors import CorruptDataError
 from holdfast.namespace.inode_ids import ID_BYTES
 
-__all__ = [
-    "CONFIGURATION",
-    "DAMAGED",
-    "LEADER",
-    "MAINTENANCE",
-    "NO_PARENT",
-    "ROOT_ID",
-    "ROOT_KEY",
-    "blob_of",
-    "children_range",
-    "data_key",
-    "deleted_key",
-    "garbage_key",
-    "id_of",
-    "inode_key",
-    "kind_range",
-    "lease_key",
-    "name_of",
-    "parent_of",
-    "parts_key",
-    "place_key",
-    "records_of",
-    "times_key",
-    "upload_key",
-    "usage_key",
-]
-
 _TIME = Struct(">Q")
 _BEHIND_ID = 1 + ID_BYTES
 _BEHIND_TIME = 1 + _TIME.size

@@ -13,8 +13,6 @@ from holdfast.namespace.terms import is_running
 from holdfast.runtime import Clock
 from holdfast.transactions.base import ABSENT, Commit, Committed, TransactionStore
 
-__all__ = ["Election", "Leader", "current_leader"]
-
 _TERM_S = 30.0
 
 

@@ -13,8 +13,6 @@ from holdfast.errors import CorruptDataError
 from holdfast.namespace.keys import ROOT_KEY
 from holdfast.namespace.trails import Trail, trail_fields, trail_from
 
-__all__ = ["HARD_LIMIT_MS", "SOFT_LIMIT_MS", "Lease"]
-
 SOFT_LIMIT_MS = 60_000
 HARD_LIMIT_MS = 20 * 60_000
 _MOST_AHEAD_MS = 24 * 3600_000

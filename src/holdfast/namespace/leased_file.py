@@ -18,8 +18,6 @@ from holdfast.namespace.phases import Operations
 from holdfast.namespace.trails import find_path
 from holdfast.transactions.base import TransactionStore
 
-__all__ = ["LeasedFile", "publish"]
-
 R = TypeVar("R")
 
 _MOVES = 20

@@ -22,8 +22,6 @@ from holdfast.namespace.status import FileStatus, status_of
 from holdfast.namespace.view import Chain, Hints, View, read_view
 from holdfast.transactions.base import Record, ScanPage, SnapshotReader
 
-__all__ = ["PAGE_SIZE", "ListPage", "Lister"]
-
 PAGE_SIZE = 1000
 _MOST_ENTRIES = 2**31 - 2
 """So many, and one more, every database can be asked for."""

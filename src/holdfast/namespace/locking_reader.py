@@ -9,8 +9,6 @@ from holdfast.namespace.operation import Mode
 from holdfast.namespace.view import Group, Hints, follow
 from holdfast.transactions.base import LockedTransaction, Record, ScanPage
 
-__all__ = ["LockingReader"]
-
 
 class LockingReader:
     """Locks what it reads: everything above the parents shared, all else exclusively.

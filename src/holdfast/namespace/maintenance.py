@@ -19,8 +19,6 @@ from holdfast.namespace.view import Entry, View
 from holdfast.runtime import Environment, Moment
 from holdfast.transactions.base import ABSENT, Commit, Committed, Database
 
-__all__ = ["MaintenanceLock"]
-
 _TERM_S = 600.0
 _TRIES = 50
 

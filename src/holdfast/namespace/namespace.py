@@ -61,8 +61,6 @@ from holdfast.namespace.view import Hints
 from holdfast.runtime import Environment, Moment
 from holdfast.transactions.base import Database
 
-__all__ = ["Namespace"]
-
 R = TypeVar("R")
 
 _CHECKS = 5

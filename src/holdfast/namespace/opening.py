@@ -34,8 +34,6 @@ from holdfast.stores.registry import with_shared
 from holdfast.stores.url import absolute_url, locate, open_destination
 from holdfast.transactions.registry import open_database
 
-__all__ = ["init_namespace", "open_namespace", "user_of_process"]
-
 
 def init_namespace(
     configuration: Configuration,

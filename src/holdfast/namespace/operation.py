@@ -14,8 +14,6 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.view import Chain, View
 
-__all__ = ["Context", "Mode", "Operation", "Parts"]
-
 R = TypeVar("R")
 
 Mode = Literal["optimistic", "pessimistic", "global"]

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from holdfast.errors import CorruptDataError
 from holdfast.namespace.errors import ComponentTooLongError, InvalidPathError, PathTooLongError
 
-__all__ = ["MAX_COMPONENT_BYTES", "MAX_DEPTH", "MAX_PATH_CHARACTERS", "ROOT", "NsPath"]
-
 MAX_COMPONENT_BYTES = 255
 MAX_PATH_CHARACTERS = 8000
 MAX_DEPTH = 1000

@@ -16,8 +16,6 @@ from holdfast.namespace.inode import Inode
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Chain
 
-__all__ = ["EXECUTE", "READ", "STICKY", "WRITE", "Caller", "check_name"]
-
 READ, WRITE, EXECUTE = 4, 2, 1
 STICKY = 0o1000
 _LETTERS = {READ: "read", WRITE: "write", EXECUTE: "execute"}

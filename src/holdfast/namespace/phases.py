@@ -50,8 +50,6 @@ from holdfast.transactions.base import (
     Outcome,
 )
 
-__all__ = ["TOTAL_RETRY", "Operations"]
-
 R = TypeVar("R")
 
 TOTAL_RETRY = 12

@@ -21,8 +21,6 @@ from holdfast.stores.registry import with_shared
 from holdfast.stores.url import absolute_url, locate, open_destination
 from holdfast.transactions.base import Commit, Committed, Database
 
-__all__ = ["reconfigure"]
-
 _TRIES = 12
 
 

@@ -11,8 +11,6 @@ from holdfast.namespace.view import Entry, Hints
 from holdfast.runtime import Clock
 from holdfast.transactions.base import Commit, Committed, TransactionStore
 
-__all__ = ["LeaseRenewal"]
-
 _INTERVAL_S = SOFT_LIMIT_MS / 1000 / 2
 
 

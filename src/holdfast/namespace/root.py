@@ -11,8 +11,6 @@ from __future__ import annotations
 from holdfast.errors import CorruptDataError, FencedError
 from holdfast.namespace.inode import Inode
 
-__all__ = ["another_namespace", "require_own_root"]
-
 
 def require_own_root(root: Inode | None, identity: str) -> None:
     """Check that there is a root, of this namespace. Roots of earlier releases name none.

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.paths import NsPath
 
-__all__ = ["ContentSummary", "FileStatus", "QuotaUsage", "etag_of", "status_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStatus:

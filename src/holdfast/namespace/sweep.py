@@ -46,8 +46,6 @@ from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.namespace.unfinished_blobs import abandoned, abort_unfinished, list_unfinished
 from holdfast.namespace.view import Entry, View
 
-__all__ = ["Swept", "sweep"]
-
 T = TypeVar("T")
 
 _PAGE = 500

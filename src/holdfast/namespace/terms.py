@@ -8,8 +8,6 @@ it has lost finds out in the transaction that would need it.
 
 from __future__ import annotations
 
-__all__ = ["MOST_SKEW_S", "is_running"]
-
 MOST_SKEW_S = 3600.0
 
 

@@ -19,8 +19,6 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Chain
 from holdfast.transactions.base import TransactionStore
 
-__all__ = ["Trail", "decode_trail", "encode_trail", "find_path", "trail_fields", "trail_from", "trail_of"]
-
 Trail: TypeAlias = tuple[tuple[int, bytes], ...]
 """Directories on a path, from the one below the root down, each with its id and its name."""
 

@@ -36,8 +36,6 @@ from holdfast.namespace.status import ContentSummary, QuotaUsage
 from holdfast.namespace.view import Chain, View, read_view
 from holdfast.transactions.base import MAX_NUMBER, Commit, Committed, SnapshotReader
 
-__all__ = ["ReadQuota", "TreeCounter"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Freeze(PathGroup):

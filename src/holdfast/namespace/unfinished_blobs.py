@@ -20,8 +20,6 @@ from collections.abc import Container, Iterable, Iterator
 from holdfast.namespace.blobs import BlobStore, writer_of
 from holdfast.stores.base import UploadInfo, iter_uploads, multipart
 
-__all__ = ["abandoned", "abort_unfinished", "list_unfinished"]
-
 
 def list_unfinished(blobs: BlobStore, store_now_s: float, age_s: float) -> list[UploadInfo]:
     """Return the uploads of blobs that are older than `age_s`; those without a date are young.

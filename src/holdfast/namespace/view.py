@@ -18,8 +18,6 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.root import require_own_root
 from holdfast.transactions.base import ABSENT, Record, ScanPage
 
-__all__ = ["Chain", "Entry", "Follower", "Group", "Hints", "Reader", "View", "follow", "guess_view", "read_view"]
-
 _MOST_HINTS = 100_000
 _SPARE_READS = 20
 

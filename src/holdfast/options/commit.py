@@ -9,8 +9,6 @@ from holdfast.commit import CommitSettings, HadoopSettings, get_committer
 from holdfast.options.values import MIB, as_boolean, as_directory, as_number, as_place, as_size
 from holdfast.stores.given import GivenOptions
 
-__all__ = ["COMMIT_KEYS", "as_committer", "parse_commit_settings"]
-
 _HADOOP_FLAGS = (
     "markSuccessfulJobs",
     "abortPendingUploads",

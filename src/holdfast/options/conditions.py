@@ -10,8 +10,6 @@ from decimal import Decimal
 
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["OPERATORS", "Condition", "conditions_text", "parse_conditions"]
-
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in")
 
 

@@ -10,8 +10,6 @@ from typing import Any
 from holdfast.formats import FileFormat, FormatOptions, ParsedOptions, get_format
 from holdfast.options.unknown import refuse_unknown
 
-__all__ = ["FormatRequest"]
-
 
 @dataclass(frozen=True)
 class FormatRequest:

@@ -10,8 +10,6 @@ from holdfast.options.location import LOCATION_KEYS, LocationOptions, given_opti
 from holdfast.options.unknown import refuse_unknown
 from holdfast.stores.given import OptionSource
 
-__all__ = ["JOB_KEYS", "JobOptions", "parse_job_options"]
-
 JOB_KEYS = (*LOCATION_KEYS, "committer", *COMMIT_KEYS)
 """Names of the options that `parse_job_options` takes."""
 

@@ -16,20 +16,6 @@ from holdfast.stores.given import GivenOption
 from holdfast.stores.url import LOST_SLASH, absolute_url
 from holdfast.wording import nearest
 
-__all__ = [
-    "as_flag",
-    "column_names",
-    "from_columns",
-    "from_conditions",
-    "from_mode",
-    "from_options",
-    "from_text",
-    "from_url",
-    "join_columns",
-    "to_strings",
-    "with_absolute_paths",
-]
-
 # For each mode: whether Spark's own mode is overwrite, and the name and value of the option that refines Spark's mode.
 _MODES: Mapping[str, tuple[bool, str, str]] = {
     "append": (False, "ifExists", "append"),

@@ -13,8 +13,6 @@ from holdfast.stores.given import GivenOptions, OptionSource
 from holdfast.stores.provider import StoreOptions, StoreProvider, fold_name
 from holdfast.stores.registry import BUILT_IN, providers_for, take_store_options
 
-__all__ = ["LOCATION_KEYS", "LocationOptions", "given_options", "parse_location"]
-
 LOCATION_KEYS = ("path", "threads", *(spec.name for provider in BUILT_IN for spec in provider.specs))
 """Names of the options that `parse_location` takes, except those of stores from other packages."""
 

@@ -13,8 +13,6 @@ from holdfast.options.location import LOCATION_KEYS, LocationOptions, given_opti
 from holdfast.options.values import MIB, as_boolean, as_choice, as_columns, as_size
 from holdfast.stores.given import OptionSource
 
-__all__ = ["READ_KEYS", "ReadOptions", "parse_read_options"]
-
 READ_KEYS = (
     *LOCATION_KEYS,
     "fileFormat",

@@ -11,16 +11,6 @@ from holdfast.options.values import as_boolean, as_columns, as_number
 from holdfast.records.tables import check_table_name
 from holdfast.stores.given import GivenOptions, OptionSource
 
-__all__ = [
-    "STORE_READ_KEYS",
-    "STORE_WRITE_KEYS",
-    "StoreReadOptions",
-    "StoreTable",
-    "StoreWriteOptions",
-    "parse_store_read",
-    "parse_store_write",
-]
-
 _TABLE_KEYS = ("url", "table", "rowColumn")
 STORE_READ_KEYS = (*_TABLE_KEYS, "partitions", "columns", "filters", "pushFilters")
 """Names of the options that `parse_store_read` takes."""

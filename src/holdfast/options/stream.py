@@ -10,8 +10,6 @@ from holdfast.options.values import as_name
 from holdfast.options.write import WRITE_KEYS, WriteOptions, parse_write
 from holdfast.stores.given import OptionSource
 
-__all__ = ["STREAM_KEYS", "StreamOptions", "parse_stream_options"]
-
 STREAM_KEYS = (*WRITE_KEYS, "streamId", "checkpointLocation", "queryName")
 """Names of the options that `parse_stream_options` takes, except those of the file format."""
 

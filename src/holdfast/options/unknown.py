@@ -10,8 +10,6 @@ from holdfast.errors import InvalidRequestError
 from holdfast.formats import FORMATS
 from holdfast.wording import nearest
 
-__all__ = ["refuse_unknown"]
-
 _SHORTEST = 4
 """The least letters of a name that may stand for a longer one."""
 

@@ -7,19 +7,6 @@ import re
 from holdfast.errors import InvalidRequestError
 from holdfast.wording import nearest
 
-__all__ = [
-    "MIB",
-    "as_boolean",
-    "as_choice",
-    "as_columns",
-    "as_directory",
-    "as_name",
-    "as_number",
-    "as_place",
-    "as_record_limit",
-    "as_size",
-]
-
 MIB = 1024 * 1024
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?")
 _UNITS = {"": 1, "k": 1024, "m": MIB, "g": 1024 * MIB, "t": 1024 * 1024 * MIB}

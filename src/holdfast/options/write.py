@@ -19,15 +19,6 @@ from holdfast.options.location import LOCATION_KEYS, LocationOptions, given_opti
 from holdfast.options.values import as_boolean, as_choice, as_columns, as_name, as_record_limit, as_size
 from holdfast.stores.given import GivenOption, GivenOptions, OptionSource
 
-__all__ = [
-    "WRITE_KEYS",
-    "WriteOptions",
-    "WriteRequest",
-    "parse_write",
-    "parse_write_options",
-    "parse_write_request",
-]
-
 WRITE_KEYS = (
     *LOCATION_KEYS,
     "fileFormat",

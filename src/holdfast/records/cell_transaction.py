@@ -34,8 +34,6 @@ from holdfast.records.tables import Table, Tables
 from holdfast.records.values import Value, encode_integer, encode_value
 from holdfast.transactions.base import MAX_NUMBER, Commit, Record, takes_adds
 
-__all__ = ["CellTransaction", "ReadSet", "too_many_reads"]
-
 _LARGEST_PAGE = 4096
 
 

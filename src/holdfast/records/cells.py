@@ -18,20 +18,6 @@ from holdfast.records.values import Value, decode_value, encode_integer, type_of
 from holdfast.transactions.base import Record, takes_adds
 from holdfast.transactions.transaction import Transaction
 
-__all__ = [
-    "DELETED",
-    "VALUE",
-    "Content",
-    "Deleted",
-    "Put",
-    "Write",
-    "apply_writes",
-    "head_record",
-    "split_head",
-    "written",
-    "written_over",
-]
-
 VALUE = "value"
 """The column that is meant if none is named."""
 

@@ -8,8 +8,6 @@ from holdfast.records.paging import read_pages, read_records
 from holdfast.records.row_keys import after_prefix
 from holdfast.transactions.base import Commit, Conflict, RangeCount, TransactionStore
 
-__all__ = ["collect_dropped"]
-
 
 def collect_dropped(store: TransactionStore) -> int:
     """Delete all records of every dropped table or work list, and then its mark. Return the number of records.

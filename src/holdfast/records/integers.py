@@ -5,8 +5,6 @@ from __future__ import annotations
 from operator import index
 from typing import SupportsIndex
 
-__all__ = ["integer_of"]
-
 
 def integer_of(given: object) -> int | None:
     """Return an integer of any library as Python's, whose sums do not leave a range; None if it is none, or a bool."""

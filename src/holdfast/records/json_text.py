@@ -9,8 +9,6 @@ from typing import Any
 
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["parse_json"]
-
 
 def parse_json(text: str) -> bool | list[Any] | dict[str, Any]:
     """Return the value of a JSON text.

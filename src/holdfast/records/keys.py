@@ -11,32 +11,6 @@ from holdfast.records.row_keys import Row, after_prefix, decode_row, encode_row
 from holdfast.runtime import Ids
 from holdfast.transactions.base import MAX_KEY_BYTES
 
-__all__ = [
-    "ID_BYTES",
-    "cell_key",
-    "cell_of",
-    "cells_range",
-    "column_bytes",
-    "commit_count_key",
-    "counter_of",
-    "dropped_id_of",
-    "dropped_key",
-    "dropped_range",
-    "history_key",
-    "history_range",
-    "id_bytes",
-    "load_key",
-    "load_of",
-    "loads_range",
-    "new_id",
-    "old_commit_counts_range",
-    "row_prefix",
-    "table_histories_range",
-    "table_key",
-    "table_name_of",
-    "tables_range",
-]
-
 _ID = Struct(">Q")
 ID_BYTES = _ID.size
 _SPARE_BYTES = 16

@@ -6,23 +6,6 @@ same; the modules that are named describe the rest of the keys. Ids are 8 bytes,
 
 from __future__ import annotations
 
-__all__ = [
-    "ABSENCE",
-    "BEAT",
-    "CELL",
-    "COMMITS",
-    "COUNTER",
-    "DROPPED",
-    "HISTORY",
-    "JOB",
-    "KINDS",
-    "LOAD",
-    "PROGRESS",
-    "TABLE",
-    "WORK",
-    "WORK_LIST",
-]
-
 KINDS = {
     "TABLE": b"St",  # table: its definition, which guards its cells (`tables`)
     "CELL": b"Sc",  # table id, row, column (`cells`)

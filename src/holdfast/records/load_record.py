@@ -19,20 +19,6 @@ from holdfast.transactions.base import Database, Record
 from holdfast.transactions.retry import run_until_known
 from holdfast.transactions.transaction import Transaction
 
-__all__ = [
-    "COMMITTED",
-    "OPEN",
-    "SEALED",
-    "AttemptReport",
-    "Load",
-    "Loaded",
-    "cell_digest",
-    "load_and_state",
-    "require_open",
-    "require_table",
-    "until_known",
-]
-
 T = TypeVar("T")
 
 OPEN, SEALED, COMMITTED = "open", "sealed", "committed"

@@ -25,8 +25,6 @@ from holdfast.runtime import Environment
 from holdfast.transactions.base import Database, Record
 from holdfast.transactions.transaction import Transaction
 
-__all__ = ["LoadRow", "LoadTask"]
-
 LoadRow = tuple[Row, Mapping[str, "Value | None"]]
 """A row with its values by column; None for no value."""
 

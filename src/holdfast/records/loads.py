@@ -49,8 +49,6 @@ from holdfast.transactions.base import Database, TransactionStore
 from holdfast.transactions.transaction import Transaction
 from holdfast.wording import counted
 
-__all__ = ["abort_load", "abort_old_loads", "begin_load", "finish_load"]
-
 _CRASHES = 5
 
 _PAGE = 1000

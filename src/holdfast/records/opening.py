@@ -7,8 +7,6 @@ from holdfast.records.store import Store
 from holdfast.runtime import Environment
 from holdfast.transactions.registry import open_database
 
-__all__ = ["open_store", "require_open_store", "require_url"]
-
 
 def open_store(url: str, *, create: bool = False, environment: Environment | None = None) -> Store:
     """Open a store of tables in a database.

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.transactions.base import Record, ScanPage, SnapshotReader
 
-__all__ = ["PageSize", "read_pages", "read_records"]
-
 _FIRST, _LEAST, _MOST = 64, 1, 4096
 _GROWTH = 4
 _PAGE_BYTES = 4 * 1024 * 1024

@@ -15,8 +15,6 @@ from typing import Any, TypeAlias
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.records.integers import integer_of
 
-__all__ = ["Part", "Row", "after_prefix", "between_rows", "decode_row", "encode_row", "prefix_range"]
-
 Part: TypeAlias = "str | int | bytes"
 Row: TypeAlias = "Part | tuple[Part, ...]"
 

@@ -16,19 +16,6 @@ from holdfast.records.tables import Table
 from holdfast.records.values import Value
 from holdfast.transactions.base import SnapshotReader
 
-__all__ = [
-    "after_row",
-    "contents_of",
-    "limit_of",
-    "naming_cell",
-    "present_value",
-    "read_cells",
-    "read_value",
-    "rows_of",
-    "rows_range",
-    "value_of",
-]
-
 
 def limit_of(given: int | None) -> int | None:
     """Return the limit of a scan as a plain integer.

@@ -17,8 +17,6 @@ from holdfast.records.paging import read_pages
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Committed, Database, TransactionStore
 
-__all__ = ["delete_if_unchanged", "delete_old_counts", "in_several_commits"]
-
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -11,8 +11,6 @@ from holdfast.records.rows import read_cells
 from holdfast.records.tables import Table
 from holdfast.transactions.base import SnapshotReader
 
-__all__ = ["TableSize", "table_size"]
-
 
 @dataclass(frozen=True, slots=True)
 class TableSize:

@@ -13,8 +13,6 @@ from holdfast.records.tables import Table, TablesRead
 from holdfast.records.values import Value
 from holdfast.transactions.base import SnapshotReader, TransactionStore
 
-__all__ = ["StoreSnapshot"]
-
 
 class StoreSnapshot:
     """Tables as they were at one instant.

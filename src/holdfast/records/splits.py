@@ -15,8 +15,6 @@ from holdfast.records.row_keys import between_rows
 from holdfast.records.tables import Table
 from holdfast.transactions.base import SnapshotReader
 
-__all__ = ["Division", "divide"]
-
 _PROBE = 8
 """Cells that one probe reads at most."""
 _PIECES = 4

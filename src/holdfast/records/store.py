@@ -28,8 +28,6 @@ from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
 from holdfast.transactions.urls import public_url
 
-__all__ = ["Store"]
-
 T = TypeVar("T")
 
 _BATCH = 500

@@ -13,19 +13,6 @@ from holdfast.records.paging import read_records
 from holdfast.transactions.base import MAX_NUMBER, Record, SnapshotReader
 from holdfast.wording import nearest
 
-__all__ = [
-    "ALL_VERSIONS",
-    "Reader",
-    "Table",
-    "TableCache",
-    "Tables",
-    "TablesRead",
-    "check_table_name",
-    "history_length",
-    "list_tables",
-    "missing_table",
-]
-
 ALL_VERSIONS = MAX_NUMBER
 """The length of a history that forgets nothing."""
 

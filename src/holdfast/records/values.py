@@ -29,8 +29,6 @@ from holdfast.transactions.base import INTEGER, MAX_VALUE_BYTES, takes_adds
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["MAX_ENCODED_BYTES", "Value", "decode_value", "encode_integer", "encode_value", "type_of"]
-
 Value: TypeAlias = "bytes | str | int | float | bool | list[Any] | dict[str, Any] | np.ndarray[Any, Any]"
 
 _FLOAT = struct.Struct(">d")

@@ -10,8 +10,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType
 from typing import Protocol, TypeVar
 
-__all__ = ["Alarm", "NoAlarm", "SystemAlarm", "TimeIsUp"]
-
 T = TypeVar("T")
 
 _AGAIN_S = 1.0

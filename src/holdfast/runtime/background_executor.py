@@ -8,8 +8,6 @@ from typing import Protocol
 
 from holdfast.runtime.garbage import is_collecting
 
-__all__ = ["BackgroundExecutor", "InlineExecutor", "ThreadExecutor"]
-
 
 class BackgroundExecutor(Protocol):
     """Runs submitted calls, possibly later and in other threads."""

@@ -6,8 +6,6 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Clock", "Moment", "SystemClock"]
-
 
 class Clock(Protocol):
     """A source of time."""

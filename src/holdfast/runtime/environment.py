@@ -9,8 +9,6 @@ from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.ids import Ids, SystemIds
 from holdfast.runtime.runner import Runner, ThreadRunner
 
-__all__ = ["Environment"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:

@@ -18,8 +18,6 @@ from typing import Protocol
 
 from holdfast.errors import UnavailableError
 
-__all__ = ["Fork", "Forked", "keep_inherited", "require_process", "watch_forks"]
-
 
 class Fork:
     """A fork that a thread of this process has begun.

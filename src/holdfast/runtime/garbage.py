@@ -16,8 +16,6 @@ from collections.abc import Callable
 
 from holdfast.errors import HoldfastError
 
-__all__ = ["finalize", "finish_finalizers", "is_collecting"]
-
 _log = logging.getLogger(__name__)
 
 _left: deque[Callable[[], object]] = deque()

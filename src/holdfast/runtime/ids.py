@@ -5,8 +5,6 @@ from __future__ import annotations
 import secrets
 from typing import Protocol
 
-__all__ = ["Ids", "SystemIds"]
-
 
 class Ids(Protocol):
     """A source of unique tokens."""

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
-__all__ = ["NeverPeriodic", "Periodic", "ThreadPeriodic"]
-
 _JOIN_S = 30.0
 
 

@@ -11,8 +11,6 @@ from typing import Protocol, TypeVar
 from holdfast.runtime.background_executor import BackgroundExecutor, InlineExecutor, ThreadExecutor
 from holdfast.runtime.garbage import is_collecting
 
-__all__ = ["Runner", "SerialRunner", "ThreadRunner"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -25,8 +25,6 @@ from holdfast.errors import InvalidRequestError
 from holdfast.spark.task_report import PARTITIONS, Run, TaskReport
 from holdfast.stores.base import Create, Put, batched_keys, iter_objects, transactional
 
-__all__ = ["StageTasks", "accepted_commits", "forget_runs", "mark_run", "marked_runs"]
-
 _MARK = re.compile(r"(\d{1,9})-(\d{1,9})-(\d{1,18})-([0-9a-f]{12})")
 
 

@@ -14,8 +14,6 @@ from pyspark import TaskContext
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 
-__all__ = ["refuse_table", "refuse_table_properties", "require_path"]
-
 _WHY = "Spark does not tell a Python source where a table of its catalog is stored"
 _INSTEAD = (
     "write with save(path) or holdfast.write, or with save() to a table of a store, and CREATE TEMPORARY VIEW for a "

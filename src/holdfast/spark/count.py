@@ -17,8 +17,6 @@ from holdfast.spark.read import parse_for_session
 from holdfast.spark.reader import HoldfastReader, infer_schema
 from holdfast.spark.session import require_session
 
-__all__ = ["count"]
-
 
 def count(
     spark: SparkSession,

@@ -13,8 +13,6 @@ from holdfast.spark.file_format import FormatChoice
 from holdfast.table.contract import TableRecord
 from holdfast.table.inferred import File, map_files
 
-__all__ = ["require_headers_in_order"]
-
 
 def require_headers_in_order(
     ctx: CommitContext,

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 import holdfast.errors as errors
 from holdfast.errors import HoldfastError, UnsupportedError
 
-__all__ = ["find_holdfast_error", "find_worker_problem", "first_line", "one_sentence"]
-
 _log = logging.getLogger(__name__)
 
 _SHOWN = re.compile(r"holdfast\.errors\.(\w+Error): (.+)")

@@ -16,8 +16,6 @@ from holdfast.options.read import READ_KEYS, ReadOptions
 from holdfast.table import ReadSettings, first_with_bytes
 from holdfast.table.contract import decode_table
 
-__all__ = ["FormatChoice"]
-
 _STREAM_FORMATS = ("csv", "json", "text")
 _ZONED_FORMATS = ("csv", "json")  # these may contain timestamps without a zone
 

@@ -25,8 +25,6 @@ from holdfast.wording import nearest
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["is_in", "require_comparable", "row_filters", "typed_values"]
-
 _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "=": lambda field, value: field == value,
     "!=": lambda field, value: field != value,

@@ -19,8 +19,6 @@ from holdfast.stores.provider import HadoopFileSystem
 from holdfast.stores.registry import options_of
 from holdfast.stores.url import locate
 
-__all__ = ["hadoop_path"]
-
 _log = logging.getLogger(__name__)
 
 _NO_CLASSES = ("java.lang.ClassNotFoundException", "java.lang.NoClassDefFoundError", "UnsupportedFileSystemException")

@@ -23,8 +23,6 @@ from holdfast.spark.task_function import Reports, TaskFunction
 from holdfast.table.foreign import refuse_foreign_write
 from holdfast.wording import nearest
 
-__all__ = ["Job", "job"]
-
 _log = logging.getLogger(__name__)
 
 _MODES = {

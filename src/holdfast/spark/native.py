@@ -24,8 +24,6 @@ from holdfast.spark.native_scan import Scan, listed
 from holdfast.spark.reader import nothing_to_read
 from holdfast.table.foreign import refuse_foreign_read
 
-__all__ = ["native_frame"]
-
 _ATTEMPTS = 20
 
 

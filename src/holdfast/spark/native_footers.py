@@ -17,8 +17,6 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from holdfast.commit.ids import file_owner
 from holdfast.spark.failures import first_line
 
-__all__ = ["has_foreign_files", "unlike_footers"]
-
 
 def has_foreign_files(frame: DataFrame) -> bool:
     """Check whether Spark has listed files that Holdfast did not write."""

@@ -11,8 +11,6 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructTy
 from holdfast.options.read import ReadOptions
 from holdfast.spark.file_format import FormatChoice
 
-__all__ = ["limit_of_columns", "limit_of_read", "limit_of_zones"]
-
 _FORMATS = ("parquet", "orc", "csv", "json", "text")  # formats that stock Spark reads without another package
 _TIME_PARSER = "spark.sql.legacy.timeParserPolicy"
 _TIME = re.compile(r"\btime\(\d\)")

@@ -14,8 +14,6 @@ from holdfast.commit import VisibleFile
 from holdfast.table import first_with_bytes
 from holdfast.table.partition import parse_partition_path
 
-__all__ = ["directory_columns", "misplaced", "unlike"]
-
 _OTHERWISE = "a file lies in directories that differ from the other files' partitions, and Spark would skip files"
 
 

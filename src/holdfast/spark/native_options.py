@@ -7,8 +7,6 @@ from holdfast.options.read import ReadOptions
 from holdfast.spark.file_format import FormatChoice
 from holdfast.table.contract import TableRecord
 
-__all__ = ["spark_options"]
-
 _NO_COLUMN = "\0corrupt"  # no column has this name
 
 

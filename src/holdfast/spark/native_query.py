@@ -17,8 +17,6 @@ from holdfast.spark.filters import require_comparable, row_filters, typed_values
 from holdfast.spark.types import arrow_schema
 from holdfast.wording import nearest
 
-__all__ = ["narrowed"]
-
 
 def narrowed(frame: DataFrame, options: ReadOptions, names: Sequence[str]) -> DataFrame:
     """Return the frame with only the columns and rows that the read requests.

@@ -26,8 +26,6 @@ from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.fingerprint import fingerprint
 from holdfast.table.inferred import opener
 
-__all__ = ["Scan", "listed"]
-
 _SELF_DESCRIBING = ("parquet", "orc")
 _JSON_OF_OTHERS = "there are files that Holdfast did not write, and Spark silently changes JSON values"
 

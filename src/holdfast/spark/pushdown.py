@@ -42,8 +42,6 @@ from holdfast.spark.filters import is_in
 from holdfast.spark.reader import HoldfastReader
 from holdfast.spark.types import arrow_schema
 
-__all__ = ["PushingReader", "translate_filters"]
-
 
 class PushingReader(HoldfastReader):
     """A scan that Spark may restrict by the conditions of one query.

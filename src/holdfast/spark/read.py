@@ -22,8 +22,6 @@ from holdfast.spark.native import native_frame
 from holdfast.spark.session import is_classic, registered, require_reachable, require_session
 from holdfast.stores.given import GivenOption
 
-__all__ = ["parse_for_session", "read"]
-
 
 def read(
     spark: SparkSession,

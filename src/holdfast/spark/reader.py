@@ -36,8 +36,6 @@ from holdfast.table.partition import parse_partition_path
 from holdfast.table.requested import require_known
 from holdfast.wording import nearest
 
-__all__ = ["HoldfastReader", "SplitGroup", "infer_schema", "nothing_to_read"]
-
 _MIB = 1024 * 1024
 _OPEN_COST_BYTES = 4 * _MIB  # opening a file costs about as much as reading this; spark.sql.files.openCostInBytes
 _WANTED_TASKS = 32  # the number of cores is unknown; even small tables are divided, if their files allow it

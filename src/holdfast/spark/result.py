@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from holdfast.commit import JobOutcome
 
-__all__ = ["JobResult"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class JobResult:

@@ -15,8 +15,6 @@ from holdfast.errors import InvalidRequestError
 from holdfast.spark.source import HoldfastDataSource
 from holdfast.spark.store.source import HoldfastStoreDataSource
 
-__all__ = ["is_classic", "register", "registered", "require_dataframe", "require_reachable", "require_session"]
-
 _log = logging.getLogger(__name__)
 
 # With a limit in bytes, Spark's Arrow writer computes the size of the whole batch after every row, and the transfer

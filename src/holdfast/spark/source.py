@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from holdfast.spark.stream_writer import HoldfastStreamWriter
     from holdfast.spark.writer import HoldfastWriter
 
-__all__ = ["HoldfastDataSource"]
-
 
 class HoldfastDataSource(DataSource):
     """``df.write.format("holdfast")``, ``df.writeStream.format("holdfast")`` and ``spark.read.format("holdfast")``.

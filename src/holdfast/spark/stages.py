@@ -11,8 +11,6 @@ from pyspark import SparkContext
 
 from holdfast.spark.accepted_runs import StageTasks
 
-__all__ = ["stage_tasks"]
-
 _BUS_MS = 30_000
 
 

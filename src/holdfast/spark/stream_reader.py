@@ -9,8 +9,6 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from holdfast.errors import UnsupportedError
 from holdfast.spark.failures import one_sentence
 
-__all__ = ["NoStreamReader"]
-
 
 class NoStreamReader(DataSourceStreamReader):
     """A reader that raises an error at the first call of a new or restarted query.

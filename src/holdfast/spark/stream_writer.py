@@ -28,8 +28,6 @@ from holdfast.spark.task_report import Run, TaskReport
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["HoldfastStreamWriter"]
-
 _log = logging.getLogger(__name__)
 
 # Spark sets these for the tasks of a micro-batch: StreamExecution.QUERY_ID_KEY and MicroBatchExecution.BATCH_ID_KEY.

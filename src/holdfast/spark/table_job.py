@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from holdfast.table import WriteSettings
 
-__all__ = ["TableJob"]
-
 _ADDING = (SaveMode.APPEND, SaveMode.OVERWRITE_PARTITIONS)
 _INSPECTED_FILES = 1000  # before each job of a committer without a log: one page of a listing
 

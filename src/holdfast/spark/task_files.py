@@ -12,8 +12,6 @@ from holdfast.commit.sequential_file import SequentialFile
 from holdfast.commit.text_file import TextFile
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["Task", "TaskFile"]
-
 
 class TaskFile(SequentialFile, io.BufferedIOBase):
     """A binary file of a task attempt, written from start to end, for code that takes a file object without seeking.

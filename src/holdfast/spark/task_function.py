@@ -15,8 +15,6 @@ from holdfast.spark.failures import one_sentence
 from holdfast.spark.task_files import Task
 from holdfast.spark.task_report import PARTITIONS, Run, TaskReport
 
-__all__ = ["Reports", "TaskFunction"]
-
 _USES = 1000  # a task number has at most nine digits
 
 

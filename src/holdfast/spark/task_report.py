@@ -10,8 +10,6 @@ from pyspark.sql.datasource import WriterCommitMessage
 from holdfast.commit import JobRecord, TaskCommit
 from holdfast.table.contract import TableRecord
 
-__all__ = ["PARTITIONS", "Run", "TaskReport"]
-
 PARTITIONS = 1_000_000
 """How many task numbers each use of a function reserves; a use is one DataFrame or RDD made with the function."""
 

@@ -15,16 +15,6 @@ from holdfast.formats.columns.spark_fields import beyond_arrow, describe, spark_
 from holdfast.formats.columns.types import UNREACHABLE
 from holdfast.table.contract import TableRecord
 
-__all__ = [
-    "arrow_schema",
-    "described_schema",
-    "nullable",
-    "parsed_schema",
-    "spark_schema",
-    "table_schema",
-    "without_foreign_metadata",
-]
-
 # Column metadata that Spark stores in the tables of its catalog. When Spark reads files with such metadata, it fills
 # nulls with the default values of that table, and pads or truncates strings.
 _FOREIGN = re.compile(r"CURRENT_DEFAULT|EXISTS_DEFAULT|__(?!COLLATIONS$).*")

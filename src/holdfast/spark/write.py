@@ -30,8 +30,6 @@ from holdfast.spark.failures import find_holdfast_error
 from holdfast.spark.result import JobResult
 from holdfast.spark.session import is_classic, registered, require_dataframe, require_reachable
 
-__all__ = ["run_write", "write"]
-
 _log = logging.getLogger(__name__)
 
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"

@@ -28,8 +28,6 @@ from holdfast.spark.task_report import Run, TaskReport
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["HoldfastWriter"]
-
 _log = logging.getLogger(__name__)
 
 

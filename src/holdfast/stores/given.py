@@ -9,8 +9,6 @@ from holdfast.errors import InvalidRequestError
 from holdfast.stores.provider import OptionSpec, fold_name
 from holdfast.wording import is_unicode
 
-__all__ = ["GivenOption", "GivenOptions", "OptionSource", "contradiction"]
-
 T = TypeVar("T")
 
 

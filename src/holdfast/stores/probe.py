@@ -17,8 +17,6 @@ from holdfast.errors import AccessDeniedError, InvalidRequestError, Precondition
 from holdfast.runtime.ids import Ids
 from holdfast.stores.base import Create, MultipartStore, ObjectStore, Support, iter_uploads, iter_uploads_of, multipart
 
-__all__ = ["UploadListing", "find_upload_listing", "heeds_conditions", "refuses_second_create", "upload_key"]
-
 
 class UploadListing(enum.Enum):
     """How a store lists pending uploads."""

@@ -18,8 +18,6 @@ from holdfast.errors import InvalidRequestError
 if TYPE_CHECKING:
     from holdfast.stores.base import ObjectStore
 
-__all__ = ["CommandFlag", "HadoopFileSystem", "Location", "OptionSpec", "StoreOptions", "StoreProvider", "fold_name"]
-
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:

@@ -30,22 +30,6 @@ from holdfast.wording import nearest
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
 
-__all__ = [
-    "BUILT_IN",
-    "ENTRY_POINT_GROUP",
-    "find_provider",
-    "has_provider",
-    "installed_providers",
-    "options_of",
-    "parse_store_options",
-    "providers_for",
-    "scheme_of",
-    "secret_names",
-    "shared_options",
-    "take_store_options",
-    "with_shared",
-]
-
 BUILT_IN: tuple[StoreProvider, ...] = (S3, LOCAL, MEMORY)
 ENTRY_POINT_GROUP = "holdfast.stores"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["why_unsupported"]
-
 _SYSTEMS = {
     "Google Cloud Storage": ("gs", "gcs"),
     "Azure Storage": ("abfs", "abfss", "adl", "az", "azure", "wasb", "wasbs"),

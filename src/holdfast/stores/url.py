@@ -25,8 +25,6 @@ from holdfast.stores.provider import Location, StoreOptions, StoreProvider
 from holdfast.stores.registry import BUILT_IN, find_provider, has_provider, options_of, scheme_of
 from holdfast.stores.unsupported_schemes import why_unsupported
 
-__all__ = ["LOST_SLASH", "Destination", "absolute_url", "locate", "open_destination"]
-
 LOST_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/(?!/)")
 """Matches the start of a URL that has lost one of its two slashes through `pathlib` or a typing error."""
 

@@ -22,8 +22,6 @@ from holdfast.table.text_files import TextFiles
 from holdfast.table.typed_files import TypedFiles
 from holdfast.table.widening import fold
 
-__all__ = ["Adopted", "adopted_columns"]
-
 _SELF_DESCRIBING = frozenset({"parquet", "orc", "avro", "arrow"})
 
 

@@ -6,8 +6,6 @@ from typing import Protocol
 
 from holdfast.formats.base import ByteSink
 
-__all__ = ["AttemptFiles", "AttemptSink"]
-
 
 class AttemptSink(ByteSink, Protocol):
     """One new file of a task attempt; invisible until the job commits."""

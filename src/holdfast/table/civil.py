@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["DAY_MICROS", "LocalTime", "date_text", "is_date", "is_timestamp", "parse_date", "parse_time", "time_text"]
-
 DAY_MICROS = 86_400_000_000
 _CYCLE_DAYS = 146_097  # the calendar repeats every 400 years
 _EPOCH_DAYS = 719_468  # from 0000-03-01 to 1970-01-01

@@ -22,8 +22,6 @@ from holdfast.formats import get_format
 from holdfast.table.widening import MismatchError, Rules, fold, merge_fields, type_text
 from holdfast.wording import OR_OVERWRITE
 
-__all__ = ["TableRecord", "agree", "decode_table"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TableRecord:

@@ -28,8 +28,6 @@ from holdfast.table.partition import parse_partition_path, segment
 from holdfast.table.values import parse_float, parse_values
 from holdfast.wording import OR_OVERWRITE
 
-__all__ = ["find_existing"]
-
 _MAGIC = {b"PAR1": "parquet", b"ORC": "orc", b"Obj\x01": "avro", b"ARROW1": "arrow"}
 _LONGEST_MAGIC = max(map(len, _MAGIC))
 

@@ -19,8 +19,6 @@ from holdfast.formats.spark.schema_json import spark_schema_json
 from holdfast.table.widening import nullable_fields
 from holdfast.wording import OR_OVERWRITE
 
-__all__ = ["Fields", "fields_of", "is_plain", "merge_json_fields", "require_folded"]
-
 Fields = list[Mapping[str, Any]]
 
 

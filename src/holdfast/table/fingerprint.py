@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator
 from holdfast.commit.ids import file_owner
 from holdfast.stores.base import ObjectInfo
 
-__all__ = ["Fingerprint", "fingerprint"]
-
 _BITS = 256
 
 

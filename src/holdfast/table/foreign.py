@@ -10,8 +10,6 @@ from holdfast.commit.layout import folders, is_hidden
 from holdfast.errors import AccessDeniedError, InvalidRequestError
 from holdfast.stores.base import iter_objects
 
-__all__ = ["refuse_foreign_read", "refuse_foreign_write"]
-
 
 def _is_iceberg(name: str) -> bool:
     return name == "version-hint.text" or name.endswith((".metadata.json", ".metadata.json.gz"))

@@ -18,8 +18,6 @@ from holdfast.formats.columns.types import is_string
 from holdfast.table.civil import is_date, is_timestamp
 from holdfast.table.values import parse_float
 
-__all__ = ["infer_type"]
-
 _MOST_DIGITS = 38
 _INTEGER = re.compile(r"[+-]?\d+")
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,10})?")

@@ -14,8 +14,6 @@ from holdfast.errors import CorruptDataError, InvalidRequestError, UnsupportedEr
 from holdfast.formats import FileFormat, FormatOptions
 from holdfast.table.store_file import StoreFile
 
-__all__ = ["File", "ForEach", "infer_files", "infer_types", "map_files", "naming_file", "opener"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -21,19 +21,6 @@ from holdfast.formats.columns.types import check_names, kind_of
 from holdfast.table.values import parse_values, partition_texts
 from holdfast.wording import nearest
 
-__all__ = [
-    "NULL_PARTITION",
-    "PARTITION_REASONS",
-    "PartitionSplitter",
-    "canonical_directory",
-    "escape_name",
-    "parse_partition_path",
-    "raw_partition_values",
-    "resolve_partition_columns",
-    "segment",
-    "unescape_name",
-]
-
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 # Spark does not escape NUL, but no store accepts a key that contains it.

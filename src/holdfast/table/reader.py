@@ -33,19 +33,6 @@ from holdfast.table.partition import parse_partition_path, raw_partition_values
 from holdfast.table.values import parse_values
 from holdfast.wording import nearest
 
-__all__ = [
-    "OpenFile",
-    "ReadSettings",
-    "ReadSplit",
-    "TableSchema",
-    "first_with_bytes",
-    "given_schema",
-    "plan_splits",
-    "read_schema",
-    "read_split",
-    "read_splits",
-]
-
 _MIB = 1024 * 1024
 
 OpenFile = Callable[[ListedFile], BinaryIO]

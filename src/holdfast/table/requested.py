@@ -15,8 +15,6 @@ from holdfast.table.contract import TableRecord
 from holdfast.table.widening import SparkType, fold, read_exactly, type_text
 from holdfast.wording import nearest
 
-__all__ = ["require_known"]
-
 _TEXT_FORMATS = frozenset({"csv", "json", "text"})
 _HINT = "read the table without a schema, or build the DataFrame again if the table was replaced since"
 

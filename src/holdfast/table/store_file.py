@@ -7,8 +7,6 @@ import io
 from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.stores.base import ObjectStore
 
-__all__ = ["StoreFile"]
-
 
 class StoreFile(io.RawIOBase):
     """A read-only file over `ObjectStore.get`.

@@ -21,8 +21,6 @@ from holdfast.table.contract import TableRecord
 from holdfast.table.inferred import File, infer_types, map_files, opener
 from holdfast.wording import OR_OVERWRITE
 
-__all__ = ["TextFiles"]
-
 
 @dataclass(frozen=True, slots=True)
 class TextFiles:

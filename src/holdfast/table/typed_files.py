@@ -17,8 +17,6 @@ from holdfast.table.inferred import File, map_files, naming_file, opener
 from holdfast.table.widening import MismatchError, Rules, merge_fields
 from holdfast.wording import OR_OVERWRITE
 
-__all__ = ["TypedFiles"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Column:

@@ -20,8 +20,6 @@ from holdfast.formats.columns.types import is_string
 from holdfast.table.civil import date_text, parse_date, parse_time, time_text
 from holdfast.table.zones import Zone, find_zone
 
-__all__ = ["java_float", "parse_float", "parse_values", "partition_texts"]
-
 _SPECIAL_FLOATS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 

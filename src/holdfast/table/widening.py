@@ -13,19 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = [
-    "MismatchError",
-    "Rules",
-    "SparkType",
-    "fold",
-    "holds",
-    "merge_fields",
-    "merge_types",
-    "nullable_fields",
-    "read_exactly",
-    "type_text",
-]
-
 _INTEGERS = ("byte", "short", "integer", "long")
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _TEXT_FORMATS = frozenset({"csv", "json"})

@@ -21,8 +21,6 @@ from holdfast.formats.columns.conversion import conform
 from holdfast.table.attempt import AttemptFiles, AttemptSink
 from holdfast.table.partition import PartitionSplitter, resolve_partition_columns
 
-__all__ = ["TableWriter", "WriteCounts", "WriteSettings"]
-
 _MIB = 1024 * 1024
 _GATHER_ROWS = 128 * 1024
 _GATHER_BYTES = 32 * _MIB

@@ -14,8 +14,6 @@ import zoneinfo
 from holdfast.errors import InvalidRequestError
 from holdfast.table.civil import DAY_MICROS
 
-__all__ = ["Zone", "find_zone"]
-
 _EPOCH = datetime.datetime(1970, 1, 1)
 _CYCLE_MICROS = 146_097 * DAY_MICROS
 _MICROSECOND = datetime.timedelta(microseconds=1)

@@ -15,8 +15,6 @@ from pathlib import Path
 from holdfast.errors import InvalidRequestError, UnavailableError
 from holdfast.testing.processes import end_group, free_ports, kill_tree, start_server, unprivileged_account
 
-__all__ = ["DatabaseProcess"]
-
 _POLL_S = 0.02
 _STOP_S = 60.0
 _LOG_TAIL_BYTES = 2000

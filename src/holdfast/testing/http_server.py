@@ -20,8 +20,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 
-__all__ = ["LoopbackServer", "Reply", "Request", "forward"]
-
 _HOP_BY_HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "proxy-connection", "te", "upgrade"))
 _POLL_S = 0.02
 _STOP_S = 10.0

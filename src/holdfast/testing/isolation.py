@@ -6,8 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["isolated_environment"]
-
 
 @contextmanager
 def isolated_environment() -> Iterator[None]:

@@ -22,8 +22,6 @@ import pymysql
 from holdfast.errors import UnsupportedError
 from holdfast.testing.database_process import DatabaseProcess
 
-__all__ = ["MariadbServer", "find_mariadb"]
-
 _PLACES = "/usr/sbin:/usr/local/sbin:/usr/local/mysql/bin"
 """Where the server may be besides the PATH, which has no ``sbin`` for some users."""
 

@@ -18,8 +18,6 @@ import dataclasses
 from holdfast.stores.base import Capabilities, MultipartStore, Support, UploadPage, iter_uploads
 from holdfast.stores.interceptors.intercepted import InterceptedStore
 
-__all__ = ["MinioLike"]
-
 
 class MinioLike(InterceptedStore):
     """A store that lists uploads like MinIO: a prefix finds only the uploads of exactly that key.

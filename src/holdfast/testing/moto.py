@@ -21,8 +21,6 @@ from werkzeug.serving import make_server
 
 from holdfast.stores.s3.options import S3Options
 
-__all__ = ["MotoServer"]
-
 
 class MotoServer:
     """An in-memory S3 server on a free loopback port, in a thread of this process. For tests only.

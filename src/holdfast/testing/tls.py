@@ -26,8 +26,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-__all__ = ["Authority", "TlsFront"]
-
 T = TypeVar("T")
 _DAY = timedelta(days=1)
 _CHUNK_BYTES = 64 * 1024

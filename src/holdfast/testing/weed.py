@@ -29,8 +29,6 @@ from holdfast.errors import InvalidRequestError, UnavailableError, UnsupportedEr
 from holdfast.stores.s3.options import S3Options
 from holdfast.testing.processes import end_group, free_ports, start_server
 
-__all__ = ["SeaweedServer"]
-
 _POLL_S = 0.05
 _LOG_TAIL_BYTES = 2000
 _PROBE_BUCKET = "holdfast-probe"

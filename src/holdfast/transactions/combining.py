@@ -18,8 +18,6 @@ from holdfast.errors import HoldfastError, OutcomeUnknownError
 from holdfast.runtime import Clock
 from holdfast.runtime.forks import Fork, watch_forks
 
-__all__ = ["Combiner", "copy_of"]
-
 Q = TypeVar("Q")
 A = TypeVar("A")
 E = TypeVar("E", bound=Exception)

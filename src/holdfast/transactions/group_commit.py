@@ -29,8 +29,6 @@ from holdfast.transactions.base import (
 from holdfast.transactions.combining import Combiner, copy_of
 from holdfast.transactions.seats import Seat, Seats
 
-__all__ = ["GroupCommit"]
-
 _MOST_COMMITS = 128
 """Size of a group. Larger groups gain little (facts: 64 inserts in one transaction cost what 20 cost one by one)."""
 

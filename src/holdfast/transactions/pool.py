@@ -13,8 +13,6 @@ from holdfast.runtime import Clock
 from holdfast.runtime.forks import Fork, keep_inherited, watch_forks
 from holdfast.transactions.seats import Seat, Seats
 
-__all__ = ["Pool", "Pooled"]
-
 _IDLE_S = 30.0
 """A connection that nobody used for so long is not used again: a server, or something in between, may have ended it."""
 

@@ -15,8 +15,6 @@ from holdfast.transactions.sql_files import load_schema
 from holdfast.transactions.urls import options_of, public_url, split_url
 from holdfast.wording import nearest
 
-__all__ = ["SCHEMES", "open_database", "schema_of"]
-
 
 def _open_sqlite(url: str, environment: Environment, create: bool, in_groups: bool) -> Database:
     from holdfast.transactions.sqlite.connection import prepare_file

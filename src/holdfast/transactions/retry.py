@@ -29,8 +29,6 @@ from holdfast.transactions.base import (
 )
 from holdfast.transactions.transaction import Transaction
 
-__all__ = ["refused_add", "run_transaction", "run_until_known"]
-
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from holdfast.errors import NotFoundError, UnsupportedError
 
-__all__ = ["require_schema"]
-
 
 def require_schema(found: int, present: int, *, create: bool, where: str) -> None:
     """Refuse a database that is empty or newer than this release.

@@ -20,8 +20,6 @@ from contextlib import suppress
 from holdfast.runtime import Clock
 from holdfast.runtime.forks import Fork, watch_forks
 
-__all__ = ["Seat", "Seats"]
-
 _LONGEST_NAP_S = 0.05
 """Who waits looks by himself so often: nobody wakes those who wait for a caller that was interrupted."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 from importlib import resources
 
-__all__ = ["load_queries", "load_schema"]
-
 
 @functools.cache
 def load_queries(package: str, file: str = "queries.sql") -> dict[str, str]:

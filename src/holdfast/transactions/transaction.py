@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterable, Mapping
 from holdfast.errors import InvalidRequestError
 from holdfast.transactions.base import ABSENT, Bound, Commit, Progress, RangeCount, Record, TransactionStore
 
-__all__ = ["Transaction"]
-
 _PAGE = 1000
 """Records that one call of a scan reads at most."""
 

@@ -7,8 +7,6 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from holdfast.errors import InvalidRequestError
 from holdfast.wording import is_unicode
 
-__all__ = ["has_password", "options_of", "public_url", "split_url"]
-
 _WITHOUT_LOGIN = ("sqlite", "memory")
 
 

@@ -7,8 +7,6 @@ import threading
 from holdfast.runtime import Ids
 from holdfast.runtime.forks import Fork, watch_forks
 
-__all__ = ["VersionSource"]
-
 _SESSION_BITS = 40
 _NUMBER_BITS = 23
 

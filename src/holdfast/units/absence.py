@@ -18,8 +18,6 @@ from holdfast.transactions.base import ABSENT, Commit, TransactionStore
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.progress import GONE
 
-__all__ = ["note_absence", "require_absence"]
-
 _TRIES = 20
 
 

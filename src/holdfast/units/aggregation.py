@@ -41,8 +41,6 @@ from holdfast.units.jobs import find_job
 from holdfast.units.patience import patiently
 from holdfast.units.statistics import Statistics
 
-__all__ = ["TopRow", "View", "watch"]
-
 T = TypeVar("T")
 
 _MOST_TOP = 10_000

@@ -13,8 +13,6 @@ from holdfast.units.unit import Unit
 from holdfast.units.unit_loop import Standing
 from holdfast.units.work_list import Item, WorkList
 
-__all__ = ["ClaimLedger"]
-
 
 class ClaimLedger:
     """A claim, as its worker sees it. With its last item, the record of the claim goes.

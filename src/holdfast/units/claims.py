@@ -15,17 +15,6 @@ from holdfast.runtime import Environment
 from holdfast.transactions.base import ABSENT, Commit, Committed, Record, TransactionStore
 from holdfast.units.work_list import Item, WorkList
 
-__all__ = [
-    "Claim",
-    "ClaimWatch",
-    "decode_claim",
-    "dissolve",
-    "dissolve_all",
-    "dissolve_slot",
-    "encode_claim",
-    "take_items",
-]
-
 _MOST_BYTES = 2 * 1024 * 1024
 """Values of a claim: they are written again with every commit of its worker."""
 

@@ -15,8 +15,6 @@ from holdfast.records.rows import present_value, read_cells, rows_range
 from holdfast.records.snapshot import StoreSnapshot
 from holdfast.records.values import Value
 
-__all__ = ["ColumnTotals", "LargeCell", "Number", "read_column"]
-
 Number: TypeAlias = "int | float"
 
 

@@ -14,8 +14,6 @@ from holdfast.records.store import Store
 from holdfast.runtime import Environment
 from holdfast.transactions.urls import split_url
 
-__all__ = ["store_of_process"]
-
 _MOST = 4
 
 

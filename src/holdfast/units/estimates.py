@@ -36,8 +36,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import NormalDist
 
-__all__ = ["CONFIDENCE", "Dispersion", "Estimate", "Looks", "chance_of_change", "final_value", "is_usable"]
-
 CONFIDENCE = 0.95
 """With which probability all intervals of one view hold, and a set of rows that is called certain is the final one."""
 

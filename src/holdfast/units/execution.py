@@ -42,8 +42,6 @@ from holdfast.units.unit import Cell, Unit, UnitFunction, UnitReads
 from holdfast.units.unit_transaction import UnitTransaction
 from holdfast.units.work_list import WorkList
 
-__all__ = ["Attempt", "Change", "UnitExecution"]
-
 _MOST_BYTES = 4 * 1024 * 1024
 _MOST_RECORDS = 4000
 _MOST_READ = 10_000

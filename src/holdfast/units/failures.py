@@ -11,8 +11,6 @@ from holdfast.records.keys import cell_of, table_name_of, tables_range
 from holdfast.records.kinds import CELL
 from holdfast.units.unit import Unit, shown_key
 
-__all__ = ["shown_cell", "unit_failed"]
-
 _MOST_CHARACTERS = 300
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 

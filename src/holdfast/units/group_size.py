@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["GroupSize"]
-
 _CLEAN_GROUPS = 10
 _LONGEST_S = 1.0
 _FIRST = 16

@@ -23,8 +23,6 @@ from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import decode_row
 from holdfast.units.unit import Unit, shown_key
 
-__all__ = ["JobInput", "TaskInput", "surveyed", "units_of"]
-
 T = TypeVar("T")
 
 _DIGEST_BYTES = 8

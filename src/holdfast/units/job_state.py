@@ -12,8 +12,6 @@ from holdfast.units.progress import TaskProgress
 from holdfast.units.report import JobReport
 from holdfast.units.statistics import Statistics
 
-__all__ = ["JobState", "poll", "read_state", "share_of", "state_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class JobState:

@@ -40,25 +40,6 @@ from holdfast.units.statistics import Statistics
 from holdfast.units.work_list import WorkList
 from holdfast.wording import nearest
 
-__all__ = [
-    "MAP",
-    "REDUCE",
-    "WORK_LIST",
-    "Job",
-    "begin_job",
-    "end_job",
-    "end_run",
-    "find_job",
-    "forget_job",
-    "job_key",
-    "list_jobs",
-    "other_rows",
-    "planned_tasks",
-    "read_progress",
-    "require_run",
-    "require_running",
-]
-
 T = TypeVar("T")
 
 MAP, REDUCE, WORK_LIST = "map", "reduce", "work list"

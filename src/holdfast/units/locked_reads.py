@@ -7,8 +7,6 @@ from collections.abc import Collection, Sequence
 from holdfast.errors import InvalidRequestError
 from holdfast.transactions.base import ABSENT, Commit, LockedTransaction, Record, ScanPage
 
-__all__ = ["LockedReads", "UnlockedReads"]
-
 _PAGE = 1000
 
 

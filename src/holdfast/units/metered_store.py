@@ -9,8 +9,6 @@ from holdfast.runtime import Alarm, Clock
 from holdfast.transactions.base import AheadStore, Commit, LockedTransaction, LockingStore, Outcome, Record, ScanPage
 from holdfast.units.statistics import Statistics
 
-__all__ = ["MeteredStore"]
-
 
 class MeteredStore:
     """A store that holds another one, and notes how long its calls take. The alarm breaks off none of them.

@@ -11,8 +11,6 @@ from holdfast.records.row_keys import Row
 from holdfast.records.values import Value
 from holdfast.units.work_list import WorkList, decode_item, encode_item
 
-__all__ = ["Combine", "NewItem", "NewRecord", "new_records"]
-
 NewItem: TypeAlias = "tuple[Row, Value | None] | tuple[Row, Value | None, int]"
 """A key, its value, and perhaps its priority."""
 

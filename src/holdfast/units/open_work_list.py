@@ -20,8 +20,6 @@ from holdfast.units.claims import decode_claim
 from holdfast.units.new_items import Combine, NewItem, NewRecord, new_records
 from holdfast.units.work_list import WorkList, create_work_list, drop_work_list, find_work_list
 
-__all__ = ["OpenWorkList", "count_items", "open_work_list"]
-
 _BATCH = 500
 
 

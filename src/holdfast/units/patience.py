@@ -9,8 +9,6 @@ from holdfast.errors import StorageFullError, UnavailableError
 from holdfast.runtime import Environment
 from holdfast.units.statistics import Statistics
 
-__all__ = ["patiently"]
-
 T = TypeVar("T")
 
 _FIRST_WAIT_S = 0.05

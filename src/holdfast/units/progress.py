@@ -20,17 +20,6 @@ from holdfast.records.keys import id_bytes
 from holdfast.records.kinds import COUNTER, PROGRESS
 from holdfast.units.statistics import Statistics
 
-__all__ = [
-    "GONE",
-    "GONE_FROM_LIST",
-    "LIST_DROPPED",
-    "TaskProgress",
-    "counter_key",
-    "counter_range",
-    "progress_key",
-    "progress_range",
-]
-
 GONE = (
     "the job was forgotten meanwhile, or the database has lost it, perhaps in a failover: look at what its units have "
     "written before you run it again, since what is still there would take effect twice"

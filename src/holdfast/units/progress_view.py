@@ -10,8 +10,6 @@ from holdfast.runtime import Periodic, ThreadPeriodic
 from holdfast.transactions.base import SnapshotStore
 from holdfast.units.job_state import JobState, poll
 
-__all__ = ["Follower", "following"]
-
 
 @dataclass(slots=True)
 class Follower:

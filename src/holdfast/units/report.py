@@ -12,8 +12,6 @@ from holdfast.units.progress import TaskProgress
 from holdfast.units.statistics import Statistics
 from holdfast.wording import counted
 
-__all__ = ["JobReport", "TimeShares", "latency_text", "most_at_once"]
-
 _MOST_TASKS = 1000
 """Tasks in the stored report: all of them, with many more, would be too long for a record."""
 

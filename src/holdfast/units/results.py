@@ -11,8 +11,6 @@ from types import CoroutineType
 
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["require_run"]
-
 _PLAIN = (str, bytes, bytearray, int, float, complex, type(None), Decimal, date, time, timedelta)
 
 

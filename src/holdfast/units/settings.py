@@ -9,8 +9,6 @@ from typing import Any
 from holdfast.errors import InvalidRequestError
 from holdfast.wording import nearest
 
-__all__ = ["CLIENT", "MOST_DEFERRED", "SERVER", "UnitSettings"]
-
 CLIENT, SERVER = "client", "server"
 
 _BUFFERING = (CLIENT, SERVER)

@@ -12,8 +12,6 @@ from holdfast.units.task_ledger import TaskLedger
 from holdfast.units.unit import Unit
 from holdfast.units.unit_loop import UnitLoop
 
-__all__ = ["ShardTask"]
-
 
 class ShardTask:
     """An attempt at one task of a job.

@@ -10,8 +10,6 @@ from holdfast.units.jobs import Job
 from holdfast.units.progress import GONE_FROM_LIST, TaskProgress, progress_key
 from holdfast.units.statistics import Statistics
 
-__all__ = ["SlotProgress"]
-
 _TRIES = 20
 
 

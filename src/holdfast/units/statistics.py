@@ -8,8 +8,6 @@ from operator import add, attrgetter, sub
 
 from holdfast.errors import CorruptDataError
 
-__all__ = ["Latencies", "Statistics"]
-
 _BUCKETS_PER_DOUBLING = 4
 _FIRST_S = 1e-5
 

@@ -18,8 +18,6 @@ from holdfast.units.statistics import Statistics
 from holdfast.units.unit import Unit
 from holdfast.units.unit_loop import Standing
 
-__all__ = ["TaskLedger"]
-
 _TRIES = 20
 """Others write the record at most once for each attempt at the task that still runs."""
 

@@ -12,8 +12,6 @@ from typing import Any, TypeAlias
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row, encode_row
 
-__all__ = ["MAX_ID_BYTES", "Cell", "Unit", "UnitFunction", "UnitReads", "id_of", "shown_key"]
-
 UnitFunction: TypeAlias = "Callable[..., object]"
 """Takes a `UnitTransaction`, a key and a value."""
 

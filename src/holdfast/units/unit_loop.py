@@ -18,8 +18,6 @@ from holdfast.units.patience import patiently
 from holdfast.units.settings import SERVER
 from holdfast.units.unit import Unit, shown_key
 
-__all__ = ["Ledger", "Standing", "UnitLoop"]
-
 T = TypeVar("T")
 
 _LOCKED_ROUNDS = 10

@@ -15,8 +15,6 @@ from holdfast.runtime import TimeIsUp
 from holdfast.units.new_items import Combine, NewItem, new_records
 from holdfast.units.work_list import WorkList
 
-__all__ = ["UnitTransaction"]
-
 T = TypeVar("T")
 
 

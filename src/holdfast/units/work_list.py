@@ -47,17 +47,6 @@ from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
 from holdfast.wording import nearest
 
-__all__ = [
-    "Item",
-    "WorkList",
-    "create_work_list",
-    "decode_item",
-    "drop_work_list",
-    "encode_item",
-    "find_work_list",
-    "list_work_lists",
-]
-
 _READY, _CLAIM = b"r", b"t"  # in this order: whoever looks for work reads claims only if little waits
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _MOST_PRIORITY = 2**62

@@ -20,8 +20,6 @@ from holdfast.units.statistics import Statistics
 from holdfast.units.unit_loop import UnitLoop
 from holdfast.units.work_list import WorkList
 
-__all__ = ["WorkTask"]
-
 _BEATS = 4
 """Heartbeats in the time of a lease."""
 

@@ -18,8 +18,6 @@ from holdfast.stores.base import Change, Delete, Require, RequireEmpty, batched_
 from holdfast.versioned_log.records import RecordStore
 from holdfast.versioned_log.view import LogView, record_name
 
-__all__ = ["Entry", "VersionedLog"]
-
 _SEARCHES = 20
 _MARKS = ("visible", "done")
 

@@ -18,8 +18,6 @@ from holdfast.errors import (
 from holdfast.runtime import Clock
 from holdfast.stores.base import Change, Create, ObjectStore, Overwrite, Put, transactional
 
-__all__ = ["RecordStore"]
-
 _ATTEMPTS = 6
 
 T = TypeVar("T")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LogView", "record_name"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogView:

@@ -14,16 +14,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import cast
 
-from holdfast.checker.committers.actors import OtherJob
-from holdfast.checker.committers.cluster import CLUSTER
-from holdfast.checker.committers.output import DESTINATION
-from holdfast.checker.committers.scenes import SCENES
-from holdfast.checker.committers.worlds import Scene, build_world
-from holdfast.checker.kernel.calls import Call, Fault
-from holdfast.checker.kernel.process import Actor, Port
-from holdfast.checker.kernel.world import World
-from holdfast.checker.simulated_store.handle import SimulatedStore
-from holdfast.checker.simulated_store.resource import StoreResource
 from holdfast.commit import SaveMode, layout, uploads
 from holdfast.commit.ids import file_name
 from holdfast.commit.two_phase import cleanup, decision, job, publication, recovery, roll_forward, snapshot
@@ -33,6 +23,16 @@ from holdfast.commit.two_phase.helping import help_earlier_jobs
 from holdfast.commit.two_phase.live_jobs import LiveJobs
 from holdfast.stores.base import iter_uploads
 from holdfast.versioned_log import RecordStore
+from holdfast_checker.committers.actors import OtherJob
+from holdfast_checker.committers.cluster import CLUSTER
+from holdfast_checker.committers.output import DESTINATION
+from holdfast_checker.committers.scenes import SCENES
+from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.kernel.calls import Call, Fault
+from holdfast_checker.kernel.process import Actor, Port
+from holdfast_checker.kernel.world import World
+from holdfast_checker.simulated_store.handle import SimulatedStore
+from holdfast_checker.simulated_store.resource import StoreResource
 from tests.checker.committers import mistakes
 from tests.checker.committers.planting import Swap, planted, swap
 

@@ -11,17 +11,17 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checker.committers.check_run import CheckRun
-from holdfast.checker.committers.cluster import Order
-from holdfast.checker.committers.narration.job_narrator import job_narrator
-from holdfast.checker.committers.scenes import SCENES
-from holdfast.checker.committers.worlds import Scene, build_world
-from holdfast.checker.kernel.calls import Fault
-from holdfast.checker.kernel.counterexample import Counterexample
-from holdfast.checker.kernel.explore import Budget, explore
-from holdfast.checker.kernel.shrink import shrink
-from holdfast.checker.narrative.story import tell
 from holdfast.commit import COMMITTERS
+from holdfast_checker.committers.check_run import CheckRun
+from holdfast_checker.committers.cluster import Order
+from holdfast_checker.committers.narration.job_narrator import job_narrator
+from holdfast_checker.committers.scenes import SCENES
+from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.counterexample import Counterexample
+from holdfast_checker.kernel.explore import Budget, explore
+from holdfast_checker.kernel.shrink import shrink
+from holdfast_checker.narrative.story import tell
 
 _STATES = 20_000
 """Seconds of exploration, where a minute is allowed."""

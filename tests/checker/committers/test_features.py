@@ -7,20 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checker.committers.features import FEATURES, combine, draw, features_of
-from holdfast.checker.committers.goals import GOALS
-from holdfast.checker.committers.names import find_scene
-from holdfast.checker.committers.scenes import COMBINED
-from holdfast.checker.committers.threads import ScheduledRunner, ThreadedPort
-from holdfast.checker.committers.verdict import VERDICT
-from holdfast.checker.committers.worlds import build_world
-from holdfast.checker.kernel.calls import Call, Reply
-from holdfast.checker.kernel.explore import explore
-from holdfast.checker.kernel.process import Port
-from holdfast.checker.simulated_store.handle import SimulatedStore
-from holdfast.checker.simulated_store.resource import StoreResource
 from holdfast.commit import COMMITTERS
 from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast_checker.committers.features import FEATURES, combine, draw, features_of
+from holdfast_checker.committers.goals import GOALS
+from holdfast_checker.committers.names import find_scene
+from holdfast_checker.committers.scenes import COMBINED
+from holdfast_checker.committers.threads import ScheduledRunner, ThreadedPort
+from holdfast_checker.committers.verdict import VERDICT
+from holdfast_checker.committers.worlds import build_world
+from holdfast_checker.kernel.calls import Call, Reply
+from holdfast_checker.kernel.explore import explore
+from holdfast_checker.kernel.process import Port
+from holdfast_checker.simulated_store.handle import SimulatedStore
+from holdfast_checker.simulated_store.resource import StoreResource
 from tests.checker.kernel.toys import with_ends
 
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from holdfast.checker.committers.cluster import CLUSTER, Cluster, Order
-from holdfast.checker.kernel.calls import Call, Fault
-from holdfast.checker.kernel.explore import explore
-from holdfast.checker.kernel.process import Actor, Port
-from holdfast.checker.kernel.world import World
-from holdfast.checker.simulated_store.handle import SimulatedStore
-from holdfast.checker.simulated_store.resource import StoreResource
 from holdfast.errors import HoldfastError
 from holdfast.runtime import SystemClock, SystemIds
 from holdfast.stores.base import Change, Complete, Create, Delete, MultipartLimits, Put, Require, RequireEmpty
+from holdfast_checker.committers.cluster import CLUSTER, Cluster, Order
+from holdfast_checker.kernel.calls import Call, Fault
+from holdfast_checker.kernel.explore import explore
+from holdfast_checker.kernel.process import Actor, Port
+from holdfast_checker.kernel.world import World
+from holdfast_checker.simulated_store.handle import SimulatedStore
+from holdfast_checker.simulated_store.resource import StoreResource
 from tests.checker.kernel.toys import with_ends
 
 Program = Callable[[Port, SimulatedStore], object]

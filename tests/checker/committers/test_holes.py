@@ -16,17 +16,17 @@ from typing import Any
 
 import pytest
 
-from holdfast.checker.committers.names import CHECKED
-from holdfast.checker.committers.narration.job_narrator import job_narrator
-from holdfast.checker.committers.properties import PROPERTIES
-from holdfast.checker.committers.scenes import SCENES
-from holdfast.checker.committers.variants import VARIANTS
-from holdfast.checker.committers.worlds import Scene, build_world
-from holdfast.checker.kernel.counterexample import Counterexample
-from holdfast.checker.kernel.explore import Budget, Exploration, explore
-from holdfast.checker.kernel.shrink import shrink
-from holdfast.checker.narrative.story import Story, tell
 from holdfast.commit import COMMITTERS, Committer
+from holdfast_checker.committers.names import CHECKED
+from holdfast_checker.committers.narration.job_narrator import job_narrator
+from holdfast_checker.committers.properties import PROPERTIES
+from holdfast_checker.committers.scenes import SCENES
+from holdfast_checker.committers.variants import VARIANTS
+from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.kernel.counterexample import Counterexample
+from holdfast_checker.kernel.explore import Budget, Exploration, explore
+from holdfast_checker.kernel.shrink import shrink
+from holdfast_checker.narrative.story import Story, tell
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "explanation" / "holes.md"
 WRITE = "HOLDFAST_WRITE_DOCS"

@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checker.committers.actors import Setting
-from holdfast.checker.committers.cluster import CLUSTER, Cluster, ClusterState, Order, Phase, Told
-from holdfast.checker.committers.cluster import Attempt as Doing
-from holdfast.checker.committers.output import DESTINATION, HOME, Origin, content
-from holdfast.checker.committers.properties.c4_hidden import hidden
-from holdfast.checker.committers.properties.c7_isolated import isolated
-from holdfast.checker.committers.property_support import Winner, winners
-from holdfast.checker.committers.sandbox import Copy, Sandbox
-from holdfast.checker.kernel.calls import Call
-from holdfast.checker.kernel.world import View
-from holdfast.checker.simulated_store.resource import StoreResource
 from holdfast.commit import COMMITTERS, SaveMode
+from holdfast_checker.committers.actors import Setting
+from holdfast_checker.committers.cluster import CLUSTER, Cluster, ClusterState, Order, Phase, Told
+from holdfast_checker.committers.cluster import Attempt as Doing
+from holdfast_checker.committers.output import DESTINATION, HOME, Origin, content
+from holdfast_checker.committers.properties.c4_hidden import hidden
+from holdfast_checker.committers.properties.c7_isolated import isolated
+from holdfast_checker.committers.property_support import Winner, winners
+from holdfast_checker.committers.sandbox import Copy, Sandbox
+from holdfast_checker.kernel.calls import Call
+from holdfast_checker.kernel.world import View
+from holdfast_checker.simulated_store.resource import StoreResource
 
 MINE = Origin("main", 0, 0, 0)
 ENDED = ClusterState(attempts=((Doing.ENDED,),), accepted=(None,))

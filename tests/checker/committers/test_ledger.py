@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.checker.committers.ledger import Decision, Ledger, read_ledger
-from holdfast.checker.committers.output import HOME
 from holdfast.commit import layout
 from holdfast.stores.memory.store import MemoryStore
+from holdfast_checker.committers.ledger import Decision, Ledger, read_ledger
+from holdfast_checker.committers.output import HOME
 
 
 def test_a_commit_that_recovery_has_published_and_trimmed_was_visible() -> None:

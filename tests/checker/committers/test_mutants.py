@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.checker.kernel.counterexample import Counterexample, decode, encode
-from holdfast.checker.kernel.explore import Budget, explore
-from holdfast.checker.kernel.replay import replay
-from holdfast.checker.kernel.world import World
 from holdfast.commit.two_phase.decision_log import read_entry
 from holdfast.errors import InvalidRequestError
+from holdfast_checker.kernel.counterexample import Counterexample, decode, encode
+from holdfast_checker.kernel.explore import Budget, explore
+from holdfast_checker.kernel.replay import replay
+from holdfast_checker.kernel.world import World
 from tests.checker.committers.mutants import MUTANTS, REDUNDANT, Mutant, world_of
 from tests.checker.committers.planting import planted, swap
 from tests.checker.committers.transaction_mutants import REDUNDANT_IN_TRANSACTIONS, TRANSACTION_MUTANTS

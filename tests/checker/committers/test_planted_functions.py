@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from holdfast.checker.committers.features import combine, features_of
-from holdfast.checker.committers.verdict import VERDICT, small_verdict
 from holdfast.commit.committer import Action
 from holdfast.commit.context import CommitContext
 from holdfast.commit.layout import SUCCESS
@@ -30,6 +28,8 @@ from holdfast.commit.two_phase.manifests import ManifestCache, Prepared
 from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.replacement import ReplacementPlan, delete_replaced, plan_replaced
 from holdfast.versioned_log import LogView, VersionedLog
+from holdfast_checker.committers.features import combine, features_of
+from holdfast_checker.committers.verdict import VERDICT, small_verdict
 from tests.checker.committers.planting import Swap, planted, swap
 
 

@@ -8,19 +8,19 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checker.committers.narration.job_narrator import job_narrator
-from holdfast.checker.committers.saved_histories import find_world
-from holdfast.checker.committers.table_v.attributes import ATTRIBUTES
-from holdfast.checker.committers.table_v.experiments import EXPERIMENTS
-from holdfast.checker.committers.table_v.questions import ASKED
-from holdfast.checker.committers.table_v.reasons import REASONS, paper_answer
-from holdfast.checker.committers.table_v.table import Cell, Progress, Table, build_table
-from holdfast.checker.kernel.counterexample import decode
-from holdfast.checker.kernel.replay import replay
-from holdfast.checker.narrative.story import tell
 from holdfast.commit import COMMITTERS
 from holdfast.errors import InvalidRequestError
 from holdfast.guarantees import ANOTHER_ENDS, GUARANTEES
+from holdfast_checker.committers.narration.job_narrator import job_narrator
+from holdfast_checker.committers.saved_histories import find_world
+from holdfast_checker.committers.table_v.attributes import ATTRIBUTES
+from holdfast_checker.committers.table_v.experiments import EXPERIMENTS
+from holdfast_checker.committers.table_v.questions import ASKED
+from holdfast_checker.committers.table_v.reasons import REASONS, paper_answer
+from holdfast_checker.committers.table_v.table import Cell, Progress, Table, build_table
+from holdfast_checker.kernel.counterexample import decode
+from holdfast_checker.kernel.replay import replay
+from holdfast_checker.narrative.story import tell
 from tests.table_v import TABLE_V
 
 COLUMNS = ("direct", "stocator", "magic", "emr")

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.checker.committers.features import combine, features_of
-from holdfast.checker.committers.names import find_scene
-from holdfast.checker.committers.narration.job_narrator import job_narrator
-from holdfast.checker.committers.scenes import SCENES, SMALL, TRANSACTIONAL
-from holdfast.checker.committers.verdict import small_verdict
-from holdfast.checker.committers.worlds import build_world
-from holdfast.checker.kernel.counterexample import Counterexample
-from holdfast.checker.kernel.explore import explore
-from holdfast.checker.narrative.story import tell
 from holdfast.commit import COMMITTERS
+from holdfast_checker.committers.features import combine, features_of
+from holdfast_checker.committers.names import find_scene
+from holdfast_checker.committers.narration.job_narrator import job_narrator
+from holdfast_checker.committers.scenes import SCENES, SMALL, TRANSACTIONAL
+from holdfast_checker.committers.verdict import small_verdict
+from holdfast_checker.committers.worlds import build_world
+from holdfast_checker.kernel.counterexample import Counterexample
+from holdfast_checker.kernel.explore import explore
+from holdfast_checker.narrative.story import tell
 from tests.checker.committers.mutants import world_of
 from tests.checker.committers.transaction_mutants import TRANSACTION_MUTANTS
 

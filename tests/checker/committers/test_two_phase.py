@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checker.committers.check_run import CheckRun
-from holdfast.checker.committers.names import find_scene
-from holdfast.checker.committers.scenes import COMBINED, LARGE, SCENES, SMALL, STORES, TRANSACTIONAL
-from holdfast.checker.committers.verdict import VERDICT, small_verdict
-from holdfast.checker.committers.worlds import Scene, build_world
-from holdfast.checker.kernel.calls import Fault
-from holdfast.checker.kernel.explore import Budget, explore
-from holdfast.checker.kernel.walk import walk
 from holdfast.commit import COMMITTERS
+from holdfast_checker.committers.check_run import CheckRun
+from holdfast_checker.committers.names import find_scene
+from holdfast_checker.committers.scenes import COMBINED, LARGE, SCENES, SMALL, STORES, TRANSACTIONAL
+from holdfast_checker.committers.verdict import VERDICT, small_verdict
+from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.explore import Budget, explore
+from holdfast_checker.kernel.walk import walk
 
 _TRANSACTIONS = TRANSACTIONAL["transactional-crash"].store
 _QUICK = ("speculation", "asking", "partition", "lost-reply", "failure", "overwrite")

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from holdfast.checker.committers.features import combine, features_of
-from holdfast.checker.committers.output import DESTINATION, HOME, chosen_name, origin_of, visible
-from holdfast.checker.committers.scenes import TRANSACTIONAL
-from holdfast.checker.committers.worlds import Scene
-from holdfast.checker.kernel.calls import Call
-from holdfast.checker.kernel.process import Actor, Port
-from holdfast.checker.kernel.world import Property, View, World
 from holdfast.commit import SaveMode
 from holdfast.commit.two_phase.decision_log import append_entry
 from holdfast.commit.two_phase.replacement import deletions
 from holdfast.commit.two_phase.transaction import plan_files
 from holdfast.stores.base import Overwrite
 from holdfast.versioned_log import RecordStore
+from holdfast_checker.committers.features import combine, features_of
+from holdfast_checker.committers.output import DESTINATION, HOME, chosen_name, origin_of, visible
+from holdfast_checker.committers.scenes import TRANSACTIONAL
+from holdfast_checker.committers.worlds import Scene
+from holdfast_checker.kernel.calls import Call
+from holdfast_checker.kernel.process import Actor, Port
+from holdfast_checker.kernel.world import Property, View, World
 from tests.checker.committers import transaction_mistakes as mistakes
 from tests.checker.committers.mutants import Mutant
 from tests.checker.committers.planting import swap

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checker.histories.history import History, Operation, Outcome, Recorder, history_of, note, record
-from holdfast.checker.kernel.calls import Fault
-from holdfast.checker.kernel.explore import explore
-from holdfast.checker.kernel.process import Actor, Port
-from holdfast.checker.kernel.world import Property, View, World
 from holdfast.errors import (
     DestinationExistsError,
     FencedError,
@@ -17,6 +12,11 @@ from holdfast.errors import (
     OutcomeUnknownError,
     UnavailableError,
 )
+from holdfast_checker.histories.history import History, Operation, Outcome, Recorder, history_of, note, record
+from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.explore import explore
+from holdfast_checker.kernel.process import Actor, Port
+from holdfast_checker.kernel.world import Property, View, World
 
 
 def test_what_overlaps_has_no_order() -> None:

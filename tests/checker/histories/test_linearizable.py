@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.checker.histories.history import History, Operation, Outcome, Recorder, record
-from holdfast.checker.histories.linearizable import Answer, Model, Verdict, judge_linearizable, linearizable_property
-from holdfast.checker.histories.registers import as_register, reachable
-from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
-from holdfast.checker.kernel.explore import Exploration, explore
-from holdfast.checker.kernel.process import Actor, Port
-from holdfast.checker.kernel.world import World
 from holdfast.errors import OutcomeUnknownError
+from holdfast_checker.histories.history import History, Operation, Outcome, Recorder, record
+from holdfast_checker.histories.linearizable import Answer, Model, Verdict, judge_linearizable, linearizable_property
+from holdfast_checker.histories.registers import as_register, reachable
+from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
+from holdfast_checker.kernel.explore import Exploration, explore
+from holdfast_checker.kernel.process import Actor, Port
+from holdfast_checker.kernel.world import World
 
 
 def _apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:

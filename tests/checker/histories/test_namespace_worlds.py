@@ -11,13 +11,6 @@ from typing import cast
 
 import pytest
 
-from holdfast.checker.histories.history import Operation, Recorder, record
-from holdfast.checker.histories.linearizable import Model, linearizable_property
-from holdfast.checker.histories.tree import Row, tree_property
-from holdfast.checker.kernel.calls import Fault
-from holdfast.checker.kernel.explore import Exploration, explore
-from holdfast.checker.kernel.process import Actor, Port
-from holdfast.checker.kernel.world import View, World
 from holdfast.errors import (
     ConflictError,
     DestinationExistsError,
@@ -26,6 +19,13 @@ from holdfast.errors import (
     OutcomeUnknownError,
     PreconditionError,
 )
+from holdfast_checker.histories.history import Operation, Recorder, record
+from holdfast_checker.histories.linearizable import Model, linearizable_property
+from holdfast_checker.histories.tree import Row, tree_property
+from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.explore import Exploration, explore
+from holdfast_checker.kernel.process import Actor, Port
+from holdfast_checker.kernel.world import View, World
 from tests.checker.histories.toy_store import (
     STORE,
     Commit,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.checker.histories.history import Operation, Outcome
-from holdfast.checker.histories.serializable import find_anomalies
-from holdfast.checker.histories.transactions import Level, Read, Transaction, Versions, Write
 from holdfast.errors import InvalidRequestError
+from holdfast_checker.histories.history import Operation, Outcome
+from holdfast_checker.histories.serializable import find_anomalies
+from holdfast_checker.histories.transactions import Level, Read, Transaction, Versions, Write
 
 START = "start"
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from holdfast.checker.histories.history import Recorder, note, record
-from holdfast.checker.histories.serializable import serializable_property
-from holdfast.checker.histories.transactions import Level, Write
-from holdfast.checker.kernel.calls import Fault
-from holdfast.checker.kernel.explore import Exploration, explore
-from holdfast.checker.kernel.process import Actor, Port
-from holdfast.checker.kernel.world import World
 from holdfast.errors import OutcomeUnknownError
+from holdfast_checker.histories.history import Recorder, note, record
+from holdfast_checker.histories.serializable import serializable_property
+from holdfast_checker.histories.transactions import Level, Write
+from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.explore import Exploration, explore
+from holdfast_checker.kernel.process import Actor, Port
+from holdfast_checker.kernel.world import World
 from tests.checker.histories.toy_store import (
     STORE,
     Commit,

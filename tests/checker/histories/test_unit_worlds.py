@@ -7,12 +7,12 @@ from typing import cast
 
 import pytest
 
-from holdfast.checker.histories.exactly_once import exactly_once_property, progress_property
-from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint
-from holdfast.checker.kernel.explore import Exploration, explore
-from holdfast.checker.kernel.process import Actor, Port
-from holdfast.checker.kernel.world import Property, View, World
 from holdfast.errors import OutcomeUnknownError
+from holdfast_checker.histories.exactly_once import exactly_once_property, progress_property
+from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint
+from holdfast_checker.kernel.explore import Exploration, explore
+from holdfast_checker.kernel.process import Actor, Port
+from holdfast_checker.kernel.world import Property, View, World
 from tests.checker.histories.toy_store import (
     START,
     STORE,

@@ -10,14 +10,14 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from holdfast.checker.histories.exactly_once import Effect
-from holdfast.checker.histories.history import note, record
-from holdfast.checker.histories.transactions import Read, Versions, Write
-from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
-from holdfast.checker.kernel.canonical import canonical
-from holdfast.checker.kernel.process import Port
-from holdfast.checker.kernel.world import View
 from holdfast.errors import ConflictError, OutcomeUnknownError
+from holdfast_checker.histories.exactly_once import Effect
+from holdfast_checker.histories.history import note, record
+from holdfast_checker.histories.transactions import Read, Versions, Write
+from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
+from holdfast_checker.kernel.canonical import canonical
+from holdfast_checker.kernel.process import Port
+from holdfast_checker.kernel.world import View
 
 STORE = "store"
 START = "start"

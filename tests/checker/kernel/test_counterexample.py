@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.checker.kernel.counterexample import Counterexample, decode, encode
-from holdfast.checker.kernel.world import Choice
 from holdfast.errors import CorruptDataError
+from holdfast_checker.kernel.counterexample import Counterexample, decode, encode
+from holdfast_checker.kernel.world import Choice
 
 ONE = Counterexample("file-v2/small", "C4", "visible: ['größe']", (Choice("driver"), Choice("task 0", "dies")), 7)
 

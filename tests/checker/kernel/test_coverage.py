@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from holdfast.checker.kernel.coverage import (
+from holdfast_checker.kernel.coverage import (
     Coverage,
     functions_of,
     live_functions,

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from holdfast.checker.kernel.calls import Call, Fault
-from holdfast.checker.kernel.explore import explore
-from holdfast.checker.kernel.process import Port, Stopped
-from holdfast.checker.kernel.replay import replay
-from holdfast.checker.kernel.state_space import State, StateSpace
-from holdfast.checker.kernel.world import DIES, Choice, World
+from holdfast_checker.kernel.calls import Call, Fault
+from holdfast_checker.kernel.explore import explore
+from holdfast_checker.kernel.process import Port, Stopped
+from holdfast_checker.kernel.replay import replay
+from holdfast_checker.kernel.state_space import State, StateSpace
+from holdfast_checker.kernel.world import DIES, Choice, World
 from tests.checker.kernel.toys import CELLS, Handle, cells, toy_world
 
 
@@ -161,7 +161,7 @@ def test_a_process_that_does_not_end_is_found(monkeypatch: pytest.MonkeyPatch) -
         while True:
             handle.get("cell")
 
-    monkeypatch.setattr("holdfast.checker.kernel.process_tree._CALLS_LIMIT", 20)
+    monkeypatch.setattr("holdfast_checker.kernel.process_tree._CALLS_LIMIT", 20)
     found = explore(toy_world({"spinner": spin}))
     assert found.complete
     assert "more than 20 calls" in found.findings["code"].broke

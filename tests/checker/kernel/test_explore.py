@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checker.kernel.calls import Fault
-from holdfast.checker.kernel.explore import Budget, Exploration, explore
-from holdfast.checker.kernel.replay import replay
-from holdfast.checker.kernel.world import DIES, Choice, Property, World
 from holdfast.errors import HoldfastError
 from holdfast.runtime.simulated import SimulatedClock
+from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.explore import Budget, Exploration, explore
+from holdfast_checker.kernel.replay import replay
+from holdfast_checker.kernel.world import DIES, Choice, Property, World
 from tests.checker.kernel.toys import (
     Handle,
     always,

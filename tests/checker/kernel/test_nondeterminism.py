@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.checker.kernel.calls import Fault
-from holdfast.checker.kernel.explore import Budget, explore
-from holdfast.checker.kernel.process import NondeterminismError
-from holdfast.checker.kernel.walk import walk
-from holdfast.checker.kernel.world import World
+from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.explore import Budget, explore
+from holdfast_checker.kernel.process import NondeterminismError
+from holdfast_checker.kernel.walk import walk
+from holdfast_checker.kernel.world import World
 from tests.checker.kernel.toys import Handle, toy_world
 
 

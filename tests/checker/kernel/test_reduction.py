@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.checker.committers.cluster import Order
-from holdfast.checker.committers.worlds import Scene, build_world
-from holdfast.checker.kernel.calls import Fault
-from holdfast.checker.kernel.explore import explore
-from holdfast.checker.kernel.world import World
 from holdfast.commit import COMMITTERS
 from holdfast.errors import HoldfastError
+from holdfast_checker.committers.cluster import Order
+from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.explore import explore
+from holdfast_checker.kernel.world import World
 from tests.checker.kernel.toys import (
     CELLS,
     LOCK,

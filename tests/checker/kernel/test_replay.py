@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checker.kernel.calls import Fault
-from holdfast.checker.kernel.replay import replay
-from holdfast.checker.kernel.world import DIES, Choice
 from holdfast.errors import InvalidRequestError
+from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.replay import replay
+from holdfast_checker.kernel.world import DIES, Choice
 from tests.checker.kernel.toys import cells, ends_with, racing_world, toy_world
 
 RACE = [Choice("first"), Choice("second"), Choice("first"), Choice("second")]

@@ -6,16 +6,16 @@ from itertools import groupby
 
 import pytest
 
-from holdfast.checker.committers.worlds import Scene, build_world
-from holdfast.checker.kernel.calls import Fault
-from holdfast.checker.kernel.counterexample import Counterexample
-from holdfast.checker.kernel.explore import Budget
-from holdfast.checker.kernel.replay import replay
-from holdfast.checker.kernel.shrink import shrink
-from holdfast.checker.kernel.walk import walk
-from holdfast.checker.kernel.world import Choice, World
 from holdfast.commit import COMMITTERS
 from holdfast.errors import HoldfastError, InvalidRequestError
+from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.counterexample import Counterexample
+from holdfast_checker.kernel.explore import Budget
+from holdfast_checker.kernel.replay import replay
+from holdfast_checker.kernel.shrink import shrink
+from holdfast_checker.kernel.walk import walk
+from holdfast_checker.kernel.world import Choice, World
 from tests.checker.kernel.toys import Handle, always, cells, ends_with, increment, toy_world
 
 FAULTS = {Fault.CRASH: 2, Fault.LOST_REPLY: 2, Fault.FAILURE: 2}

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from hypothesis import assume, given, settings
 
-from holdfast.checker.kernel.calls import Fault, Footprint, conflicts
-from holdfast.checker.kernel.explore import explore
-from holdfast.checker.kernel.state_space import State, StateSpace
-from holdfast.checker.kernel.world import World
+from holdfast_checker.kernel.calls import Fault, Footprint, conflicts
+from holdfast_checker.kernel.explore import explore
+from holdfast_checker.kernel.state_space import State, StateSpace
+from holdfast_checker.kernel.world import World
 from tests.checker.kernel.test_reduction import BUDGETS, PROGRAMS, TOYS, random_world
 from tests.checker.kernel.toys import (
     CELLS,

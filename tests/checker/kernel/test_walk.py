@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checker.committers.worlds import Scene, build_world
-from holdfast.checker.kernel import walk as walking
-from holdfast.checker.kernel.calls import Fault
-from holdfast.checker.kernel.explore import Budget, explore
-from holdfast.checker.kernel.replay import replay
-from holdfast.checker.kernel.walk import Walks, draw_history, walk
-from holdfast.checker.kernel.world import DIES, World
 from holdfast.commit import COMMITTERS
+from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.kernel import walk as walking
+from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.explore import Budget, explore
+from holdfast_checker.kernel.replay import replay
+from holdfast_checker.kernel.walk import Walks, draw_history, walk
+from holdfast_checker.kernel.world import DIES, World
 from tests.checker.kernel.test_explore import ticking
 from tests.checker.kernel.toys import (
     Handle,

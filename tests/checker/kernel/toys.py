@@ -6,10 +6,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
-from holdfast.checker.kernel.process import Actor, Port
-from holdfast.checker.kernel.world import Property, View, World
 from holdfast.errors import ConflictError, OutcomeUnknownError, UnavailableError
+from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
+from holdfast_checker.kernel.process import Actor, Port
+from holdfast_checker.kernel.world import Property, View, World
 
 CELLS = "cells"
 LOCK = "lock"

@@ -11,14 +11,14 @@ import logging
 import sys
 from collections.abc import Hashable
 
-from holdfast.checker.committers.worlds import Scene, build_world
-from holdfast.checker.kernel.calls import Fault
-from holdfast.checker.kernel.canonical import canonical
-from holdfast.checker.kernel.explore import explore
-from holdfast.checker.kernel.replay import replay
-from holdfast.checker.kernel.walk import draw_history
-from holdfast.checker.kernel.world import World
 from holdfast.commit import COMMITTERS
+from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.canonical import canonical
+from holdfast_checker.kernel.explore import explore
+from holdfast_checker.kernel.replay import replay
+from holdfast_checker.kernel.walk import draw_history
+from holdfast_checker.kernel.world import World
 from tests.checker.kernel.toys import Handle, toy_world
 
 WALKS = 3

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.checker.kernel.state_space import BROKEN_CODE
 from holdfast.namespace import accounting, leased_file, view
 from holdfast.namespace.changes import Changes
 from holdfast.namespace.collector import Collector
@@ -22,6 +21,7 @@ from holdfast.namespace.operations.rename import Rename
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.phases import Operations
 from holdfast.namespace.view import View
+from holdfast_checker.kernel.state_space import BROKEN_CODE
 from tests.checker.committers.planting import swap
 from tests.checker.namespace import mistakes, sweep_mistakes
 from tests.checker.scene_mutants import SceneMutant

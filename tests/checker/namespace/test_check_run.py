@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checker.kernel.counterexample import Counterexample
-from holdfast.checker.kernel.explore import Budget
-from holdfast.checker.namespace.drawing import ANY, draw, drawn
-from holdfast.checker.namespace.names import find_property, find_scenes
-from holdfast.checker.namespace.properties import PROPERTIES
-from holdfast.checker.namespace.scenes.catalog import SCENES
-from holdfast.checker.namespace.subject import NAMESPACE
-from holdfast.checker.transactions.check_run import TransactionCheck, replay_again
 from holdfast.errors import InvalidRequestError
+from holdfast_checker.kernel.counterexample import Counterexample
+from holdfast_checker.kernel.explore import Budget
+from holdfast_checker.namespace.drawing import ANY, draw, drawn
+from holdfast_checker.namespace.names import find_property, find_scenes
+from holdfast_checker.namespace.properties import PROPERTIES
+from holdfast_checker.namespace.scenes.catalog import SCENES
+from holdfast_checker.namespace.subject import NAMESPACE
+from holdfast_checker.transactions.check_run import TransactionCheck, replay_again
 from tests.checker.namespace.mutants import MUTANTS
 from tests.checker.scene_mutants import SceneMutant
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checker.namespace.scenes.catalog import SCENES
-from holdfast.checker.namespace.worlds import build_world
+from holdfast_checker.namespace.scenes.catalog import SCENES
+from holdfast_checker.namespace.worlds import build_world
 from tests.checker.namespace.mutants import MUTANTS
 from tests.checker.scene_mutants import SceneMutant, check_that_it_is_found
 

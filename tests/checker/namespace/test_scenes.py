@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checker.kernel.explore import explore
-from holdfast.checker.namespace.goals import GOALS
-from holdfast.checker.namespace.scenes.catalog import FAMILIES, LARGEST, SCENES, SMALL
-from holdfast.checker.namespace.worlds import build_world
-from holdfast.checker.transactions.goals import GoalTracker
+from holdfast_checker.kernel.explore import explore
+from holdfast_checker.namespace.goals import GOALS
+from holdfast_checker.namespace.scenes.catalog import FAMILIES, LARGEST, SCENES, SMALL
+from holdfast_checker.namespace.worlds import build_world
+from holdfast_checker.transactions.goals import GoalTracker
 
 _LARGE = {
     "create-beside-a-lease",

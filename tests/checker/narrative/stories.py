@@ -5,18 +5,18 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from holdfast.checker.committers.actors import OtherJob
-from holdfast.checker.committers.cluster import Order
-from holdfast.checker.committers.narration.job_narrator import job_narrator
-from holdfast.checker.committers.worlds import Scene, build_world
-from holdfast.checker.kernel.calls import Fault
-from holdfast.checker.kernel.counterexample import Counterexample
-from holdfast.checker.kernel.explore import explore
-from holdfast.checker.kernel.replay import Replay, replay
-from holdfast.checker.kernel.state_space import StateSpace
-from holdfast.checker.kernel.world import Choice, Property, World
-from holdfast.checker.narrative.story import Story, tell
 from holdfast.commit import COMMITTERS
+from holdfast_checker.committers.actors import OtherJob
+from holdfast_checker.committers.cluster import Order
+from holdfast_checker.committers.narration.job_narrator import job_narrator
+from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.counterexample import Counterexample
+from holdfast_checker.kernel.explore import explore
+from holdfast_checker.kernel.replay import Replay, replay
+from holdfast_checker.kernel.state_space import StateSpace
+from holdfast_checker.kernel.world import Choice, Property, World
+from holdfast_checker.narrative.story import Story, tell
 
 __all__ = ["Found", "find", "wander"]
 

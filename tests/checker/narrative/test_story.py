@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from holdfast.checker.committers.cluster import CLUSTER
-from holdfast.checker.committers.narration.places import short
-from holdfast.checker.kernel.calls import Access, Alternative, Call, Fault, Footprint
-from holdfast.checker.kernel.counterexample import Counterexample
-from holdfast.checker.kernel.process import Actor, Port
-from holdfast.checker.kernel.replay import replay
-from holdfast.checker.kernel.world import Choice, Property, View, World
-from holdfast.checker.narrative.narrator import Act, Event, Narrator, Thing, Weight
-from holdfast.checker.narrative.sentences import SENTENCES
-from holdfast.checker.narrative.story import Story, tell
 from holdfast.commit import COMMITTERS
 from holdfast.errors import InvalidRequestError
+from holdfast_checker.committers.cluster import CLUSTER
+from holdfast_checker.committers.narration.places import short
+from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint
+from holdfast_checker.kernel.counterexample import Counterexample
+from holdfast_checker.kernel.process import Actor, Port
+from holdfast_checker.kernel.replay import replay
+from holdfast_checker.kernel.world import Choice, Property, View, World
+from holdfast_checker.narrative.narrator import Act, Event, Narrator, Thing, Weight
+from holdfast_checker.narrative.sentences import SENTENCES
+from holdfast_checker.narrative.story import Story, tell
 from tests.checker.narrative.stories import Found, find, wander
 
 _COMMITTERS = ("file-v2", "direct", "emr")

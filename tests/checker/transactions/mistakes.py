@@ -9,10 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from holdfast.checker.kernel.calls import Call
-from holdfast.checker.kernel.process import Port
-from holdfast.checker.transactions.database import DATABASE
-from holdfast.checker.transactions.handles import count_ranges, lock_records
 from holdfast.errors import OutcomeUnknownError
 from holdfast.transactions.base import (
     ABSENT,
@@ -28,6 +24,10 @@ from holdfast.transactions.base import (
     TransactionStore,
 )
 from holdfast.transactions.transaction import Transaction
+from holdfast_checker.kernel.calls import Call
+from holdfast_checker.kernel.process import Port
+from holdfast_checker.transactions.database import DATABASE
+from holdfast_checker.transactions.handles import count_ranges, lock_records
 
 __all__ = [
     "add_once_per_group",

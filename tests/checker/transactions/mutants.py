@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.checker.transactions import handles, scripts
 from holdfast.transactions import retry
 from holdfast.transactions.base import judgment, steps
 from holdfast.transactions.memory.store import apply_steps
 from holdfast.transactions.transaction import Transaction
+from holdfast_checker.transactions import handles, scripts
 from tests.checker.committers.planting import swap
 from tests.checker.scene_mutants import SceneMutant
 from tests.checker.transactions import mistakes

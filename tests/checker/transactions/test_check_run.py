@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from holdfast.checker.kernel.explore import Budget
-from holdfast.checker.transactions.check_run import TransactionCheck, replay_again
-from holdfast.checker.transactions.drawing import ANY, draw, drawn
-from holdfast.checker.transactions.names import find_property, find_scenes
-from holdfast.checker.transactions.properties import PROPERTIES
-from holdfast.checker.transactions.scenes import FAMILIES, SCENES
 from holdfast.errors import InvalidRequestError
 from holdfast.transactions.base import Commit, Conflict, Judgment, Record, Step, judge
+from holdfast_checker.kernel.explore import Budget
+from holdfast_checker.transactions.check_run import TransactionCheck, replay_again
+from holdfast_checker.transactions.drawing import ANY, draw, drawn
+from holdfast_checker.transactions.names import find_property, find_scenes
+from holdfast_checker.transactions.properties import PROPERTIES
+from holdfast_checker.transactions.scenes import FAMILIES, SCENES
 from tests.checker.committers.planting import planted, swap
 from tests.checker.scene_mutants import SceneMutant
 from tests.checker.transactions.mutants import MUTANTS

@@ -7,14 +7,14 @@ from typing import cast
 
 import pytest
 
-from holdfast.checker.kernel.calls import Call, Fault, Resource, conflicts
-from holdfast.checker.kernel.process import Port
-from holdfast.checker.transactions.database import DATABASE, Database, Image
-from holdfast.checker.transactions.handles import SimulatedDatabase, SteppedDatabase
-from holdfast.checker.transactions.row_locks import Rows, Table
 from holdfast.errors import OutcomeUnknownError, UnavailableError
 from holdfast.transactions.base import Commit, Committed, Record, ScanPage
 from holdfast.transactions.conformance import Check, Subject, checks_for, subject_of
+from holdfast_checker.kernel.calls import Call, Fault, Resource, conflicts
+from holdfast_checker.kernel.process import Port
+from holdfast_checker.transactions.database import DATABASE, Database, Image
+from holdfast_checker.transactions.handles import SimulatedDatabase, SteppedDatabase
+from holdfast_checker.transactions.row_locks import Rows, Table
 
 _START = {b"x": Record(1, b"iv", 3)}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checker.transactions.scenes import SCENES
-from holdfast.checker.transactions.worlds import build_world
+from holdfast_checker.transactions.scenes import SCENES
+from holdfast_checker.transactions.worlds import build_world
 from tests.checker.scene_mutants import SceneMutant, check_that_it_is_found
 from tests.checker.transactions.mutants import MUTANTS
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checker.kernel.calls import Fault
-from holdfast.checker.kernel.explore import Budget, Exploration, explore
-from holdfast.checker.kernel.world import Property, View
-from holdfast.checker.transactions.database import DATABASE
-from holdfast.checker.transactions.goals import GOALS, GoalTracker
-from holdfast.checker.transactions.names import find_scenes
-from holdfast.checker.transactions.scenes import FAMILIES, KINDS, SCENES, SMALL
-from holdfast.checker.transactions.worlds import Scene, build_world
+from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.explore import Budget, Exploration, explore
+from holdfast_checker.kernel.world import Property, View
+from holdfast_checker.transactions.database import DATABASE
+from holdfast_checker.transactions.goals import GOALS, GoalTracker
+from holdfast_checker.transactions.names import find_scenes
+from holdfast_checker.transactions.scenes import FAMILIES, KINDS, SCENES, SMALL
+from holdfast_checker.transactions.worlds import Scene, build_world
 from tests.checker.transactions.mutants import MUTANTS
 
 _LONG = ("increments-in-steps", "audit", "audit-in-steps", "twins", "second-attempt", "second-attempt-in-steps")

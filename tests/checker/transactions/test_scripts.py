@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checker.histories.history import Operation
-from holdfast.checker.transactions.drawing import draw
-from holdfast.checker.transactions.scripts import (
+from holdfast.transactions.base import Commit, Committed, Conflict, Progress
+from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.transaction import Transaction
+from holdfast_checker.histories.history import Operation
+from holdfast_checker.transactions.drawing import draw
+from holdfast_checker.transactions.scripts import (
     FAILED,
     Contents,
     MixedStateError,
@@ -18,9 +21,6 @@ from holdfast.checker.transactions.scripts import (
     to_bytes,
     to_text,
 )
-from holdfast.transactions.base import Commit, Committed, Conflict, Progress
-from holdfast.transactions.memory.store import MemoryTransactionStore
-from holdfast.transactions.transaction import Transaction
 
 
 def _store(contents: Contents) -> MemoryTransactionStore:

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from holdfast.checker.histories.history import Operation, Outcome
-from holdfast.checker.kernel.explore import Budget
-from holdfast.checker.transactions.check_run import TransactionCheck
-from holdfast.checker.transactions.scenes import SCENES
-from holdfast.checker.transactions.wording import tell_answer, tell_steps, tell_transaction
+from holdfast_checker.histories.history import Operation, Outcome
+from holdfast_checker.kernel.explore import Budget
+from holdfast_checker.transactions.check_run import TransactionCheck
+from holdfast_checker.transactions.scenes import SCENES
+from holdfast_checker.transactions.wording import tell_answer, tell_steps, tell_transaction
 from tests.checker.transactions.mutants import MUTANTS
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checker.kernel.counterexample import Counterexample
-from holdfast.checker.kernel.explore import Budget
-from holdfast.checker.transactions.check_run import TransactionCheck, replay_again
-from holdfast.checker.units.drawing import ANY, draw, drawn
-from holdfast.checker.units.names import find_property, find_scenes
-from holdfast.checker.units.properties import PROPERTIES
-from holdfast.checker.units.scenes import LARGEST, SCENES
-from holdfast.checker.units.subject import UNITS
 from holdfast.errors import InvalidRequestError
+from holdfast_checker.kernel.counterexample import Counterexample
+from holdfast_checker.kernel.explore import Budget
+from holdfast_checker.transactions.check_run import TransactionCheck, replay_again
+from holdfast_checker.units.drawing import ANY, draw, drawn
+from holdfast_checker.units.names import find_property, find_scenes
+from holdfast_checker.units.properties import PROPERTIES
+from holdfast_checker.units.scenes import LARGEST, SCENES
+from holdfast_checker.units.subject import UNITS
 from tests.checker.scene_mutants import SceneMutant
 from tests.checker.units.mutants import MUTANTS
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checker.kernel.explore import explore
-from holdfast.checker.units.scenes import SCENES
-from holdfast.checker.units.worlds import build_world
+from holdfast_checker.kernel.explore import explore
+from holdfast_checker.units.scenes import SCENES
+from holdfast_checker.units.worlds import build_world
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checker.units.scenes import LARGEST, SCENES
-from holdfast.checker.units.worlds import build_world
+from holdfast_checker.units.scenes import LARGEST, SCENES
+from holdfast_checker.units.worlds import build_world
 from tests.checker.scene_mutants import SceneMutant, check_that_it_is_found
 from tests.checker.units.mutants import MUTANTS
 

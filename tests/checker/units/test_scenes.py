@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.checker.kernel.explore import Budget, Exploration, explore
-from holdfast.checker.kernel.world import Property, View
-from holdfast.checker.transactions.goals import GoalTracker
-from holdfast.checker.units.contents import image_of
-from holdfast.checker.units.goals import GOALS
-from holdfast.checker.units.names import find_scenes
-from holdfast.checker.units.scene import Scene
-from holdfast.checker.units.scenes import FAMILIES, LARGEST, SCENES, SMALL
-from holdfast.checker.units.worlds import build_world
+from holdfast_checker.kernel.explore import Budget, Exploration, explore
+from holdfast_checker.kernel.world import Property, View
+from holdfast_checker.transactions.goals import GoalTracker
+from holdfast_checker.units.contents import image_of
+from holdfast_checker.units.goals import GOALS
+from holdfast_checker.units.names import find_scenes
+from holdfast_checker.units.scene import Scene
+from holdfast_checker.units.scenes import FAMILIES, LARGEST, SCENES, SMALL
+from holdfast_checker.units.worlds import build_world
 from tests.checker.units.mutants import MUTANTS
 
 _QUICK = (

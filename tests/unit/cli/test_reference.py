@@ -9,11 +9,11 @@ import click
 import pytest
 
 from holdfast.cli.app import cli
-from holdfast.cli.check.options import NAMESPACE, TRANSACTIONS, UNITS
 from holdfast.cli.fs.group import fs
 from holdfast.cli.namespace.group import namespace
 from holdfast.cli.store.group import store
 from holdfast.stores.registry import BUILT_IN
+from holdfast_checker.cli.options import NAMESPACE, TRANSACTIONS, UNITS
 
 _TEXT = (Path(__file__).parents[3] / "docs/reference/cli.md").read_text("utf-8")
 

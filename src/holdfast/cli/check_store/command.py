@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from holdfast.stores.base import ObjectStore
     from holdfast.stores.conformance.traces import Traces
 
-__all__ = ["check_store"]
-
 _EPILOG = """\b
 Examples:
   holdfast check-store s3://bucket

@@ -15,8 +15,6 @@ from holdfast.stores.conformance.topics import Finding, Weight, findings
 from holdfast.stores.probe import UploadListing
 from holdfast.wording import counted
 
-__all__ = ["StoreReport", "as_document", "show_report"]
-
 
 @dataclass(frozen=True)
 class StoreReport:

@@ -17,8 +17,6 @@ from holdfast.errors import InvalidRequestError
 if TYPE_CHECKING:
     from holdfast.cli.fs.items import Item
 
-__all__ = ["getfattr", "setfattr"]
-
 _SET_EPILOG = """\b
 Examples:
   holdfast fs setfattr -n user.origin -v lab7 holdfast://prod/data

@@ -15,8 +15,6 @@ from holdfast.namespace import FileStatus
 from holdfast.runtime import ThreadRunner
 from holdfast.wording import counted
 
-__all__ = ["change_all"]
-
 
 def change_all(
     items: Sequence[Item],

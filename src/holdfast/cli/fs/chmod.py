@@ -13,8 +13,6 @@ from holdfast.cli.session import Session, on_namespaces
 if TYPE_CHECKING:
     from holdfast.cli.fs.items import Item
 
-__all__ = ["chmod"]
-
 _EPILOG = """\b
 Examples:
   holdfast fs chmod 640 holdfast://prod/data/one.csv

@@ -13,8 +13,6 @@ from holdfast.cli.session import Session, on_namespaces
 if TYPE_CHECKING:
     from holdfast.cli.fs.items import Item
 
-__all__ = ["chown"]
-
 _EPILOG = """\b
 Examples:
   holdfast fs chown ann holdfast://prod/user/ann

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 import click
 
-__all__ = ["THREADS", "CopyOptions", "fs_command", "with_copy_options", "with_glob", "with_target", "with_urls"]
-
 THREADS = 8
 """How many files are copied or changed at the same time."""
 

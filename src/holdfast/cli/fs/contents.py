@@ -15,8 +15,6 @@ from holdfast.cli.session import Session, streams_from_namespaces
 if TYPE_CHECKING:
     from holdfast.cli.fs.items import Item
 
-__all__ = ["cat", "head", "print_files"]
-
 _CAT_EPILOG = """\b
 Examples:
   holdfast fs cat holdfast://prod/data/one.csv

@@ -8,8 +8,6 @@ from holdfast.errors import HoldfastError
 from holdfast.namespace import FileStatus, Namespace
 from holdfast.namespace.errors import ParentNotDirectoryError, PathNotFoundError
 
-__all__ = ["descend", "entries"]
-
 
 def entries(namespace: Namespace, directory: str) -> Iterator[FileStatus]:
     """Yield the entries of a directory in the order of their names; none if it is gone, or is a file by now."""

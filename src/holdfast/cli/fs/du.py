@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from holdfast.cli.fs.problems import Problems
     from holdfast.namespace import ContentSummary
 
-__all__ = ["count", "du"]
-
 _DU_EPILOG = """\b
 Examples:
   holdfast fs du -h holdfast://prod/data

@@ -20,8 +20,6 @@ from holdfast.cli.session import Session, lists_from_namespaces
 if TYPE_CHECKING:
     from holdfast.namespace import FileStatus
 
-__all__ = ["find"]
-
 _EPILOG = """\b
 Examples:
   holdfast fs find holdfast://prod/data -name '*.parquet' -size +100M

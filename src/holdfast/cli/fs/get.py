@@ -7,8 +7,6 @@ from holdfast.cli.output import Output
 from holdfast.cli.session import Session, on_namespaces
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["get"]
-
 _EPILOG = """\b
 Examples:
   holdfast fs get holdfast://prod/data/one.csv .

@@ -8,8 +8,6 @@ import click
 
 from holdfast.cli.command_group import CommandGroup
 
-__all__ = ["fs"]
-
 _COMMANDS: Mapping[str, tuple[str, str]] = {
     "ls": ("fs.ls", "List directories."),
     "tree": ("fs.tree", "Draw the tree below a directory."),

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 
-__all__ = ["Stop", "Stopped", "hold_signals", "stop_threads_first"]
-
 _Handler = Callable[[int, FrameType | None], object]
 
 

@@ -15,8 +15,6 @@ from holdfast.namespace import FileStatus, Namespace, split_url
 from holdfast.namespace.errors import PathNotFoundError
 from holdfast.namespace.paths import NsPath
 
-__all__ = ["Item", "Spot", "find_items", "find_spot", "is_namespace_url"]
-
 
 @dataclass(frozen=True, slots=True)
 class Spot:

@@ -19,8 +19,6 @@ from holdfast.runtime import SystemIds
 from holdfast.stores.registry import scheme_of
 from holdfast.stores.url import locate
 
-__all__ = ["Locations", "local_path"]
-
 
 class Locations:
     """The places that one copy uses. The object stores among them are closed at its end."""

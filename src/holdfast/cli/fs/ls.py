@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from holdfast.cli.fs.items import Item
     from holdfast.cli.fs.problems import Problems
 
-__all__ = ["ls"]
-
 _EPILOG = """\b
 Examples:
   holdfast fs ls holdfast://prod/

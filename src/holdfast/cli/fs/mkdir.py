@@ -9,8 +9,6 @@ from holdfast.cli.output import Output
 from holdfast.cli.screen import in_one_line
 from holdfast.cli.session import Session, on_namespaces
 
-__all__ = ["mkdir"]
-
 _EPILOG = """\b
 Examples:
   holdfast fs mkdir holdfast://prod/data

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["ModeChange", "parse_mode"]
-
 ModeChange = Callable[[int, bool], int]
 """Returns the new mode for an old one; the second argument says whether it is a directory's."""
 

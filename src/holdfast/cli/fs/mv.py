@@ -15,8 +15,6 @@ from holdfast.errors import InvalidRequestError
 if TYPE_CHECKING:
     from holdfast.cli.fs.items import Item, Spot
 
-__all__ = ["mv"]
-
 _EPILOG = """\b
 Examples:
   holdfast fs mv holdfast://prod/data holdfast://prod/archive

@@ -13,8 +13,6 @@ from holdfast.namespace.errors import ParentNotDirectoryError, PathNotFoundError
 from holdfast.runtime import ThreadRunner
 from holdfast.wording import counted
 
-__all__ = ["Copy", "Plan", "Source", "Target", "make_plan"]
-
 
 @dataclass(frozen=True, slots=True)
 class Source:

@@ -22,8 +22,6 @@ from holdfast.errors import (
 from holdfast.namespace.errors import PathNotFoundError, PermissionDeniedError, TreeMovingError, UncountedTreeError
 from holdfast.wording import counted
 
-__all__ = ["Problems"]
-
 _MOST_SHOWN = 20
 _ABOUT_ONE_PATH = (PathNotFoundError, PermissionDeniedError, TreeMovingError, UncountedTreeError)
 _ABOUT_EVERYTHING = (

@@ -7,8 +7,6 @@ from holdfast.cli.output import Output
 from holdfast.cli.session import Session, on_namespaces
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["put"]
-
 _EPILOG = """\b
 Examples:
   holdfast fs put one.csv holdfast://prod/data/

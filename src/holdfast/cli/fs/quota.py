@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from holdfast.cli.fs.items import Item
     from holdfast.namespace.status import QuotaUsage
 
-__all__ = ["quota"]
-
 _SET_EPILOG = """\b
 Examples:
   holdfast fs quota set holdfast://prod/user/ann --names 100000 --space 1T

@@ -8,8 +8,6 @@ from holdfast.cli.fs.items import Item
 from holdfast.cli.output import size, when
 from holdfast.namespace import FileStatus
 
-__all__ = ["LONG_COLUMNS", "RIGHT", "amount", "fields", "long_row", "titles"]
-
 LONG_COLUMNS = ["mode", "owner", "group", "size", "modified (UTC)", "name"]
 """The columns of `long_row`."""
 

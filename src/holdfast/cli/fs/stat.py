@@ -16,8 +16,6 @@ from holdfast.cli.session import Session, lists_from_namespaces
 if TYPE_CHECKING:
     from holdfast.cli.fs.items import Item
 
-__all__ = ["stat"]
-
 _EPILOG = """\b
 Examples:
   holdfast fs stat holdfast://prod/data/one.csv

@@ -9,8 +9,6 @@ from holdfast.cli.fs.command import fs_command
 from holdfast.cli.output import Output
 from holdfast.cli.session import Session, on_namespaces
 
-__all__ = ["test"]
-
 _EPILOG = """\b
 Examples:
   holdfast fs test -e holdfast://prod/data/_SUCCESS && echo there

@@ -7,8 +7,6 @@ from datetime import datetime, timezone
 
 import click
 
-__all__ = ["time_ms"]
-
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{3}(?:\d{3})?)?)?)?(?:Z|[+-]\d\d:\d\d)?")
 
 

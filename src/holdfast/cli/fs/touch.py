@@ -16,8 +16,6 @@ from holdfast.cli.session import Session, on_namespaces
 if TYPE_CHECKING:
     from holdfast.cli.fs.items import Item, Spot
 
-__all__ = ["touch"]
-
 _EPILOG = """\b
 Examples:
   holdfast fs touch holdfast://prod/data/_READY

@@ -18,8 +18,6 @@ from holdfast.errors import HoldfastError
 from holdfast.runtime import Runner, SerialRunner, ThreadRunner
 from holdfast.wording import counted
 
-__all__ = ["transfer"]
-
 _READERS = 4
 """How many pieces of a single file are read at the same time; of several files, one of each."""
 

@@ -15,8 +15,6 @@ from holdfast.cli.screen import is_terminal
 if TYPE_CHECKING:
     from rich.progress import Progress, Task, TaskID
 
-__all__ = ["TransferBar", "transfer_bar"]
-
 
 @dataclass
 class TransferBar:

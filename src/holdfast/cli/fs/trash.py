@@ -10,8 +10,6 @@ from holdfast.namespace import Namespace
 from holdfast.namespace.errors import PathExistsError, PermissionDeniedError
 from holdfast.namespace.paths import MAX_COMPONENT_BYTES, NsPath
 
-__all__ = ["check_trashable", "move_to_trash"]
-
 _MODE = 0o700
 """The mode of a home and of all that is in a trash, as in HDFS. All homes are below one directory, which is open."""
 

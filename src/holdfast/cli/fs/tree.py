@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from holdfast.cli.fs.problems import Problems
     from holdfast.namespace import FileStatus
 
-__all__ = ["tree"]
-
 _EPILOG = """\b
 Examples:
   holdfast fs tree holdfast://prod/data

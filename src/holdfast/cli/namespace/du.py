@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from holdfast.namespace import ContentSummary, Namespace
     from holdfast.namespace.status import QuotaUsage
 
-__all__ = ["du"]
-
 _EPILOG = """\b
 Examples:
   holdfast namespace du prod

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from holdfast.namespace import Namespace
     from holdfast.namespace.fsck import Finding, RepairReport, Report
 
-__all__ = ["fsck", "run_fsck"]
-
 _EPILOG = """\b
 Examples:
   holdfast namespace fsck prod

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from holdfast.namespace.leader import Election
     from holdfast.runtime import Clock
 
-__all__ = ["gc"]
-
 _EPILOG = """\b
 Examples:
   holdfast namespace gc prod

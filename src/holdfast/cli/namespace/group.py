@@ -8,8 +8,6 @@ import click
 
 from holdfast.cli.command_group import CommandGroup
 
-__all__ = ["namespace"]
-
 _COMMANDS: Mapping[str, tuple[str, str]] = {
     "init": ("namespace.init", "Create a namespace in a database."),
     "list": ("namespace.listing:list_namespaces", "List the namespaces that this user knows."),

@@ -11,8 +11,6 @@ from holdfast.cli.output import Output
 from holdfast.cli.session import refuse_password
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["init"]
-
 _EPILOG = """\b
 Examples:
   holdfast namespace init prod --database sqlite:///var/lib/prod.db \\

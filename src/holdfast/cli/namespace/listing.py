@@ -9,8 +9,6 @@ import click
 from holdfast.cli.arguments import reports
 from holdfast.cli.output import Output
 
-__all__ = ["list_namespaces"]
-
 _EPILOG = """\b
 Examples:
   holdfast namespace list

@@ -13,8 +13,6 @@ from holdfast.namespace.keys import garbage_key, kind_range
 from holdfast.runtime import Clock
 from holdfast.transactions.base import Record, TransactionStore
 
-__all__ = ["Count", "Pending", "count_garbage", "count_pending"]
-
 _PAGE = 1000
 _MOST = 100_000
 """How many records of a kind are counted: a status must not take minutes."""

@@ -9,8 +9,6 @@ from holdfast.cli.output import Output, duration
 from holdfast.cli.session import Session, on_namespaces
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["change"]
-
 _EPILOG = """\b
 Examples:
   holdfast namespace set prod --safety-age 2d

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from holdfast.cli.namespace.pending import Pending
     from holdfast.namespace import Namespace
 
-__all__ = ["status"]
-
 _EPILOG = """\b
 Examples:
   holdfast namespace status prod

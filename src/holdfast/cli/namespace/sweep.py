@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from holdfast.namespace import Namespace
     from holdfast.namespace.sweep import Swept
 
-__all__ = ["sweep_namespace"]
-
 
 def sweep_namespace(namespace: Namespace, out: Output) -> Swept:
     """Find blobs that no file refers to, and show how many. A collection deletes them a safety age later.

@@ -23,8 +23,6 @@ from holdfast.table.inferred import opener
 from holdfast.table.partition import parse_partition_path, raw_partition_values
 from holdfast.table.requested import require_known
 
-__all__ = ["SPLIT_BYTES", "find_columns"]
-
 SPLIT_BYTES = 128 * 1024 * 1024
 
 

@@ -9,8 +9,6 @@ from holdfast.cli.output import Output
 from holdfast.cli.screen import in_one_line, is_terminal
 from holdfast.wording import counted
 
-__all__ = ["read"]
-
 _EPILOG = """\b
 Examples:
   holdfast read s3://bucket/flights -n 5

@@ -31,8 +31,6 @@ from holdfast.table.contract import TableRecord, decode_table
 from holdfast.table.inferred import opener
 from holdfast.wording import nearest
 
-__all__ = ["FoundRows", "as_text", "as_value", "cells", "first_rows"]
-
 _CONDITION = re.compile(r"\s*(.+?)\s*(!=|<=|>=|==|=|<|>)\s*(.*?)\s*", re.DOTALL)
 
 

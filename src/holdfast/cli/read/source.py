@@ -16,8 +16,6 @@ from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.stores.base import iter_objects
 from holdfast.table.foreign import refuse_foreign_read
 
-__all__ = ["Source", "find_source"]
-
 
 @dataclass(frozen=True)
 class Source:

@@ -14,8 +14,6 @@ from holdfast.errors import InvalidRequestError
 if TYPE_CHECKING:
     from holdfast.records import Row
 
-__all__ = ["Bounds", "RowCommand", "parse_integer", "with_bounds", "with_row"]
-
 _ROW_TYPES = ("text", "int", "json")
 _MOST_DIGITS = 4000
 

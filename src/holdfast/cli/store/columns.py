@@ -13,8 +13,6 @@ from holdfast.cli.store.forms import json_row, json_text, json_value, type_name
 from holdfast.errors import InvalidRequestError
 from holdfast.records import Row, Value
 
-__all__ = ["ROW", "TableColumns", "find_columns", "iter_batches"]
-
 ROW = "row"
 """The name of the column with the rows themselves."""
 

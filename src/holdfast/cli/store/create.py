@@ -8,8 +8,6 @@ from holdfast.cli.arguments import reports
 from holdfast.cli.output import Output
 from holdfast.cli.store.session import open_url
 
-__all__ = ["create"]
-
 _EPILOG = """\b
 Examples:
   holdfast store create sqlite:///var/lib/shop.db stock

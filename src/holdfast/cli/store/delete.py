@@ -15,8 +15,6 @@ from holdfast.wording import counted
 if TYPE_CHECKING:
     from holdfast.records import CellTransaction, Row, Store
 
-__all__ = ["delete"]
-
 _EPILOG = """\b
 Examples:
   holdfast store delete sqlite:///var/lib/shop.db stock apples

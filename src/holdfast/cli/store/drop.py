@@ -14,8 +14,6 @@ from holdfast.errors import InvalidRequestError
 if TYPE_CHECKING:
     from holdfast.records import Store
 
-__all__ = ["drop"]
-
 _EPILOG = """\b
 Examples:
   holdfast store drop sqlite:///var/lib/shop.db stock

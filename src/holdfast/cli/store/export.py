@@ -14,8 +14,6 @@ from holdfast.wording import counted
 if TYPE_CHECKING:
     from holdfast.records import Store
 
-__all__ = ["export"]
-
 _EPILOG = """\b
 Examples:
   holdfast store export sqlite:///var/lib/shop.db stock stock.jsonl

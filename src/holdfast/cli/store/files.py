@@ -18,8 +18,6 @@ from holdfast.runtime import SystemIds
 if TYPE_CHECKING:
     from holdfast.commit import Progress
 
-__all__ = ["Exported", "export_table"]
-
 _BATCH_BYTES = 1024 * 1024
 _EVERY_ROWS = 1000
 

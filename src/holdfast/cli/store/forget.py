@@ -13,8 +13,6 @@ from holdfast.cli.store.session import on_store_of_tables
 if TYPE_CHECKING:
     from holdfast.records import Store
 
-__all__ = ["forget"]
-
 _EPILOG = """\b
 Examples:
   holdfast store forget sqlite:///var/lib/shop.db count

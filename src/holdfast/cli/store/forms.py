@@ -18,18 +18,6 @@ from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Part, Row
 from holdfast.records.values import Value
 
-__all__ = [
-    "json_row",
-    "json_text",
-    "json_value",
-    "parse_json_row",
-    "row_form",
-    "row_in_text",
-    "row_text",
-    "type_name",
-    "value_text",
-]
-
 _LARGEST_DECIMAL_BITS = 14_000
 _MOST_ELEMENTS = 16
 

@@ -13,8 +13,6 @@ from holdfast.wording import counted
 if TYPE_CHECKING:
     from holdfast.records import Store
 
-__all__ = ["gc"]
-
 _EPILOG = """\b
 Examples:
   holdfast store gc sqlite:///var/lib/shop.db

@@ -15,8 +15,6 @@ from holdfast.errors import InvalidRequestError, NotFoundError
 if TYPE_CHECKING:
     from holdfast.records import Row, Store, Value
 
-__all__ = ["get"]
-
 _EPILOG = """\b
 Examples:
   holdfast store get sqlite:///var/lib/shop.db stock apples

@@ -8,8 +8,6 @@ import click
 
 from holdfast.cli.command_group import CommandGroup
 
-__all__ = ["store"]
-
 _COMMANDS: Mapping[str, tuple[str, str]] = {
     "create": ("store.create", "Create a table, and the database's own tables if it has none."),
     "ls": ("store.ls", "List the tables, or the rows of a table."),

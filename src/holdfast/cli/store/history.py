@@ -13,8 +13,6 @@ from holdfast.cli.store.session import on_store_of_tables
 if TYPE_CHECKING:
     from holdfast.records import Row, Store, Value
 
-__all__ = ["history"]
-
 _EPILOG = """\b
 Examples:
   holdfast store history sqlite:///var/lib/shop.db prices apples

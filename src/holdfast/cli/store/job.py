@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from holdfast.units.report import JobReport
     from holdfast.units.statistics import Statistics
 
-__all__ = ["job"]
-
 _EPILOG = """\b
 Examples:
   holdfast store job sqlite:///var/lib/shop.db count

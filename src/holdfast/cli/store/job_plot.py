@@ -7,8 +7,6 @@ from pathlib import Path
 from holdfast.errors import InvalidRequestError
 from holdfast.units.report import JobReport, TimeShares
 
-__all__ = ["write_plot"]
-
 _COLORS = {"functions": "C2", "reads": "C0", "commits": "C1", "rest": "C7"}
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from holdfast.records import Store
     from holdfast.units.job_state import JobState
 
-__all__ = ["jobs"]
-
 _EPILOG = """\b
 Examples:
   holdfast store jobs sqlite:///var/lib/shop.db

@@ -14,8 +14,6 @@ from holdfast.cli.store.session import lists_from_store
 if TYPE_CHECKING:
     from holdfast.records import Store
 
-__all__ = ["ls"]
-
 _EPILOG = """\b
 Examples:
   holdfast store ls sqlite:///var/lib/shop.db

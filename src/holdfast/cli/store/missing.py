@@ -5,8 +5,6 @@ from __future__ import annotations
 from holdfast.cli.store.forms import json_row, json_text, row_in_text, row_text
 from holdfast.records import Row, Store
 
-__all__ = ["look_alike"]
-
 
 def look_alike(store: Store, table: str, row: Row) -> str:
     """Return a clause that names the row with the same characters and another type, such as the integer 3 for the text.

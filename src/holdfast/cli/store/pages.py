@@ -8,8 +8,6 @@ from itertools import islice
 from holdfast.cli.store.arguments import Bounds
 from holdfast.records import Row, Store
 
-__all__ = ["iter_pages"]
-
 _FIRST, _MOST = 100, 2000
 
 

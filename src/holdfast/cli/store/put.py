@@ -19,8 +19,6 @@ from holdfast.records.json_text import parse_json
 if TYPE_CHECKING:
     from holdfast.records import Row, Store, Value
 
-__all__ = ["put"]
-
 _EPILOG = """\b
 Examples:
   holdfast store put sqlite:///var/lib/shop.db stock apples 5 --type int

@@ -15,8 +15,6 @@ from holdfast.cli.store.session import lists_from_store
 if TYPE_CHECKING:
     from holdfast.records import Store
 
-__all__ = ["scan"]
-
 _EPILOG = """\b
 Examples:
   holdfast store scan sqlite:///var/lib/shop.db stock --limit 20

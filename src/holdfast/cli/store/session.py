@@ -16,8 +16,6 @@ from holdfast.errors import InvalidRequestError, NotFoundError
 if TYPE_CHECKING:
     from holdfast.records import Store
 
-__all__ = ["lists_from_store", "on_store_of_tables", "open_url"]
-
 _VARIABLE_PREFIX = "HOLDFAST_STORE_"
 
 

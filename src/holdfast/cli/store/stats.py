@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from holdfast.records import Store
     from holdfast.records.sizes import TableSize
 
-__all__ = ["stats"]
-
 _EPILOG = """\b
 Examples:
   holdfast store stats sqlite:///var/lib/shop.db

@@ -5,8 +5,6 @@ from __future__ import annotations
 from holdfast.records import Table
 from holdfast.records.tables import ALL_VERSIONS
 
-__all__ = ["history_form", "history_text"]
-
 
 def history_form(table: Table) -> int | str:
     """Return how many values of each cell are kept: a number, or ``all``."""

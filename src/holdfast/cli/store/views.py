@@ -8,8 +8,6 @@ from holdfast.units.aggregation import TopRow, View
 from holdfast.units.estimates import CONFIDENCE, Estimate
 from holdfast.wording import counted, percent
 
-__all__ = ["view_form", "view_line", "view_table"]
-
 _LONGEST_GROUPED = 10**18
 _IDLE_S = 10.0
 _FIRST = 3

@@ -13,8 +13,6 @@ from holdfast.cli.store.session import lists_from_store
 if TYPE_CHECKING:
     from holdfast.records import Store
 
-__all__ = ["watch"]
-
 _EPILOG = """\b
 Examples:
   holdfast store watch sqlite:///var/lib/shop.db words --job count

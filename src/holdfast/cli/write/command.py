@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from holdfast.options.write import WriteOptions, WriteRequest
     from holdfast.spark.result import JobResult
 
-__all__ = ["write"]
-
 _EPILOG = """\b
 Examples:
   holdfast write flights.csv s3://bucket/flights --partition-by month

@@ -13,8 +13,6 @@ from holdfast.errors import InvalidRequestError, NotFoundError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["INPUT_FORMATS", "Input", "format_of"]
-
 INPUT_FORMATS = ("csv", "json", "parquet", "orc", "text", "avro")
 _EXTENSIONS = {"csv": "csv", "tsv": "csv", "json": "json", "jsonl": "json", "ndjson": "json", "txt": "text"}
 _EXTENSIONS |= {"parquet": "parquet", "orc": "orc", "avro": "avro"}

@@ -8,8 +8,6 @@ from holdfast.commit.end_write import EndedWrite, WriteEnd, end_write
 from holdfast.errors import HoldfastError
 from holdfast.options.write import WriteOptions
 
-__all__ = ["end_interrupted_write"]
-
 
 def end_interrupted_write(options: WriteOptions, out: Output) -> None:
     """Abort the write's job, or roll its commit forward if it is already decided, and print what was done.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-__all__ = ["spark_session", "stopped"]
-
 _END_S = 10.0
 
 

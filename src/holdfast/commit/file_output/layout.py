@@ -31,21 +31,6 @@ from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskScope
 from holdfast.errors import HoldfastError, NotFoundError
 
-__all__ = [
-    "TEMPORARY",
-    "abort_attempt",
-    "attempt_dir",
-    "clean_up",
-    "committed_dir",
-    "job_attempt_dir",
-    "job_record",
-    "open_attempt_file",
-    "recorded_job",
-    "require_attempt",
-    "require_job",
-    "start_file_job",
-]
-
 TEMPORARY = "_temporary"
 _RECORD = re.compile(rf"{TEMPORARY}/0/job_([0-9a-f-]+)\.([a-z0-9-]+)\.json")
 

@@ -9,8 +9,6 @@ from holdfast.commit.context import CommitContext
 from holdfast.commit.file_operations import delete_dir, file_info, is_dir, list_children, move_dir, move_file
 from holdfast.errors import NotFoundError
 
-__all__ = ["merge_paths_v1", "merge_paths_v2"]
-
 
 def merge_paths_v1(ctx: CommitContext, source: str) -> None:
     """Move the content of the directory `source` to the destination; move a directory as a whole if its target is free.

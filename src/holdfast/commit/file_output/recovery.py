@@ -25,8 +25,6 @@ from holdfast.commit.job_success import has_succeeded
 from holdfast.errors import ConflictError
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 
-__all__ = ["file_leftovers"]
-
 
 @dataclass(slots=True)
 class _FileJob:

@@ -60,15 +60,6 @@ from holdfast.commit.task import TaskScope
 from holdfast.commit.task_commits import check_messages, report_task, reported_totals
 from holdfast.errors import NotFoundError
 
-__all__ = [
-    "FILE_V1",
-    "FileV1Committer",
-    "commit_v1_attempt",
-    "list_v1_tasks",
-    "next_attempt",
-    "recover_v1_task",
-]
-
 
 # --- task -------------------------------------------------------------------------------------------------------------
 def commit_v1_attempt(ctx: CommitContext, job: JobRecord, owner: FileOwner, written: int) -> None:

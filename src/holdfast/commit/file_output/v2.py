@@ -40,8 +40,6 @@ from holdfast.commit.sinks import RenameSink, UploadSink
 from holdfast.commit.task import TaskScope
 from holdfast.commit.task_commits import check_messages, report_task, reported_totals
 
-__all__ = ["FILE_V2", "FileV2Committer"]
-
 
 @final
 class FileV2Committer(Committer):

@@ -10,21 +10,6 @@ from __future__ import annotations
 
 from holdfast.errors import InvalidRequestError
 
-__all__ = [
-    "BASE",
-    "MAGIC",
-    "MAGIC_JOB_PREFIX",
-    "MARKER_LENGTH",
-    "PENDING",
-    "PENDINGSET",
-    "final_path",
-    "is_magic",
-    "is_pending",
-    "is_pendingset",
-    "magic_dir",
-    "pending_path",
-]
-
 MAGIC = "__magic"
 """Name of the magic directory up to Hadoop 3.3."""
 

@@ -30,17 +30,6 @@ from holdfast.commit.json_fields import (
 )
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 
-__all__ = [
-    "MAX_MANIFEST_BYTES",
-    "DirStatus",
-    "IntermediateManifest",
-    "ManifestDir",
-    "ManifestFile",
-    "decode_intermediate_manifest",
-    "encode_intermediate_manifest",
-    "manifest_job_dir",
-]
-
 MAX_MANIFEST_BYTES = 256 * 1024 * 1024
 """About half a million files; a larger manifest would only fill the driver's memory."""
 

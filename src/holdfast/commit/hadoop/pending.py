@@ -37,20 +37,6 @@ from holdfast.commit.records import FileEntry
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 from holdfast.wording import is_unicode
 
-__all__ = [
-    "MAX_PENDINGSET_BYTES",
-    "MAX_PENDING_BYTES",
-    "TASK_ATTEMPT_ID",
-    "Etags",
-    "PendingPart",
-    "PendingSet",
-    "SinglePending",
-    "decode_pending",
-    "decode_pendingset",
-    "encode_pending",
-    "encode_pendingset",
-]
-
 MAX_PENDING_BYTES = 8 * 1024 * 1024
 """More than 10,000 parts with the longest etags and checksums: a larger file is not a record of one upload."""
 

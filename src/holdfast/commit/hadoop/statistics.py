@@ -13,8 +13,6 @@ from typing import Any
 
 from holdfast.commit.statistics import NO_STATISTICS, Duration, Statistics
 
-__all__ = ["decode_statistics", "encode_statistics"]
-
 _MAX_NAMES = 10_000  # in one map; Hadoop itself defines a few hundred
 
 

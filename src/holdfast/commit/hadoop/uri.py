@@ -11,8 +11,6 @@ from urllib.parse import quote, unquote
 
 from holdfast.commit.json_fields import BadFieldError, require
 
-__all__ = ["check_uri", "encode_uri", "path_below"]
-
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(.*)", re.DOTALL)
 # Characters that java.net.URI allows in a path: unreserved, punctuation, and everything beyond ASCII except spaces.
 _PLAIN = r"!$&'()*+,\-./:;=@_~A-Za-z0-9\u00a1-\ud7ff\ue000-\U0010ffff"

@@ -44,8 +44,6 @@ from holdfast.errors import ConflictError
 from holdfast.stores.base import ObjectInfo, is_marker, iter_objects, iter_uploads, multipart
 from holdfast.wording import counted
 
-__all__ = ["file_output_job_of", "hadoop_file_leftovers"]
-
 _TASK = re.compile(r"task_(.+)_[mr]_\d{6,}")
 _ATTEMPT = re.compile(r"attempt_(.+)_[mr]_\d{6,}_\d+")
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from holdfast.commit.committer import Leftover
 from holdfast.commit.context import CommitContext
 
-__all__ = ["QUIET_S", "ForeignJobPolicy", "HadoopJob", "HadoopLeftover", "Resolution", "carries", "ids_in"]
-
 QUIET_S = 86400.0
 """How long a Hadoop job must have been idle before it counts as dead, by default.
 

@@ -17,8 +17,6 @@ from holdfast.commit.layout import job_of
 from holdfast.commit.recovery_report import RecoveryReport, end_leftover, is_quiet
 from holdfast.stores.base import UploadInfo, iter_uploads, multipart
 
-__all__ = ["Owner", "describe", "end_hadoop_jobs", "find_hadoop_jobs", "find_upload_owners"]
-
 
 class Owner(NamedTuple):
     """The job and the committer that an upload belongs to."""

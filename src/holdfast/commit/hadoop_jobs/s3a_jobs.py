@@ -31,8 +31,6 @@ from holdfast.commit.pending_sets.completion import bucket_name
 from holdfast.errors import NotFoundError
 from holdfast.stores.base import iter_objects
 
-__all__ = ["find_s3a_jobs", "load_record"]
-
 _MAGIC_DIR = re.compile(rf"({MAGIC_JOB_PREFIX}([^/]+)|{MAGIC}/(?:job-)?([^/]+))/(.*)", re.DOTALL)
 _MAGIC_SET = re.compile(r"(?:.*/)?(\d+)/[^/]+")
 _STAGED = re.compile(

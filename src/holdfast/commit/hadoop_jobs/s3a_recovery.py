@@ -38,8 +38,6 @@ from holdfast.errors import ConflictError, UnavailableError
 from holdfast.stores.base import batched_keys, iter_uploads, multipart
 from holdfast.wording import counted
 
-__all__ = ["s3a_leftovers"]
-
 _ROUNDS = 3
 
 

@@ -21,8 +21,6 @@ from holdfast.commit.success_file import SuccessReport, read_success
 from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.stores.base import ObjectInfo, iter_uploads, multipart
 
-__all__ = ["JobState", "inspect_jobs", "recorded_uploads"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:

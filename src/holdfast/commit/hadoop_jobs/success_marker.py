@@ -6,8 +6,6 @@ from holdfast.commit import layout
 from holdfast.commit.context import CommitContext
 from holdfast.errors import NotFoundError
 
-__all__ = ["save_first_marker"]
-
 
 def save_first_marker(ctx: CommitContext, data: bytes) -> None:
     """Put ``_SUCCESS`` unless it exists.

@@ -46,8 +46,6 @@ from holdfast.commit.task import TaskScope
 from holdfast.commit.task_commits import check_messages, inline_record, totals_of
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, NotFoundError
 
-__all__ = ["MAGIC", "MagicCommitter"]
-
 _log = logging.getLogger(__name__)
 
 

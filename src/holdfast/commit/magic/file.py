@@ -24,8 +24,6 @@ from holdfast.errors import InvalidRequestError
 from holdfast.runtime import BackgroundExecutor
 from holdfast.stores.base import iter_objects, multipart
 
-__all__ = ["iter_pending_paths", "load_pending", "open_magic_file"]
-
 
 def open_magic_file(measure: Measure, path: str, *, background: BackgroundExecutor, budget: PartBudget) -> UploadSink:
     """Open a sink for the file whose final path the magic `path` encodes.

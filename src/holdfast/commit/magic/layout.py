@@ -18,8 +18,6 @@ from holdfast.commit.hadoop.magic_path import BASE, PENDINGSET, magic_dir
 from holdfast.commit.hadoop_names import attempt_name, attempt_owner, task_name
 from holdfast.commit.ids import FileOwner, JobId
 
-__all__ = ["attempt_dir", "attempts_dir", "magic_work_path", "path_owner", "pendingset_path", "pendingset_start"]
-
 
 def _job_attempt_dir(job: JobId) -> str:
     return f"{magic_dir(job)}/job-{job}/00"

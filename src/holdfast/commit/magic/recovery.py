@@ -17,8 +17,6 @@ from holdfast.commit.records import JobRecord
 from holdfast.commit.save_mode import SaveMode
 from holdfast.stores.base import iter_objects
 
-__all__ = ["magic_jobs", "magic_leftovers"]
-
 _SETS = PendingSetAccess(
     names=lambda ctx, job: list_pendingsets(ctx, job.job),
     load=lambda measure, job, name: load_pendingset(measure, job.job, name),

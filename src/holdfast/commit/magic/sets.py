@@ -20,8 +20,6 @@ from holdfast.commit.pending_sets.completion import Upload, abort_listed, bucket
 from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
 from holdfast.stores.base import Support, iter_objects
 
-__all__ = ["clean_up", "find_pendingsets", "list_pendingsets", "load_pendingset"]
-
 _log = logging.getLogger(__name__)
 
 

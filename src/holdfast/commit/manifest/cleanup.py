@@ -11,8 +11,6 @@ from holdfast.commit.manifest.layout import job_dir, job_mark, tasks_dir
 from holdfast.commit.records import JobRecord
 from holdfast.errors import HoldfastError
 
-__all__ = ["clean_up", "remove_job_dir"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -18,8 +18,6 @@ from holdfast.commit.save_mode import SaveMode
 from holdfast.commit.sinks import RenameSink
 from holdfast.commit.task import TaskScope
 
-__all__ = ["MANIFEST", "ManifestCommitter"]
-
 
 @final
 class ManifestCommitter(Committer):

@@ -33,8 +33,6 @@ from holdfast.errors import (
 )
 from holdfast.stores.base import Create, Overwrite, Support
 
-__all__ = ["abort_job", "commit_job", "finish_job", "setup_job"]
-
 
 # --- start ------------------------------------------------------------------------------------------------------------
 def setup_job(ctx: CommitContext, committer: str, mode: SaveMode, details: Mapping[str, object]) -> JobRecord | None:

@@ -15,20 +15,6 @@ from holdfast.commit.hadoop_names import attempt_name, task_name
 from holdfast.commit.ids import FileOwner, JobId
 from holdfast.commit.records import JobRecord
 
-__all__ = [
-    "MANIFEST_SUFFIX",
-    "TEMPORARY",
-    "attempt_dir",
-    "attempt_manifest",
-    "job_attempt_dir",
-    "job_dir",
-    "job_mark",
-    "manifests_dir",
-    "success_draft",
-    "task_manifest",
-    "tasks_dir",
-]
-
 TEMPORARY = "_temporary"
 """A directory shared with other jobs and committers: in it, a job deletes only its own directory (C7)."""
 

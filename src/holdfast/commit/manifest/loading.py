@@ -29,8 +29,6 @@ from holdfast.commit.success_file import FILENAME_LIMIT
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import ObjectInfo
 
-__all__ = ["LoadedJob", "check_reported", "load_manifests", "require_open"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedJob:

@@ -30,8 +30,6 @@ from holdfast.commit.records import JobRecord
 from holdfast.errors import ConflictError, CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import ObjectInfo
 
-__all__ = ["find_leftovers"]
-
 _COMMITTER = "manifest"
 _JOB_DIR = re.compile(r"manifest_([^/]+)/(?:(\d\d)/job\.json$)?")
 

@@ -17,8 +17,6 @@ from holdfast.commit.save_mode import SaveMode
 from holdfast.errors import CorruptDataError, DestinationExistsError, NotFoundError
 from holdfast.stores.base import ObjectInfo, rename
 
-__all__ = ["REPLACING", "is_same_file", "make_room", "rename_files", "validate_files"]
-
 REPLACING = frozenset({SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS})
 """In these modes a file replaces whatever exists at its target."""
 

@@ -27,8 +27,6 @@ from holdfast.commit.task_commits import totals_of
 from holdfast.errors import ConflictError, InvalidRequestError, NotFoundError, OutcomeUnknownError, UnavailableError
 from holdfast.stores.base import rename
 
-__all__ = ["abort_task", "commit_task", "open_file"]
-
 _PAUSE_S = 0.5  # like Hadoop's pause; multiplied by the number of the failed attempt
 
 

@@ -33,21 +33,6 @@ from holdfast.commit.uploads import complete_upload, is_published
 from holdfast.errors import HoldfastError, NotFoundError, OutcomeUnknownError
 from holdfast.stores.base import Support, iter_uploads, iter_uploads_of, multipart
 
-__all__ = [
-    "Published",
-    "Upload",
-    "abort_all",
-    "abort_listed",
-    "abort_sets",
-    "bucket_name",
-    "complete_all",
-    "etags_of",
-    "has_unlisted_upload",
-    "pending_of_entry",
-    "succeed_with",
-    "writer_of",
-]
-
 T = TypeVar("T")
 Upload = tuple[str, str]
 """Key and upload id."""

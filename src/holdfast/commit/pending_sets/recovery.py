@@ -43,8 +43,6 @@ from holdfast.commit.uploads import is_published
 from holdfast.errors import ConflictError, CorruptDataError, UnavailableError
 from holdfast.stores.base import batched_keys, iter_uploads, multipart
 
-__all__ = ["PendingSetAccess", "pending_set_leftover"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingSetAccess:

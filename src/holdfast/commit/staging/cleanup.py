@@ -21,8 +21,6 @@ from holdfast.commit.staging.layout import (
 )
 from holdfast.errors import HoldfastError
 
-__all__ = ["clean_up"]
-
 _log = logging.getLogger(__name__)
 
 

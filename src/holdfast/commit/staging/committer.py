@@ -63,8 +63,6 @@ from holdfast.commit.task_commits import check_messages, report_task
 from holdfast.errors import HoldfastError
 from holdfast.stores.base import rename
 
-__all__ = ["STAGING_DIRECTORY", "STAGING_PARTITIONED", "StagingCommitter"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -27,9 +27,6 @@ from holdfast.commit.records import FileEntry, JobRecord
 from holdfast.commit.save_mode import SaveMode
 from holdfast.errors import DestinationExistsError, InvalidRequestError
 
-__all__ = ["DIRECTORY_CONFLICTS", "PARTITION_CONFLICTS", "ConflictPolicy", "LoadSet"]
-
-
 LoadSet = Callable[[str], PendingSet]
 """Loads one of the job's pending sets by its name."""
 

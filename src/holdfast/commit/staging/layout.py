@@ -29,23 +29,6 @@ from holdfast.commit.records import JobRecord
 from holdfast.errors import CorruptDataError, InvalidRequestError, NotFoundError
 from holdfast.stores.base import iter_objects
 
-__all__ = [
-    "announce_job",
-    "find_jobs",
-    "list_ended_jobs",
-    "list_pendingsets",
-    "list_saved_pendingsets",
-    "load_pendingset",
-    "pendingset_path",
-    "require_job",
-    "scratch_context",
-    "scratch_dir",
-    "shared_context",
-    "shared_place",
-    "staged_jobs",
-    "staging_context",
-]
-
 _STAGING = "holdfast-staging/"
 _RECORD = "job.json"
 _PENDINGSET = "uploads.pendingset"

@@ -31,8 +31,6 @@ from holdfast.commit.staging.layout import (
 )
 from holdfast.errors import CorruptDataError, NotFoundError, UnavailableError
 
-__all__ = ["staging_leftovers"]
-
 _SETS = PendingSetAccess(
     names=list_pendingsets,
     load=lambda measure, job, name: load_pendingset(measure, job.job, name),

@@ -21,8 +21,6 @@ from holdfast.commit.uploads import ATTEMPT_METADATA
 from holdfast.errors import CorruptDataError, InvalidRequestError, OutcomeUnknownError, UnavailableError
 from holdfast.stores.base import MultipartStore, Part, multipart
 
-__all__ = ["unique_path", "upload_files"]
-
 _ATTEMPTS = 3
 
 

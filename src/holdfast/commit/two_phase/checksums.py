@@ -21,8 +21,6 @@ from holdfast.commit.records import FileEntry
 from holdfast.commit.two_phase.snapshot import VisibleFile
 from holdfast.errors import CorruptDataError, NotFoundError, PreconditionError
 
-__all__ = ["ChecksumList", "find_changed", "read_checksums"]
-
 _GZIP = 31  # zlib's code for the gzip format; it stores no timestamp, so equal lists have equal bytes
 _RANGE_BYTES = 4 * 1024 * 1024  # 32 threads hold 128 MiB
 

@@ -26,8 +26,6 @@ from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.stores.base import batched_keys
 from holdfast.stores.probe import UploadListing
 
-__all__ = ["clean_up", "clean_up_decided_job", "clean_up_ended_job", "log_refusals"]
-
 _log = logging.getLogger(__name__)
 
 _LIMIT = 10_000

@@ -34,19 +34,6 @@ from holdfast.commit.two_phase.records import (
     TaskManifest,
 )
 
-__all__ = [
-    "decode_entry",
-    "decode_leftover_manifest",
-    "decode_manifest",
-    "decode_open_job",
-    "decode_refs",
-    "decode_replaced",
-    "encode_entry",
-    "encode_manifest",
-    "encode_refs",
-    "encode_replaced",
-]
-
 T = TypeVar("T")
 
 

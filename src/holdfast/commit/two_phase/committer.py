@@ -28,8 +28,6 @@ from holdfast.commit.two_phase.job import abort_job, announce_job, commit_job, d
 from holdfast.commit.two_phase.publication import publication_of
 from holdfast.commit.two_phase.records import TaskManifest
 
-__all__ = ["TWO_PHASE", "TwoPhaseCommitter"]
-
 
 @final
 class TwoPhaseCommitter(Committer):

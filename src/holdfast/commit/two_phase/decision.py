@@ -33,8 +33,6 @@ from holdfast.commit.two_phase.write_ids import is_written, write_id_of
 from holdfast.errors import ConflictError, FencedError, HoldfastError, NotFoundError
 from holdfast.versioned_log import LogView
 
-__all__ = ["decide", "is_already_committed", "read_log_after"]
-
 _MAY_EXPIRE_S = 6 * 3600.0
 """No server expires uploads younger than this: MinIO waits 24 hours, and bucket lifecycle rules count in days."""
 

@@ -15,22 +15,6 @@ from holdfast.errors import FencedError, LogRemovedError, LogTrimmedError, NotFo
 from holdfast.stores.base import Change
 from holdfast.versioned_log import LogView, VersionedLog
 
-__all__ = [
-    "Newest",
-    "append_entry",
-    "decision_log",
-    "destination_gone",
-    "find_decision",
-    "job_exists",
-    "read_entries",
-    "read_entry",
-    "read_log",
-    "read_newest",
-    "record_exists",
-    "trim_log",
-    "write_mark",
-]
-
 
 def decision_log(ctx: CommitContext) -> VersionedLog[LogEntry]:
     """Return the destination's decision log."""

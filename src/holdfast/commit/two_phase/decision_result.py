@@ -10,8 +10,6 @@ from holdfast.commit.two_phase.manifests import ManifestCache
 from holdfast.commit.two_phase.records import LogEntry
 from holdfast.versioned_log import LogView
 
-__all__ = ["Aborted", "Committed", "DecisionResult", "Skipped", "result_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:

@@ -23,8 +23,6 @@ from holdfast.commit.two_phase.roll_forward import roll_forward
 from holdfast.errors import ConflictError, HoldfastError, NotFoundError
 from holdfast.versioned_log import LogView
 
-__all__ = ["StuckDecision", "help_earlier_jobs", "refuse_conflicts"]
-
 _log = logging.getLogger(__name__)
 _NEED_ALL = (SaveMode.OVERWRITE, SaveMode.FAIL, SaveMode.IGNORE)
 

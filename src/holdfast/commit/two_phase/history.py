@@ -10,8 +10,6 @@ from holdfast.commit.two_phase.records import LogEntry
 from holdfast.commit.two_phase.recovery import OpenJob, open_jobs
 from holdfast.versioned_log import LogView
 
-__all__ = ["Decision", "History", "read_history"]
-
 
 @dataclass(frozen=True, slots=True)
 class Decision:

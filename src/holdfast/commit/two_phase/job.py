@@ -54,8 +54,6 @@ from holdfast.stores.base import Support
 from holdfast.stores.probe import UploadListing, refuses_second_create
 from holdfast.versioned_log import LogView
 
-__all__ = ["abort_job", "announce_job", "commit_job", "describe_job"]
-
 _log = logging.getLogger(__name__)
 
 

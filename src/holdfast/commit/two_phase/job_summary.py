@@ -14,8 +14,6 @@ from holdfast.commit.two_phase.manifests import committed_manifests
 from holdfast.commit.two_phase.records import LogEntry, TaskManifest
 from holdfast.errors import CorruptDataError, NotFoundError
 
-__all__ = ["JobSummary", "report_job", "summarize"]
-
 
 @dataclass(slots=True)
 class JobSummary:

@@ -14,8 +14,6 @@ from holdfast.errors import AccessDeniedError, CorruptDataError, NotFoundError
 
 _NONE: Mapping[str, StreamMark] = {}
 
-__all__ = ["LiveJobs"]
-
 
 class LiveJobs:
     """Looks up whether a job may still commit, and caches the answer.

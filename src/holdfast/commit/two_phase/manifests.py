@@ -14,16 +14,6 @@ from holdfast.commit.two_phase.codec import decode_manifest, decode_refs, encode
 from holdfast.commit.two_phase.records import ListRef, LogEntry, TaskManifest
 from holdfast.errors import InvalidRequestError
 
-__all__ = [
-    "ManifestCache",
-    "Prepared",
-    "committed_manifests",
-    "iter_manifests",
-    "list_refs",
-    "load_refs",
-    "prepare_job",
-]
-
 
 @dataclass(slots=True)
 class ManifestCache:

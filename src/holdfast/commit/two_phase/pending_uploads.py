@@ -24,19 +24,6 @@ from holdfast.errors import AccessDeniedError, CorruptDataError, NotFoundError, 
 from holdfast.stores.base import ObjectInfo, Support, UploadInfo, iter_uploads, iter_uploads_of, multipart
 from holdfast.stores.probe import UploadListing, find_upload_listing, upload_key
 
-__all__ = [
-    "NOTES",
-    "FolderRecords",
-    "FoundUploads",
-    "find_listing",
-    "find_uploads",
-    "is_manifest",
-    "list_keys",
-    "missing_uploads",
-    "probe_key",
-    "reported_uploads",
-]
-
 _log = logging.getLogger(__name__)
 _MANIFEST = re.compile(r"[^/]+/attempts/[^/]+\.jsonl")
 

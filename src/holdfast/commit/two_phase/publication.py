@@ -26,17 +26,6 @@ from holdfast.errors import AccessDeniedError, CorruptDataError, UnsupportedErro
 from holdfast.stores.base import ObjectStore, UploadInfo, iter_uploads, multipart, rename
 from holdfast.stores.probe import UploadListing
 
-__all__ = [
-    "RENAMES",
-    "TRANSACTION",
-    "UPLOADS",
-    "HasEnded",
-    "Leftovers",
-    "Publication",
-    "choose_publication",
-    "publication_of",
-]
-
 _log = logging.getLogger(__name__)
 
 

@@ -9,8 +9,6 @@ from holdfast.commit.ids import AttemptId, JobId
 from holdfast.commit.records import FileEntry, JobRecord, Kind, Totals
 from holdfast.commit.statistics import NO_STATISTICS, Statistics
 
-__all__ = ["PUBLICATION_NAMES", "ListRef", "LogEntry", "LogState", "Replaced", "StreamMark", "TaskManifest"]
-
 PUBLICATION_NAMES = ("upload", "rename", "transaction")
 """The values of `JobRecord.publication`; see `publication`."""
 

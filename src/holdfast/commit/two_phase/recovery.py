@@ -27,8 +27,6 @@ from holdfast.commit.two_phase.roll_forward import check_publishable, roll_forwa
 from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
 from holdfast.stores.base import Support, iter_objects, iter_uploads, multipart
 
-__all__ = ["OpenJob", "open_jobs", "recover_log"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenJob:

@@ -24,8 +24,6 @@ from holdfast.errors import CorruptDataError, DestinationExistsError, InvalidReq
 from holdfast.stores.base import Delete, batched_keys
 from holdfast.wording import OR_OVERWRITE
 
-__all__ = ["ReplacementPlan", "delete_replaced", "deletions", "load_replaced", "plan_replaced"]
-
 
 def _scope(ctx: CommitContext, job: JobRecord, prepared: Prepared) -> Callable[[str], bool]:
     if job.mode is SaveMode.OVERWRITE:

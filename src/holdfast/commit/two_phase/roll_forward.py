@@ -30,8 +30,6 @@ from holdfast.commit.two_phase.write_ids import remember_write
 from holdfast.errors import CorruptDataError, HoldfastError, NotFoundError
 from holdfast.stores.base import batched_keys
 
-__all__ = ["check_publishable", "done_mark", "roll_forward"]
-
 _log = logging.getLogger(__name__)
 
 

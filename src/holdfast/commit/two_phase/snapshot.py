@@ -23,8 +23,6 @@ from holdfast.commit.two_phase.replacement import load_replaced
 from holdfast.errors import CorruptDataError, NotFoundError, UnavailableError
 from holdfast.versioned_log import LogView
 
-__all__ = ["Instant", "Snapshot", "VisibleFile", "read_instant", "read_snapshot"]
-
 
 @dataclass(frozen=True, slots=True)
 class VisibleFile:

@@ -29,8 +29,6 @@ from holdfast.commit.two_phase.streams import is_committed_batch
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.versioned_log import LogView
 
-__all__ = ["BatchPlan", "join_batch", "plan_batch", "settle_batch"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class BatchPlan:

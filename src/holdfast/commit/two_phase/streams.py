@@ -16,8 +16,6 @@ from holdfast.commit.records import JobRecord, Kind
 from holdfast.commit.two_phase.records import LogEntry, StreamMark
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["advance_streams", "dead_batches", "is_committed_batch", "is_dead"]
-
 
 def is_committed_batch(job: JobRecord, streams: Mapping[str, StreamMark]) -> bool:
     """Check whether the batch that `job` writes is already committed.

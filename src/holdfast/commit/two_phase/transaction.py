@@ -30,8 +30,6 @@ from holdfast.stores.base import Change, Complete, Create, Delete, Overwrite, Pu
 from holdfast.versioned_log import LogView
 from holdfast.wording import OR_OVERWRITE
 
-__all__ = ["JobFiles", "commit_at_once", "plan_files"]
-
 _REPLACING = (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
 
 

@@ -21,17 +21,6 @@ from holdfast.errors import NotFoundError
 from holdfast.stores.base import batched_keys, iter_objects
 from holdfast.versioned_log import LogView
 
-__all__ = [
-    "KEPT_S",
-    "WRITE_ID",
-    "find_write",
-    "forget_writes",
-    "is_written",
-    "remember_write",
-    "write_id_of",
-    "write_record",
-]
-
 WRITE_ID = "write_id"
 """The key of the write id in the details of a job."""
 

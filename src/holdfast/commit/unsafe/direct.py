@@ -32,8 +32,6 @@ from holdfast.commit.sinks import UploadSink
 from holdfast.commit.task import TaskScope
 from holdfast.commit.task_commits import check_messages, report_task, reported_totals
 
-__all__ = ["DIRECT", "DirectCommitter"]
-
 
 @final
 class DirectCommitter(Committer):

@@ -44,8 +44,6 @@ from holdfast.commit.uploads import open_upload
 from holdfast.errors import AccessDeniedError, HoldfastError
 from holdfast.stores.base import UploadInfo, iter_objects, iter_uploads, multipart
 
-__all__ = ["EMR", "EmrCommitter"]
-
 
 def _abort_pending(measure: Measure, job: JobId) -> str:
     try:

@@ -36,8 +36,6 @@ from holdfast.commit.task_commits import check_messages, report_task, reported_t
 from holdfast.errors import HoldfastError
 from holdfast.stores.base import iter_uploads, multipart
 
-__all__ = ["STOCATOR", "StocatorCommitter"]
-
 _MARK = re.compile(r"(\d{17}-[0-9a-f]{12})-attempt-([0-9a-f]{12})")
 
 

@@ -16,8 +16,6 @@ from holdfast.formats.columns.types import check_types
 from holdfast.formats.options import choice
 from holdfast.formats.streams import input_file, output_stream
 
-__all__ = ["ARROW", "ArrowOptions"]
-
 _WRITE_ROWS = 64 * 1024
 
 

@@ -36,8 +36,6 @@ from holdfast.formats.columns.types import check_map_keys, check_types, children
 from holdfast.formats.columns.years import check_years
 from holdfast.formats.options import choice, text
 
-__all__ = ["AVRO", "AvroOptions"]
-
 _SYNC_BYTES = 1024 * 1024
 _READ_ROWS = 16 * 1024
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -9,8 +9,6 @@ import pyarrow as pa
 
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["arrow_type", "column_types", "with_texts"]
-
 _PRIMITIVES: Mapping[str, pa.DataType] = {
     "null": pa.null(),
     "boolean": pa.bool_(),

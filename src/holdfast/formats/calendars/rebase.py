@@ -18,8 +18,6 @@ import pyarrow.compute as pc
 from holdfast.errors import UnsupportedError
 from holdfast.formats.calendars.zones import ZoneHistory, fixed_offset_s, zone_history
 
-__all__ = ["FileCalendars", "rebase_dates", "rebase_instants"]
-
 _DAY_US = 86_400_000_000
 _GREGORIAN_FROM_DAY = -141_427  # 1582-10-15, since 1970-01-01
 _LAST_SHIFT_US = -2_208_988_800_000_000  # 1900-01-01T00:00:00Z: from then on both calendars agree in all zones

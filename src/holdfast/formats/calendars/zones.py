@@ -12,8 +12,6 @@ import functools
 import re
 from dataclasses import dataclass
 
-__all__ = ["ZoneHistory", "fixed_offset_s", "zone_history"]
-
 _FIXED_ZONE = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::?(\d\d))?(?::?(\d\d))?")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["BatchBuffer"]
-
 # A partitioned task delivers slivers of a few rows. Encoders have a cost per chunk, so slivers are joined from time
 # to time: each row is copied at most once, and most chunks have at least this many rows.
 _SLIVER_ROWS = 4096

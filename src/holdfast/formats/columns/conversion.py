@@ -15,22 +15,6 @@ from holdfast.errors import InvalidRequestError
 from holdfast.formats.base import RowFilter
 from holdfast.formats.columns.types import children, is_binary, is_list, is_string
 
-__all__ = [
-    "batch_of",
-    "cast_column",
-    "child_arrays",
-    "conform",
-    "finish",
-    "keep_rows",
-    "leaves",
-    "map_children",
-    "needed_schema",
-    "plain_batch",
-    "plain_schema",
-    "relabel",
-    "with_child_arrays",
-]
-
 
 def leaves(path: str, array: Any) -> Iterator[tuple[str, Any]]:
     """Yield the leaf columns below a column, named as in Parquet, with their values."""

@@ -13,8 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["beyond_arrow", "describe", "spark_field", "with_spark_fields_of"]
-
 _KEY = b"holdfast.spark.field"
 _FINE_TIME = re.compile(r"time\([7-9]\)")
 

@@ -14,22 +14,6 @@ import pyarrow.types as pat
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.columns.spark_fields import beyond_arrow
 
-__all__ = [
-    "HOLDS",
-    "REASONS",
-    "UNREACHABLE",
-    "check_columns",
-    "check_map_keys",
-    "check_names",
-    "check_types",
-    "children",
-    "is_binary",
-    "is_list",
-    "is_string",
-    "kind_of",
-    "special_struct",
-]
-
 
 def is_string(kind: pa.DataType) -> bool:
     """Check whether the type is one of Arrow's string types."""

@@ -12,8 +12,6 @@ import pyarrow.types as pat
 from holdfast.errors import UnsupportedError
 from holdfast.formats.columns.types import children, special_struct
 
-__all__ = ["VARIANT", "refuse_shredded"]
-
 # PySpark recognizes the type by the metadata of its second field.
 VARIANT = pa.struct(
     [

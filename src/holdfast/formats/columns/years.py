@@ -12,8 +12,6 @@ import pyarrow.types as pat
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.columns.conversion import leaves
 
-__all__ = ["check_years"]
-
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
 _DAY_MICROS = 86_400_000_000
 

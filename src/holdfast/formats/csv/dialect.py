@@ -20,8 +20,6 @@ from typing import BinaryIO
 from holdfast.errors import CorruptDataError
 from holdfast.formats.lines.blocks import BYTE_ORDER_MARK, read_chunks
 
-__all__ = ["Dialect", "Plain", "Record", "Records", "decode_csv", "read_records", "split", "tokens"]
-
 Record = list[str | None]
 """The values of one record. None means that nothing is between two separators; an empty string means ``""``."""
 

@@ -33,8 +33,6 @@ from holdfast.formats.lines.rounding import refuse_rounded
 from holdfast.formats.lines.values import parse_texts
 from holdfast.formats.options import boolean, choice, only, single_character, text
 
-__all__ = ["CSV", "CsvOptions", "header_names"]
-
 _NO_VALUE = "\ufdd0"  # Spark's nullValue: with it, an absent value is null, but the empty string is not
 
 

@@ -15,8 +15,6 @@ import pyarrow.types as pat
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.lines.values import date_days, double_value, timestamp_micros
 
-__all__ = ["SeenColumns", "column_type", "merge_columns", "safe_names", "schema_of"]
-
 _INSTANT = pa.timestamp("us", "UTC")
 _PLAIN_TIMESTAMP = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z?$"
 _LARGEST_PRECISION = 38

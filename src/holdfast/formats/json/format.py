@@ -26,8 +26,6 @@ from holdfast.formats.lines.blocks import CODEC_EXTENSIONS, TEXT_PARSERS, TIME_P
 from holdfast.formats.lines.render import join_object, json_field, text_bytes
 from holdfast.formats.options import boolean, only, text
 
-__all__ = ["JSON", "JsonOptions"]
-
 _READ_ROWS = 16 * 1024
 
 

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["speller"]
-
 
 def speller(names: Sequence[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Return a function that renames the keys of an object to the names of the fields that they match.

@@ -15,19 +15,6 @@ from typing import Any, BinaryIO
 from holdfast.errors import CorruptDataError
 from holdfast.formats.lines.blocks import after_last_line, decode_lines, read_blocks
 
-__all__ = [
-    "Constant",
-    "Fraction",
-    "SourceArray",
-    "SourceObject",
-    "Whole",
-    "decoder",
-    "json_rows",
-    "read_lines",
-    "repeated_keys",
-    "scan",
-]
-
 
 class Whole(str):
     """A number without a fraction or an exponent, as its text."""

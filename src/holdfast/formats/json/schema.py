@@ -11,8 +11,6 @@ import pyarrow.types as pat
 from holdfast.formats.columns.types import children
 from holdfast.formats.json.parser import Constant, Fraction, Whole
 
-__all__ = ["merge_types", "schema_of", "type_of_rows"]
-
 _LARGEST_PRECISION = 38
 _LONG = 20  # the precision of a decimal that can store any long
 _SURELY_LONG = 19  # a whole number of fewer characters is a long

@@ -29,8 +29,6 @@ from holdfast.formats.lines.values import (
     timestamp_micros,
 )
 
-__all__ = ["NeedsSource", "build_column", "field_decoder", "has_map"]
-
 _Decode = Callable[[Any], Any]
 
 _WORDS = {

@@ -13,20 +13,6 @@ from holdfast.formats.columns.conversion import plain_batch, plain_schema
 from holdfast.formats.options import OptionParser, choice, only
 from holdfast.formats.streams import input_file, output_stream
 
-__all__ = [
-    "BLOCK_BYTES",
-    "BYTE_ORDER_MARK",
-    "CODEC_EXTENSIONS",
-    "TEXT_PARSERS",
-    "TIME_PARSERS",
-    "LineWriter",
-    "after_last_line",
-    "codec_of_name",
-    "decode_lines",
-    "read_blocks",
-    "read_chunks",
-]
-
 BLOCK_BYTES = 8 * 1024 * 1024
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

@@ -12,8 +12,6 @@ import pyarrow.types as pat
 
 from holdfast.formats.columns.types import is_string
 
-__all__ = ["join_object", "json_field", "scalar_text", "text_bytes"]
-
 
 def scalar_text(values: Any) -> Any:
     """Return a string array with the unquoted text of each value; null stays null.

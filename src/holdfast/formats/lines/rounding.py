@@ -22,8 +22,6 @@ import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["is_rounded", "refuse_rounded"]
-
 _EXACT_DIGITS = 38
 _WHOLE = re.compile(r"[+-]?0*([0-9]+)\.?", re.ASCII)
 _DIGITS_OF_SINGLE = 9  # enough to distinguish any two 32-bit floats

@@ -23,16 +23,6 @@ import pyarrow.types as pat
 from holdfast.errors import InvalidRequestError
 from holdfast.formats.columns.types import is_string
 
-__all__ = [
-    "date_days",
-    "decimal_value",
-    "double_value",
-    "fit_decimal",
-    "parse_texts",
-    "text_parser",
-    "timestamp_micros",
-]
-
 _PLAIN_INTEGER = r"^[+-]?[0-9]+$"
 _PLAIN_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _PLAIN_DECIMAL = r"^[+-]?[0-9]+(\.[0-9]+)?$"

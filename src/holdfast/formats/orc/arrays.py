@@ -18,8 +18,6 @@ import pyarrow.types as pat
 from holdfast.formats.columns.conversion import child_arrays, map_children, with_child_arrays
 from holdfast.formats.columns.types import children
 
-__all__ = ["NTZ", "SPARK_TYPE", "holds", "split_instants", "stored_field", "stored_table"]
-
 SPARK_TYPE = b"spark.sql.catalyst.type"
 NTZ, _INTERVAL, _TIME = b"timestamp_ntz", b"interval day to second", b"time(6)"
 

@@ -44,8 +44,6 @@ from holdfast.formats.orc.arrays import NTZ, SPARK_TYPE, holds, split_instants, 
 from holdfast.formats.orc.instants import open_orc
 from holdfast.formats.orc.output import OrcOutput
 
-__all__ = ["ORC", "OrcOptions"]
-
 _STRIPE_BYTES = 64 * 1024 * 1024
 _WRITE_ROWS = 64 * 1024
 

@@ -31,8 +31,6 @@ from holdfast.formats.orc.tail import TIMESTAMP, TIMESTAMP_INSTANT, Tail, read_t
 from holdfast.formats.orc.view import nanoseconds, needs_view, seconds, types_only
 from holdfast.formats.streams import input_file
 
-__all__ = ["OrcRows", "open_orc"]
-
 _BASE = datetime.datetime(2015, 1, 1)
 _BASE_S = 1_420_070_400
 _UTC_NAMES = frozenset({"", "UTC", "GMT", "Z", "Etc/UTC", "Etc/GMT", "UCT", "Zulu", "Universal"})

@@ -12,20 +12,6 @@ import pyarrow as pa
 
 from holdfast.errors import CorruptDataError, UnsupportedError
 
-__all__ = [
-    "NOT_ORC",
-    "Field",
-    "decompressed",
-    "messages_in",
-    "number_in",
-    "numbers_in",
-    "original_chunks",
-    "packed",
-    "packed_numbers",
-    "unpacked",
-    "with_numbers",
-]
-
 Field = tuple[int, "int | bytes"]
 """The number of a field and its value."""
 

@@ -45,8 +45,6 @@ from holdfast.formats.orc.tail import (
 )
 from holdfast.formats.streams import output_stream
 
-__all__ = ["OrcOutput"]
-
 _MAGIC = b"ORC"
 _CONTENT_BYTES, _ROWS = 2, 6  # fields of the footer
 _VALUES, _TIMESTAMPS, _HAS_NULL = 1, 9, 10  # fields of statistics

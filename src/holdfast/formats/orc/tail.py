@@ -25,31 +25,6 @@ from holdfast.formats.orc.messages import (
     with_numbers,
 )
 
-__all__ = [
-    "CALENDAR",
-    "CHAR",
-    "KIND",
-    "LONG",
-    "PROLEPTIC",
-    "STATISTICS",
-    "STREAM_COLUMN",
-    "STREAM_DATA",
-    "STREAM_INDEX",
-    "STREAM_KIND",
-    "STREAM_LENGTH",
-    "STREAM_SECONDARY",
-    "STRING",
-    "STRIPES",
-    "TIMESTAMP",
-    "TIMESTAMP_INSTANT",
-    "TYPES",
-    "VARCHAR",
-    "Stripe",
-    "StripeFooter",
-    "Tail",
-    "read_tail",
-]
-
 # The numbers that the specification gives to message fields and to kinds of types.
 _PS_FOOTER_LENGTH, _PS_COMPRESSION, _PS_BLOCK_BYTES, _PS_METADATA_LENGTH = 1, 2, 3, 5
 STRIPES, TYPES, STATISTICS, CALENDAR = 3, 4, 7, 11

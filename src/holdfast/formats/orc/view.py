@@ -46,8 +46,6 @@ from holdfast.formats.orc.tail import (
     Tail,
 )
 
-__all__ = ["nanoseconds", "needs_view", "seconds", "types_only"]
-
 _SECONDS = {TIMESTAMP: LONG, TIMESTAMP_INSTANT: LONG, CHAR: STRING, VARCHAR: STRING}
 _NANOSECONDS = {TIMESTAMP: TIMESTAMP_INSTANT, CHAR: STRING, VARCHAR: STRING}
 

@@ -21,8 +21,6 @@ from holdfast.formats.calendars.rebase import FileCalendars, rebase_dates, rebas
 from holdfast.formats.columns.conversion import child_arrays, map_children, with_child_arrays
 from holdfast.formats.columns.types import children, is_string
 
-__all__ = ["ColumnChange", "column_changes", "spark_field"]
-
 _INSTANT = pa.timestamp("us", "UTC")
 
 

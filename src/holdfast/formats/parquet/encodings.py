@@ -17,8 +17,6 @@ import pyarrow.types as pat
 
 from holdfast.formats.columns.conversion import leaves
 
-__all__ = ["Encoding", "choose_encodings"]
-
 # Dictionary encoding of mostly distinct values costs a hash per value and still falls back to plain pages. A sample of
 # the first 65,536 rows decides: in it, a string column with 1,000 different values has 1,000 of them, random doubles
 # are all distinct, and a string column with 100,000 different values has 31,000 of them, for which plain pages were as

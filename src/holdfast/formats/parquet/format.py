@@ -24,8 +24,6 @@ from holdfast.formats.parquet.reader import SparkFile
 from holdfast.formats.spark.schema_json import SPARK_SCHEMA_KEY, spark_schema_json
 from holdfast.formats.streams import output_stream
 
-__all__ = ["PARQUET", "ParquetOptions"]
-
 _MIB = 1024 * 1024
 
 

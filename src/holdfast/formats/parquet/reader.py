@@ -23,8 +23,6 @@ from holdfast.formats.parquet.columns import column_changes, spark_field
 from holdfast.formats.spark.schema_json import SPARK_SCHEMA_KEY, recognized_schema
 from holdfast.formats.streams import input_file
 
-__all__ = ["SparkFile"]
-
 _READ_ROWS = 64 * 1024
 
 

@@ -11,8 +11,6 @@ from holdfast.errors import CorruptDataError, InvalidRequestError
 from holdfast.formats.columns.spark_fields import describe
 from holdfast.formats.spark.ddl import parse_type
 
-__all__ = ["arrow_schema_of"]
-
 
 def arrow_schema_of(text: str) -> pa.Schema:
     """Parse the output of `StructType.json` into an Arrow schema.

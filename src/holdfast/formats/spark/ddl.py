@@ -15,8 +15,6 @@ import pyarrow as pa
 from holdfast.errors import InvalidRequestError
 from holdfast.wording import nearest
 
-__all__ = ["parse_ddl", "parse_type"]
-
 _TOKEN = re.compile(r"""`(?:[^`]|``)*`|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|\w+|\S""", re.DOTALL)
 
 _VARIANT = pa.struct([pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False)])

@@ -21,8 +21,6 @@ from holdfast.formats.columns.spark_fields import describe, spark_field
 from holdfast.formats.columns.types import children, is_binary, is_list, is_string, special_struct
 from holdfast.formats.columns.variant import VARIANT
 
-__all__ = ["SPARK_SCHEMA_KEY", "recognized_schema", "spark_schema_json"]
-
 SPARK_SCHEMA_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 """The key of a Parquet footer under which Spark stores its own schema."""
 

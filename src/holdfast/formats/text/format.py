@@ -28,8 +28,6 @@ from holdfast.formats.lines.blocks import (
 )
 from holdfast.formats.lines.render import scalar_text, text_bytes
 
-__all__ = ["TEXT", "TextOptions"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions(FormatOptions):

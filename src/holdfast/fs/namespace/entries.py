@@ -12,8 +12,6 @@ from typing import Any
 from holdfast.namespace import FileStatus, split_url
 from holdfast.namespace.catalog import SCHEME
 
-__all__ = ["directory_entry", "entry_of", "split"]
-
 
 def split(path: str) -> tuple[str, str]:
     """Return the name of the namespace and the path in it, which is at least ``/``.

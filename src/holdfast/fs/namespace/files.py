@@ -16,8 +16,6 @@ from holdfast.namespace.file_reader import FileReader
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.runtime.garbage import finalize
 
-__all__ = ["ReadingNamespaceFile", "WritingNamespaceFile", "open_append"]
-
 _APPEND_ATTEMPTS = 10
 
 

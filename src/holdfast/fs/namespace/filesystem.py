@@ -40,8 +40,6 @@ from holdfast.namespace.inode import FILE_MODE
 from holdfast.namespace.paths import NsPath
 from holdfast.runtime import Environment
 
-__all__ = ["NamespaceFileSystem"]
-
 
 class NamespaceFileSystem(NamingFileSystem):
     """The files of ``holdfast://name/path``. To fsspec, a path begins with the name of its namespace.

@@ -8,8 +8,6 @@ from typing import Any
 from holdfast.errors import InvalidRequestError
 from holdfast.namespace.errors import ParentNotDirectoryError, PathNotFoundError
 
-__all__ = ["find_below"]
-
 
 def find_below(root: str, ls: Callable[[str], list[dict[str, Any]]], maxdepth: int | None) -> dict[str, dict[str, Any]]:
     """Return the entries below a path by their paths; of a file, the file itself; nothing if nothing is there.

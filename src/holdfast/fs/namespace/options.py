@@ -13,8 +13,6 @@ from holdfast.namespace.catalog import SCHEME, database_of
 from holdfast.stores.provider import StoreOptions
 from holdfast.transactions.urls import has_password, public_url
 
-__all__ = ["Options"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:

@@ -10,8 +10,6 @@ from holdfast.errors import HoldfastError
 from holdfast.namespace.file_reader import FileReader
 from holdfast.runtime import Runner, SerialRunner
 
-__all__ = ["Range", "read_ranges", "read_slice"]
-
 
 @dataclass(frozen=True, slots=True)
 class Range:

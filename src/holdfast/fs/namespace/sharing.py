@@ -19,8 +19,6 @@ from holdfast.runtime.forks import keep_inherited
 from holdfast.runtime.garbage import finalize, finish_finalizers
 from holdfast.stores.provider import StoreOptions
 
-__all__ = ["Address", "SharedNamespace", "forget_lost", "shared_namespace"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["Move", "moves"]
-
 
 @dataclass(frozen=True, slots=True)
 class Move:

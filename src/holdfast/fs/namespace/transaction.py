@@ -13,8 +13,6 @@ from holdfast.namespace import Namespace
 from holdfast.namespace.file_writer import FileWriter
 from holdfast.namespace.operations.together import MOST_INLINE_BYTES
 
-__all__ = ["NamespaceTransaction"]
-
 
 class NamespaceTransaction(Transaction):  # type: ignore[misc]  # fsspec ships no types
     """The files that were opened for writing since the transaction began.

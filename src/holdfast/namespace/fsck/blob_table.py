@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from holdfast.namespace.blobs import writer_of
 from holdfast.namespace.inode_ids import ID_BYTES
 
-__all__ = ["NOTED", "OWNED", "PROTECTED", "YOUNG", "BlobRow", "BlobTable"]
-
 YOUNG, NOTED, OWNED, PROTECTED = 1, 2, 4, 8
 """What is known about a blob: it is younger than the safety age; there is a garbage note; a file refers to it; it is
 needed by something that is not a file."""

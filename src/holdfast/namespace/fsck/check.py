@@ -29,8 +29,6 @@ from holdfast.namespace.inode import decode_inode
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Database, Record
 
-__all__ = ["Subject", "check"]
-
 
 @dataclass(frozen=True, slots=True)
 class Subject:

@@ -6,8 +6,6 @@ from holdfast.namespace.fsck.directories import LIVE, LOST, UNSEEN, WAITING
 from holdfast.namespace.fsck.facts import Facts
 from holdfast.namespace.keys import ROOT_ID
 
-__all__ = ["conclude"]
-
 
 def conclude(facts: Facts) -> None:
     """Complete the facts of a pass."""

@@ -11,8 +11,6 @@ from holdfast.namespace.fsck.blob_table import BlobRow, BlobTable
 from holdfast.namespace.fsck.progress import Progress
 from holdfast.runtime import Runner
 
-__all__ = ["find_damaged"]
-
 _PIECE = 1024 * 1024
 """How much of a blob is read at once, beside other blobs."""
 

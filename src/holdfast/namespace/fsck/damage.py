@@ -16,8 +16,6 @@ from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.namespace.view import View
 from holdfast.transactions.base import TransactionStore
 
-__all__ = ["NAMES_BLOBS", "damage_note", "damaged_at_s", "forget_damage"]
-
 NAMES_BLOBS = (b"i", b"p", b"q")
 """The kinds of records that name blobs: inodes, and pending uploads with their parts."""
 

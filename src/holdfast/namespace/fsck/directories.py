@@ -13,8 +13,6 @@ from holdfast.namespace.fsck.ids import IdArray, IdMap
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.keys import NO_PARENT, ROOT_ID
 
-__all__ = ["LIVE", "LOST", "UNSEEN", "WAITING", "Directories", "Region"]
-
 Region = int
 
 UNSEEN, LIVE, WAITING, LOST = 0, 1, 2, 3

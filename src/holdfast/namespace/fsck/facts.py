@@ -16,8 +16,6 @@ from holdfast.namespace.fsck.ids import IdArray, IdSet
 from holdfast.namespace.lease import Lease
 from holdfast.transactions.base import Record
 
-__all__ = ["MOST_FINDINGS", "Facts", "Few", "OpenFile", "Quota"]
-
 MOST_FINDINGS = 10_000
 """How many findings of a kind are looked up and reported one by one; a repair works in rounds of so many."""
 

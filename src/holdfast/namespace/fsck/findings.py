@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from holdfast.namespace.fsck.facts import Facts
 
-__all__ = ["Checker", "Finding", "FindingKind", "Severity", "Suspect"]
-
 
 class Severity(str, enum.Enum):
     """How bad a finding is."""

@@ -10,8 +10,6 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
-__all__ = ["IdArray", "IdMap", "IdSet"]
-
 _BUCKETS = 256
 _HALF = 2**64
 

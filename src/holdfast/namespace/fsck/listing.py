@@ -7,8 +7,6 @@ from holdfast.namespace.fsck.blob_table import YOUNG, BlobTable
 from holdfast.namespace.fsck.progress import Progress
 from holdfast.stores.base import iter_objects
 
-__all__ = ["CLOSING_S", "list_blobs"]
-
 CLOSING_S = 600
 """How old an unowned blob must be in any case before anything is done with it: so long may a writer need from its last
 byte to the transaction that publishes the file."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["Progress", "silent"]
-
 Progress = Callable[[str, int, int], None]
 """Called from time to time with a stage, how much of it is done, and how much there is; 0 if that is unknown."""
 

@@ -27,8 +27,6 @@ from holdfast.namespace.fsck.survey import leased_files
 from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.namespace.paths import NsPath
 
-__all__ = ["Failure", "RepairReport", "repair"]
-
 _MOST_TRIES = 3
 
 

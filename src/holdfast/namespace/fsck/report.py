@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass
 
 from holdfast.namespace.fsck.findings import Finding, FindingKind, Severity
 
-__all__ = ["Counts", "Report"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:

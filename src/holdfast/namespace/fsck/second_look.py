@@ -21,8 +21,6 @@ from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import ROOT_ID, ROOT_KEY, id_of, name_of, parent_of
 from holdfast.transactions.base import SnapshotReader
 
-__all__ = ["look_up"]
-
 _MOST_LEVELS = 2000
 
 

@@ -26,8 +26,6 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.trails import decode_trail
 from holdfast.transactions.base import MAX_KEY_BYTES, Record, SnapshotReader
 
-__all__ = ["KINDS", "Confirm", "RecordKind", "Surveyor", "is_readable", "leased_files", "records_of", "take_facts"]
-
 Confirm = Callable[[Sequence[str]], Mapping[str, int | None]]
 """Ask the object store for the sizes of blobs that a listing did not show; None for one that does not exist."""
 

@@ -27,8 +27,6 @@ from holdfast.namespace.permissions import EXECUTE, READ
 from holdfast.namespace.status import etag_of
 from holdfast.namespace.view import Chain, View
 
-__all__ = ["CreateObject", "RemoveObject", "RequireNoObjects", "RequireObject"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateObject(FileGroup):

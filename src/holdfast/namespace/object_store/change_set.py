@@ -38,8 +38,6 @@ from holdfast.stores.base import (
     check_key,
 )
 
-__all__ = ["MOST_KEY_BYTES", "ChangeSet", "completed", "created", "path_of"]
-
 MOST_KEY_BYTES = 4 * MAX_PATH_CHARACTERS
 """So many bytes has the longest path: the limits of paths are those of keys, in every call."""
 

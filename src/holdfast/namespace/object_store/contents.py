@@ -13,8 +13,6 @@ from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.operations.files import Publish
 from holdfast.namespace.paths import ROOT
 
-__all__ = ["Contents"]
-
 
 @dataclass(frozen=True, slots=True)
 class Contents:

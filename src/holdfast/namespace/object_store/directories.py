@@ -27,16 +27,6 @@ from holdfast.namespace.permissions import WRITE
 from holdfast.namespace.view import Chain, View
 from holdfast.transactions.base import RangeCount
 
-__all__ = [
-    "DirectoriesOnPath",
-    "MakeDirectory",
-    "RemoveEmptyDirectory",
-    "directories_below",
-    "mark_directories",
-    "may_go",
-    "require_no_files",
-]
-
 R = TypeVar("R")
 
 

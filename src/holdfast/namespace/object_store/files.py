@@ -21,8 +21,6 @@ from holdfast.namespace.status import etag_of
 from holdfast.namespace.view import Chain, View
 from holdfast.stores.base import ObjectInfo
 
-__all__ = ["PublishStreamed", "StreamedFile"]
-
 
 class StreamedFile:
     """A new file that appears when it is closed.

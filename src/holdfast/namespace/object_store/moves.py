@@ -26,8 +26,6 @@ from holdfast.namespace.permissions import EXECUTE, WRITE
 from holdfast.namespace.view import Chain, Entry, View, follow
 from holdfast.transactions.base import ABSENT
 
-__all__ = ["MoveDirectory", "MoveFile"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveFile(PathGroup):

@@ -21,8 +21,6 @@ from holdfast.namespace.permissions import EXECUTE, READ, Caller
 from holdfast.namespace.root import require_own_root
 from holdfast.transactions.base import SnapshotReader
 
-__all__ = ["list_files"]
-
 _PAGE = 1000
 
 

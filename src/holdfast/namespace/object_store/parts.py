@@ -17,8 +17,6 @@ from holdfast.namespace.operations.base import PathGroup
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Chain, View
 
-__all__ = ["AbortUpload", "AddPart", "BeginUpload", "parts_of", "pending_upload"]
-
 R = TypeVar("R")
 
 

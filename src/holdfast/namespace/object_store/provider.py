@@ -10,8 +10,6 @@ from holdfast.stores.provider import Location, OptionSpec, StoreOptions, StorePr
 if TYPE_CHECKING:
     from holdfast.namespace.object_store.store import NamespaceStore
 
-__all__ = ["PROVIDER", "NamespaceOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceOptions(StoreOptions):

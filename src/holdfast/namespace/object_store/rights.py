@@ -13,8 +13,6 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import EXECUTE, READ, WRITE, Caller
 from holdfast.namespace.view import Chain, View
 
-__all__ = ["CheckTargets", "MaySee", "may_use"]
-
 
 @dataclass(frozen=True, slots=True)
 class CheckTargets(PathGroup):

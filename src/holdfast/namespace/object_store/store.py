@@ -70,8 +70,6 @@ from holdfast.stores.base import (
 )
 from holdfast.transactions.base import Record
 
-__all__ = ["NamespaceStore"]
-
 _LIMITS = MultipartLimits(min_part_size_bytes=1, max_parts=10_000)
 _UPLOADS = 1000
 _PATHS = 1000

@@ -12,18 +12,6 @@ from holdfast.errors import CorruptDataError, NotFoundError
 from holdfast.namespace.inode import Extent
 from holdfast.namespace.inode_ids import is_id
 
-__all__ = [
-    "METADATA",
-    "PARTS_OF_A_PAGE",
-    "Upload",
-    "decode_metadata",
-    "decode_parts",
-    "encode_metadata",
-    "encode_parts",
-    "no_such_upload",
-    "page_of",
-]
-
 METADATA = "user.holdfast.metadata"
 """The extended attribute that holds the metadata of an object."""
 

@@ -18,8 +18,6 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import STICKY, WRITE, check_name
 from holdfast.namespace.view import Chain, View
 
-__all__ = ["Look", "RemoveXattr", "SetAttributes", "SetReplication", "SetXattr"]
-
 _XATTR_NAMESPACES = ("user.", "trusted.", "system.", "security.", "raw.")
 _MAX_XATTRS = 32
 _MAX_XATTR_BYTES = 16384

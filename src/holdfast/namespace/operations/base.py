@@ -32,22 +32,6 @@ from holdfast.namespace.trails import Trail, trail_of
 from holdfast.namespace.view import Chain
 from holdfast.transactions.base import RangeCount
 
-__all__ = [
-    "PathGroup",
-    "check_chain",
-    "check_moving",
-    "detach",
-    "discard_blobs",
-    "discard_file",
-    "end_lease",
-    "existing",
-    "existing_file",
-    "make_parents",
-    "new_directory",
-    "remove_empty",
-    "remove_target",
-]
-
 R = TypeVar("R")
 
 

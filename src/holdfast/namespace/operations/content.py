@@ -18,8 +18,6 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import READ, WRITE
 from holdfast.namespace.view import Chain, View
 
-__all__ = ["Concat", "OpenForReading", "Truncate"]
-
 _MOST_LOADED_BYTES = 1024 * 1024
 
 

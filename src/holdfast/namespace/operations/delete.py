@@ -14,8 +14,6 @@ from holdfast.namespace.operations.base import PathGroup, check_chain, remove_em
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Chain, View
 
-__all__ = ["Delete"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete(PathGroup):

@@ -32,16 +32,6 @@ from holdfast.namespace.permissions import WRITE
 from holdfast.namespace.trails import trail_of
 from holdfast.namespace.view import Chain, View
 
-__all__ = [
-    "MAX_EXTENTS",
-    "Append",
-    "FileGroup",
-    "Publish",
-    "RecoverLease",
-    "WriteUnderLease",
-    "refuse_writer",
-]
-
 MAX_EXTENTS = 10_000
 """HDFS's ``dfs.namenode.fs-limits.max-blocks-per-file``."""
 

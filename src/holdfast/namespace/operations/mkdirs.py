@@ -14,8 +14,6 @@ from holdfast.namespace.operations.base import PathGroup, check_chain, make_pare
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import View
 
-__all__ = ["Mkdirs"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mkdirs(PathGroup):

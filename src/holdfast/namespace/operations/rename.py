@@ -31,8 +31,6 @@ from holdfast.namespace.permissions import WRITE
 from holdfast.namespace.trails import encode_trail, trail_of
 from holdfast.namespace.view import Chain, View
 
-__all__ = ["Rename", "TreeUsage"]
-
 
 @dataclass(frozen=True, slots=True)
 class TreeUsage:

@@ -21,8 +21,6 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Chain, Entry, Follower, View
 from holdfast.transactions.base import ABSENT
 
-__all__ = ["MOST_FILES", "MOST_INLINE_BYTES", "Together", "check_files", "in_parts", "merge"]
-
 MOST_FILES = 10_000
 MOST_INLINE_BYTES = 4 * 1024 * 1024
 """How many bytes of files one step may write into the database: all of them are in memory at the same time."""

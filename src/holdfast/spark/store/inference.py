@@ -27,8 +27,6 @@ from holdfast.records.tables import Table
 from holdfast.spark.store.row_columns import RowBounds, bounds_of, default_names, find_row_columns
 from holdfast.wording import nearest
 
-__all__ = ["infer_schema"]
-
 _PLACES = 24
 _CELLS = 40
 """How many places of the table are looked at, and how many cells at each."""

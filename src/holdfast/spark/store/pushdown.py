@@ -22,8 +22,6 @@ from holdfast.records.row_keys import Part
 from holdfast.spark.store.reader import StoreReader
 from holdfast.spark.store.values import is_integer_type
 
-__all__ = ["PushingStoreReader"]
-
 _OPERATORS: Mapping[type[Filter], str] = {
     EqualTo: "=",
     EqualNullSafe: "=",

@@ -23,8 +23,6 @@ from holdfast.spark.store.row_columns import RowBounds, bounds_of, find_row_colu
 from holdfast.spark.store.values import Misfit, part_from_row, to_spark
 from holdfast.spark.types import arrow_schema
 
-__all__ = ["CellRange", "StoreReader"]
-
 _BATCH_ROWS = 10_000
 _BATCH_BYTES = 8 * 1024 * 1024
 _MOST_TASKS = 32

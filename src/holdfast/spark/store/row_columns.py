@@ -14,8 +14,6 @@ from holdfast.records.row_keys import Part, prefix_range
 from holdfast.records.tables import Table
 from holdfast.wording import nearest
 
-__all__ = ["EVERYTHING", "RowBounds", "bounds_of", "default_names", "find_row_columns"]
-
 _PART = re.compile(r"row_([1-9]\d?)", re.IGNORECASE)
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from holdfast.spark.store.reader import StoreReader
     from holdfast.spark.store.writer import StoreWriter
 
-__all__ = ["HoldfastStoreDataSource"]
-
 
 class HoldfastStoreDataSource(DataSource):
     """``spark.read.format("holdfast-store")`` and ``df.write.format("holdfast-store")``.

@@ -40,8 +40,6 @@ from holdfast.records.json_text import parse_json
 if TYPE_CHECKING:
     from holdfast.records import Value
 
-__all__ = ["Misfit", "is_integer_type", "part_from_row", "to_spark", "to_value"]
-
 _BITS: dict[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
 _ARRAY_KINDS = "biufUS"
 _FLOAT = struct.Struct(">f")

@@ -34,8 +34,6 @@ from holdfast.wording import nearest
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["LoadReport", "StoreWriter"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
-__all__ = ["Arranged", "Input", "as_input", "run_workers"]
-
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _KEY_TYPES = (*_INTEGERS, "string", "binary")
 _AS_JSON = "with unix_micros of timestamps in it, since another text may be that of two values"

@@ -16,8 +16,6 @@ from holdfast.wording import counted
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-__all__ = ["job_progress"]
-
 
 @contextmanager
 def job_progress(database: SnapshotStore, job: str, *, periodic: Periodic | None = None) -> Iterator[None]:

@@ -17,8 +17,6 @@ from holdfast.transactions.base import Database
 from holdfast.units.job_state import poll
 from holdfast.units.jobs import find_job, other_rows
 
-__all__ = ["BATCH_GOES_ON", "JOB_GOES_ON", "Begun", "errors_of_rows", "errors_of_tasks", "named_errors"]
-
 _log = logging.getLogger(__name__)
 
 JOB_GOES_ON = "then run the job again with its name, and it goes on"

@@ -54,8 +54,6 @@ from holdfast.units.statistics import Statistics
 from holdfast.units.unit import UnitFunction, UnitReads
 from holdfast.units.work_list import WorkList, find_work_list
 
-__all__ = ["TransactionalMap", "TransactionalReduce"]
-
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -31,8 +31,6 @@ from holdfast.units.jobs import Job, job_key
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Batch", "batch_of_query", "check_prefix"]
-
 _QUERY_ID = "sql.streaming.queryId"
 _EXECUTION_ID = "spark.sql.execution.id"
 _LONGEST_ID = "0" * 36

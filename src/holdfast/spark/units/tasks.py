@@ -27,8 +27,6 @@ from holdfast.units.unit import Unit, UnitFunction, UnitReads
 from holdfast.units.work_list import WorkList
 from holdfast.units.work_task import WorkTask
 
-__all__ = ["UnitsTask", "key_of", "key_of_row", "tasks_at_once"]
-
 T = TypeVar("T")
 
 

@@ -18,8 +18,6 @@ from typing import TypeAlias
 
 from holdfast.stores.base.values import Create, Overwrite, Part, PutMode
 
-__all__ = ["Change", "Complete", "Delete", "Put", "Require", "RequireEmpty", "keys_of", "sent_bytes"]
-
 
 @dataclass(frozen=True, slots=True)
 class Put:

@@ -9,29 +9,6 @@ from holdfast.stores.base.changes import Change, Complete, Require, RequireEmpty
 from holdfast.stores.base.protocols import MultipartStore, ObjectStore, RenameStore, TransactionalStore
 from holdfast.stores.base.values import ObjectInfo, Part, UploadInfo
 
-__all__ = [
-    "MAX_KEYS_PER_DELETE",
-    "MAX_KEY_BYTES",
-    "batched_keys",
-    "check_changes",
-    "check_delete",
-    "check_key",
-    "check_move",
-    "check_part_number",
-    "check_parts",
-    "check_range",
-    "is_marker",
-    "iter_objects",
-    "iter_uploads",
-    "iter_uploads_of",
-    "multipart",
-    "page_size",
-    "rename",
-    "replaced",
-    "transactional",
-]
-
-
 MAX_KEY_BYTES = 1024
 """The longest key of S3, in UTF-8: what every store must accept."""
 

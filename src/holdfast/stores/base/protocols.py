@@ -16,16 +16,6 @@ from holdfast.stores.base.values import (
     UploadPage,
 )
 
-__all__ = [
-    "CopyStore",
-    "ExpiringUploads",
-    "MultipartStore",
-    "ObjectStore",
-    "RenameStore",
-    "TransactionalStore",
-    "WritableFile",
-]
-
 
 class ObjectStore(Protocol):
     """The calls that every store supports."""

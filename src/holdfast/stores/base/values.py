@@ -9,21 +9,6 @@ from typing import TypeAlias
 
 from holdfast.errors import InvalidRequestError
 
-__all__ = [
-    "Capabilities",
-    "Create",
-    "MultipartLimits",
-    "ObjectInfo",
-    "ObjectPage",
-    "Overwrite",
-    "Part",
-    "PutMode",
-    "Support",
-    "Update",
-    "UploadInfo",
-    "UploadPage",
-]
-
 
 # --- conditional writes: a sum type -----------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)

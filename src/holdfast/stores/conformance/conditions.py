@@ -7,14 +7,6 @@ from holdfast.errors import PreconditionError
 from holdfast.stores.base import Create, Update
 from holdfast.stores.conformance.subject import Subject
 
-__all__ = [
-    "check_create",
-    "check_create_after_delete",
-    "check_update",
-    "check_update_missing",
-    "check_update_of_listed",
-]
-
 
 def check_create(subject: Subject) -> None:
     """Check that a create writes a new object and never replaces one."""

@@ -6,8 +6,6 @@ from holdfast.conformance import equal, expect
 from holdfast.stores.base import ObjectStore, iter_objects, multipart
 from holdfast.stores.conformance.subject import Subject
 
-__all__ = ["check_listing_under_writers", "check_overwrite_race"]
-
 _MOST_OBJECTS = 20  # per writer, because each writer lists all of them after each put
 
 

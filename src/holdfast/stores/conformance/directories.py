@@ -10,19 +10,6 @@ from holdfast.runtime.runner import ThreadRunner
 from holdfast.stores.base import iter_uploads, rename
 from holdfast.stores.conformance.subject import Subject
 
-__all__ = [
-    "check_rename_dir",
-    "check_rename_dir_after_delete",
-    "check_rename_dir_bad_keys",
-    "check_rename_dir_missing",
-    "check_rename_dir_race_for_source",
-    "check_rename_dir_race_for_target",
-    "check_rename_dir_target_exists",
-    "check_rename_dir_twice",
-    "check_rename_dir_under_writer",
-    "check_rename_dir_with_uploads",
-]
-
 _RACERS = 8
 
 

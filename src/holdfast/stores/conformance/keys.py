@@ -9,8 +9,6 @@ from holdfast.errors import NotFoundError
 from holdfast.stores.base import iter_uploads
 from holdfast.stores.conformance.subject import Subject
 
-__all__ = ["KEY_CHECKS", "LISTED_UPLOAD_CHECKS", "ODD_KEYS"]
-
 ODD_KEYS = {
     "space": "a b/ c /d",
     "plus": "a+b/+",

@@ -10,29 +10,6 @@ from holdfast.errors import NotFoundError, PreconditionError
 from holdfast.stores.base import CopyStore, iter_objects
 from holdfast.stores.conformance.subject import Subject
 
-__all__ = [
-    "check_copy",
-    "check_copy_missing",
-    "check_delete",
-    "check_delete_many",
-    "check_directory_markers",
-    "check_empty_object",
-    "check_get_of_one_object",
-    "check_list_one_directory",
-    "check_list_order",
-    "check_list_pages",
-    "check_list_prefix",
-    "check_list_start_after",
-    "check_megabyte",
-    "check_missing_object",
-    "check_object_beside_directory",
-    "check_put_after_delete",
-    "check_put_get_head",
-    "check_put_metadata",
-    "check_put_overwrites",
-    "check_ranges",
-]
-
 
 def check_put_get_head(subject: Subject) -> None:
     """Check that an object is read back as written, and that put, head and listings agree."""

@@ -14,8 +14,6 @@ from holdfast.errors import OutcomeUnknownError, PreconditionError, UnavailableE
 from holdfast.stores.base import Create, ObjectStore, Update
 from holdfast.stores.conformance.subject import Subject
 
-__all__ = ["check_create_delete_race", "check_create_race", "check_update_race"]
-
 
 class _End(enum.Enum):
     WON = enum.auto()

@@ -12,21 +12,6 @@ from holdfast.runtime.runner import ThreadRunner
 from holdfast.stores.base import CopyStore, Create, Support, rename
 from holdfast.stores.conformance.subject import Subject
 
-__all__ = [
-    "check_discard",
-    "check_free_targets",
-    "check_open_write",
-    "check_open_write_empty",
-    "check_open_write_never_replaces",
-    "check_path_that_is_a_directory",
-    "check_path_that_is_a_file",
-    "check_rename",
-    "check_rename_dir_unsupported",
-    "check_rename_race",
-    "check_rename_replaces",
-    "check_rename_twice",
-]
-
 
 def check_open_write(subject: Subject) -> None:
     """Check that a file is invisible until it is closed, and then complete."""

@@ -11,8 +11,6 @@ from holdfast.conformance import equal
 from holdfast.runtime.runner import ThreadRunner
 from holdfast.stores.base import MultipartStore, ObjectStore, Part, RenameStore, iter_objects, multipart, rename
 
-__all__ = ["Subject"]
-
 T = TypeVar("T")
 _RACERS = 8
 _TOGETHER_S = 60.0  # for all threads to start

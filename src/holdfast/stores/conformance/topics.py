@@ -5,13 +5,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import ModuleType
 
 from holdfast.conformance import Check
 from holdfast.stores.conformance import directories, objects, renames, transactions
 from holdfast.stores.conformance.keys import ODD_KEYS
 from holdfast.stores.conformance.subject import Subject
-
-__all__ = ["TOPICS", "Finding", "Topic", "Weight", "findings", "without_topic"]
 
 
 class Weight(enum.Enum):
@@ -45,10 +44,14 @@ class Topic:
         return check in self.checks or f"{check.partition(':')[0]}:" in self.checks
 
 
+def _checks_of(module: ModuleType) -> tuple[str, ...]:
+    return tuple(name for name in vars(module) if name.startswith("check_"))
+
+
 _TREES = ("check_list_order", "check_list_start_after", "check_object_beside_directory", "check_directory_markers")
 _LISTINGS = ("check_list_one_directory", "check_list_pages", "check_list_prefix", "check_listing_under_writers")
 _COPIES = ("check_copy", "check_copy_missing", "check_put_metadata", "check_upload_metadata")
-_OBJECTS = tuple(name for name in objects.__all__ if name not in (*_TREES, *_LISTINGS, *_COPIES))
+_OBJECTS = tuple(name for name in _checks_of(objects) if name not in (*_TREES, *_LISTINGS, *_COPIES))
 
 TOPICS = (
     Topic("objects", Weight.DATA, (*_OBJECTS, "check_overwrite_race"), "files may be lost or mixed"),
@@ -68,7 +71,7 @@ TOPICS = (
     Topic(
         "transactions",
         Weight.DECISION,
-        tuple(transactions.__all__),
+        _checks_of(transactions),
         "a job may become visible in part, or a job that is not committed",
     ),
     Topic(
@@ -91,7 +94,7 @@ TOPICS = (
     Topic(
         "renames",
         Weight.MOVED,
-        (*renames.__all__, *directories.__all__),
+        _checks_of(renames) + _checks_of(directories),
         "files may be lost during a rename",
     ),
     Topic(

@@ -21,8 +21,6 @@ from holdfast.stores.base import (
 )
 from holdfast.stores.interceptors.intercepted import Operation, StoreCall
 
-__all__ = ["Traces"]
-
 T = TypeVar("T")
 _ROUNDS = 5  # data of calls that were still running appears in a later round
 

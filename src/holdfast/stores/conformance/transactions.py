@@ -31,20 +31,6 @@ from holdfast.stores.base import (
 )
 from holdfast.stores.conformance.subject import Subject
 
-__all__ = [
-    "check_apply",
-    "check_apply_delete",
-    "check_apply_file_and_directory",
-    "check_apply_impossible",
-    "check_apply_in_one_step",
-    "check_apply_many",
-    "check_apply_nothing",
-    "check_apply_race",
-    "check_apply_refused",
-    "check_apply_replaces",
-    "check_apply_twice",
-]
-
 _MANY = 1500
 """More than fit on one page of a listing, or into one call of `delete_many`."""
 

@@ -12,31 +12,6 @@ from holdfast.runtime.runner import ThreadRunner
 from holdfast.stores.base import MultipartStore, Part, iter_uploads, iter_uploads_of, multipart
 from holdfast.stores.conformance.subject import Subject
 
-__all__ = [
-    "check_abort",
-    "check_abort_after_complete",
-    "check_complete_after_delete",
-    "check_complete_after_overwrite",
-    "check_complete_race",
-    "check_complete_twice",
-    "check_list_many_uploads",
-    "check_list_uploads",
-    "check_list_uploads_beside_directory",
-    "check_missing_part",
-    "check_small_part",
-    "check_two_uploads_of_one_key",
-    "check_upload_age",
-    "check_upload_completed_elsewhere",
-    "check_upload_is_invisible",
-    "check_upload_metadata",
-    "check_upload_part_again",
-    "check_upload_parts",
-    "check_upload_parts_at_once",
-    "check_upload_replaces",
-    "check_upload_without_bytes",
-    "check_wrong_etag",
-]
-
 
 def _pending(store: MultipartStore, directory: str) -> list[tuple[str, str]]:
     return sorted((upload.key, upload.upload_id) for upload in iter_uploads(store, directory))

@@ -30,8 +30,6 @@ from typing import TypeVar
 from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
 from holdfast.stores.interceptors.intercepted import Operation, StoreCall
 
-__all__ = ["FOR_EVER", "Fault", "FaultMode", "Faulty", "SimulatedCrash", "crash_at"]
-
 T = TypeVar("T")
 
 FOR_EVER = sys.maxsize

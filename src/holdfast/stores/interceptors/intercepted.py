@@ -39,8 +39,6 @@ from holdfast.stores.base import (
     sent_bytes,
 )
 
-__all__ = ["InterceptedStore", "Interceptor", "Operation", "StoreCall"]
-
 T = TypeVar("T")
 
 

@@ -9,8 +9,6 @@ from typing import TypeVar
 
 from holdfast.stores.interceptors.intercepted import Operation, StoreCall
 
-__all__ = ["Recorder"]
-
 T = TypeVar("T")
 
 

@@ -17,8 +17,6 @@ from holdfast.errors import HoldfastError
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.stores.interceptors.intercepted import Operation, StoreCall
 
-__all__ = ["ThrottleOptions", "Throttled"]
-
 T = TypeVar("T")
 
 

@@ -16,8 +16,6 @@ from holdfast.errors import NotFoundError
 from holdfast.runtime import SystemClock
 from holdfast.stores.local.locks import lock
 
-__all__ = ["append", "is_behind_link", "leads_back", "open_source", "passes_back"]
-
 _COPY_S = 3600.0  # how long another process may copy the same file
 _BUFFER_BYTES = 1024 * 1024
 _COPY_BYTES = 1 << 30

@@ -7,8 +7,6 @@ import fcntl
 from holdfast.errors import UnavailableError
 from holdfast.runtime import Clock
 
-__all__ = ["lock"]
-
 
 def lock(descriptor: int, path: str, limit_s: float, clock: Clock) -> None:
     """Lock an open file or directory; closing the descriptor releases the lock.

@@ -11,8 +11,6 @@ from holdfast.stores.provider import HadoopFileSystem, Location, StoreOptions, S
 if TYPE_CHECKING:
     from holdfast.stores.local.store import LocalStore
 
-__all__ = ["LOCAL", "absolute_path", "locate_path"]
-
 
 def absolute_path(path: str) -> str:
     """Make a path absolute; ``~`` at its beginning is the user's home directory.

@@ -51,8 +51,6 @@ from holdfast.stores.local.links import append
 from holdfast.stores.local.tree import MAX_KEY_BYTES, LocalTree, etag_of, is_same_file, os_errors
 from holdfast.stores.local.walk import Listings, walk_pending
 
-__all__ = ["LocalStore"]
-
 _UPLOAD_ID = re.compile(r"(?:file|upload)-[0-9a-z]+")
 _WHOLE = "whole"
 _LIMITS = MultipartLimits(min_part_size_bytes=1, max_parts=100_000)

@@ -31,17 +31,6 @@ from holdfast.stores.base import Create, PutMode, Update, check_key
 from holdfast.stores.local.links import append, open_source, passes_back
 from holdfast.stores.local.locks import lock
 
-__all__ = [
-    "HIDDEN_PREFIX",
-    "MAX_KEY_BYTES",
-    "LocalTree",
-    "etag_of",
-    "hidden_name",
-    "is_same_file",
-    "os_errors",
-    "parse_hidden",
-]
-
 HIDDEN_PREFIX = ".holdfast-"
 _HIDDEN = re.compile(r"\.holdfast-((?:file|upload)-[0-9a-z]+)\.(.+)", re.DOTALL)
 _MAX_NAME_BYTES = 255

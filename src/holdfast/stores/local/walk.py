@@ -13,8 +13,6 @@ from holdfast.stores.base import ObjectInfo, ObjectPage, UploadInfo
 from holdfast.stores.local.links import is_behind_link, leads_back
 from holdfast.stores.local.tree import HIDDEN_PREFIX, etag_of, parse_hidden
 
-__all__ = ["Listings", "walk_pending"]
-
 _WAITING = 16
 _PEEK = 1000  # a caller that asks for fewer keys usually tests whether there are any, and does not ask for more
 # Deleted in the meantime; or a link that is dangling, points below a file, or points to itself.

@@ -10,8 +10,6 @@ from holdfast.stores.provider import Location, StoreOptions, StoreProvider
 if TYPE_CHECKING:
     from holdfast.stores.memory.store import MemoryStore
 
-__all__ = ["MEMORY", "memory_store"]
-
 _stores: dict[str, MemoryStore] = {}
 _lock = threading.Lock()
 

@@ -50,8 +50,6 @@ from holdfast.stores.base import (
     replaced,
 )
 
-__all__ = ["MemoryFile", "MemoryImage", "MemoryStore"]
-
 _UPLOADS_PER_PAGE = 1000
 """The page size of S3."""
 

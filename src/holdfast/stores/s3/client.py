@@ -37,8 +37,6 @@ from holdfast.stores.s3.errors import Effect, Request, code_of, status_of, trans
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.tls import speaks_tls, tls_mistake, tls_needed
 
-__all__ = ["AWS", "Client", "S3Connection", "is_aws"]
-
 T = TypeVar("T")
 Client = Any  # botocore creates its classes at run time: there is no type to name
 

@@ -29,8 +29,6 @@ from urllib3 import exceptions as http
 
 from holdfast.stores.s3.signing import Signer
 
-__all__ = ["Answer", "exchange"]
-
 _ELSEWHERE = {"PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed"}
 _KEY_SAFE = "/~"
 _DIRECTORY_BUCKET = "--x-s3"  # how names of S3 Express end

@@ -20,8 +20,6 @@ from holdfast.errors import (
     UnsupportedError,
 )
 
-__all__ = ["BULK_DELETE_REFUSED", "Effect", "Request", "code_of", "status_of", "translated"]
-
 
 class Effect(enum.Enum):
     """Whether a request changes what readers see. If it does, a lost reply leaves the outcome unknown."""

@@ -14,19 +14,6 @@ from holdfast.errors import CorruptDataError
 from holdfast.stores.base import ObjectInfo, ObjectPage, UploadInfo, UploadPage
 from holdfast.stores.s3.errors import code_of
 
-__all__ = [
-    "decoded",
-    "etag_in",
-    "is_exact",
-    "is_marker_refused",
-    "is_xml",
-    "least_expiry_days",
-    "modified_in",
-    "object_page",
-    "upload_page",
-]
-
-
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 

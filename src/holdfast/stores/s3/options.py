@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from holdfast.errors import InvalidRequestError
 from holdfast.stores.provider import StoreOptions
 
-__all__ = ["S3Options"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Options(StoreOptions):

@@ -15,8 +15,6 @@ from holdfast.wording import nearest
 if TYPE_CHECKING:
     from holdfast.stores.s3.store import S3Store
 
-__all__ = ["S3"]
-
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")  # AWS's rule, and what older and compatible servers accept
 _STYLES = {"true": "path", "false": "virtual"}
 

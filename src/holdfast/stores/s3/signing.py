@@ -12,8 +12,6 @@ import hmac
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["Signer"]
-
 _ALGORITHM = "AWS4-HMAC-SHA256"
 
 

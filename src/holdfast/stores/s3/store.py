@@ -64,8 +64,6 @@ from holdfast.stores.s3.listings import (
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.uploads import complete_upload, create_upload, upload_part
 
-__all__ = ["S3Store"]
-
 
 class S3Store:
     """A `MultipartStore` and `CopyStore` in one bucket.

@@ -18,8 +18,6 @@ from botocore.exceptions import SSLError
 
 from holdfast.errors import InvalidRequestError
 
-__all__ = ["refuse_bundle", "speaks_tls", "tls_mistake", "tls_needed"]
-
 _NOT_VALID_NOW = frozenset((9, 10))  # X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED
 _OTHER_NAME = frozenset((62, 64))  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
 _READS_CERTIFICATES = frozenset(("PEM", "X509"))  # the parts of OpenSSL that read certificates

@@ -14,8 +14,6 @@ from botocore.utils import percent_encode
 from holdfast.stores.base import Part
 from holdfast.stores.s3.direct import exchange
 
-__all__ = ["complete_upload", "create_upload", "upload_part"]
-
 _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 _PLAIN = re.compile(r"[!-~]+( [!-~]+)*")  # what a header can contain unencoded
 _SMALL_BYTES = 1024 * 1024

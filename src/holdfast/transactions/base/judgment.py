@@ -23,8 +23,6 @@ from holdfast.transactions.base.values import (
     takes_adds,
 )
 
-__all__ = ["Judgment", "judge", "seen_count", "version_of"]
-
 
 def version_of(base: int, call: int) -> int:
     """Return the version of the records that a transaction of a group writes."""

@@ -8,18 +8,6 @@ from typing import Protocol, runtime_checkable
 
 from holdfast.transactions.base.values import Commit, Outcome, Record, ScanPage
 
-__all__ = [
-    "AheadStore",
-    "Database",
-    "DurableStore",
-    "HastyStore",
-    "LockedTransaction",
-    "LockingStore",
-    "SnapshotReader",
-    "SnapshotStore",
-    "TransactionStore",
-]
-
 
 class TransactionStore(Protocol):
     """A store of versioned records that commits optimistic transactions.

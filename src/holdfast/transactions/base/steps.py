@@ -13,8 +13,6 @@ from typing import NamedTuple
 from holdfast.errors import InvalidRequestError
 from holdfast.transactions.base.values import ABSENT, MAX_KEY_BYTES, MAX_NUMBER, MAX_VALUE_BYTES, Commit
 
-__all__ = ["ANY", "Kind", "Step", "check_commit", "independent", "keys_of", "steps_of"]
-
 
 class Kind(enum.IntEnum):
     """What a step does with its key. The numbers are part of the interface of the functions in the databases."""

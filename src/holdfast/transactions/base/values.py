@@ -6,25 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-__all__ = [
-    "ABSENT",
-    "INTEGER",
-    "MAX_KEY_BYTES",
-    "MAX_NUMBER",
-    "MAX_VALUE_BYTES",
-    "AlreadyDone",
-    "Bound",
-    "Commit",
-    "Committed",
-    "Conflict",
-    "Outcome",
-    "Progress",
-    "RangeCount",
-    "Record",
-    "ScanPage",
-    "takes_adds",
-]
-
 MAX_KEY_BYTES = 1024
 """The longest key: what a primary key of every database can hold."""
 

@@ -6,14 +6,6 @@ from holdfast.conformance import equal, expect
 from holdfast.transactions.base import ABSENT, Bound, Commit, Progress, RangeCount
 from holdfast.transactions.conformance.subject import Subject
 
-__all__ = [
-    "check_aba",
-    "check_absent_reads",
-    "check_absent_reads_leave_nothing",
-    "check_skew_through_absence",
-    "check_writes_after_absent_reads",
-]
-
 
 def check_absent_reads(subject: Subject) -> None:
     """Check that a record that was absent must still be absent, however it was created."""

@@ -12,13 +12,6 @@ from holdfast.conformance import equal, expect
 from holdfast.transactions.base import Commit, Committed, DurableStore, LockingStore, SnapshotStore, TransactionStore
 from holdfast.transactions.conformance.subject import Subject
 
-__all__ = [
-    "check_make_durable",
-    "check_make_durable_in_locked_transactions",
-    "check_make_durable_in_snapshots",
-    "check_make_durable_under_load",
-]
-
 
 def _flush(store: TransactionStore) -> None:
     cast("DurableStore", store).make_durable()

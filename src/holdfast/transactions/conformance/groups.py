@@ -6,16 +6,6 @@ from holdfast.conformance import equal
 from holdfast.transactions.base import AlreadyDone, Bound, Commit, Committed, Progress, RangeCount, independent
 from holdfast.transactions.conformance.subject import Subject, is_conflict, version_of_committed
 
-__all__ = [
-    "check_bounds_in_order",
-    "check_conflict_costs_its_caller",
-    "check_failed_inserts_are_undone",
-    "check_group",
-    "check_group_adds",
-    "check_group_of_many",
-    "check_group_reads",
-]
-
 
 def check_group(subject: Subject) -> None:
     """Check that each commit of a group takes effect, with a version of its own."""

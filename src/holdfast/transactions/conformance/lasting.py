@@ -8,8 +8,6 @@ from holdfast.conformance import equal, expect
 from holdfast.transactions.base import Commit, Committed, Record, SnapshotReader, SnapshotStore, TransactionStore
 from holdfast.transactions.conformance.subject import Subject
 
-__all__ = ["check_snapshot", "check_snapshot_is_fresh", "check_snapshot_under_load", "check_two_snapshots"]
-
 
 def _keeping(store: TransactionStore) -> SnapshotStore:
     return cast("SnapshotStore", store)

@@ -21,17 +21,6 @@ from holdfast.transactions.base import (
 )
 from holdfast.transactions.conformance.subject import Subject
 
-__all__ = [
-    "check_binary_keys",
-    "check_conflict_in_huge_commit",
-    "check_huge_commits",
-    "check_key_limits",
-    "check_number_limits",
-    "check_similar_keys",
-    "check_value_limits",
-    "check_values",
-]
-
 _HUGE = 10_000
 
 

@@ -17,16 +17,6 @@ from holdfast.transactions.base import (
 )
 from holdfast.transactions.conformance.subject import Subject, is_conflict, version_of_committed
 
-__all__ = [
-    "check_locked_commit",
-    "check_locked_conflict",
-    "check_locked_increment_race",
-    "check_locked_mixed_race",
-    "check_locked_range_race",
-    "check_locked_reads_repeat",
-    "check_locked_rollback",
-]
-
 
 class _Given(Exception):  # raised by a check, and no error
     """Raised inside of a locked transaction."""

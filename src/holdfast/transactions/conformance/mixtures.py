@@ -9,8 +9,6 @@ from holdfast.transactions.base import ABSENT, Bound, Commit, Progress, RangeCou
 from holdfast.transactions.conformance.model import Model, agree, agree_on_records
 from holdfast.transactions.conformance.subject import Subject
 
-__all__ = ["check_random_commits", "check_random_groups"]
-
 _COMMITS = 400
 _LARGEST_GROUP = 8
 

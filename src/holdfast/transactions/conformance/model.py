@@ -17,8 +17,6 @@ from holdfast.transactions.base import (
 )
 from holdfast.transactions.conformance.subject import Subject, is_conflict
 
-__all__ = ["Model", "agree", "agree_on_records"]
-
 
 class Model:
     """Records, and what commits do to them."""

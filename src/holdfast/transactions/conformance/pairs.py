@@ -25,8 +25,6 @@ from holdfast.transactions.base import (
 from holdfast.transactions.conformance.model import Model, agree, agree_on_records
 from holdfast.transactions.conformance.subject import Meeting, Subject
 
-__all__ = ["check_pairs_at_once", "check_pairs_in_groups", "check_pairs_in_order"]
-
 _STARTS: tuple[tuple[bytes, int] | None, ...] = (None, (b"i value", 3), (b"text", 0))
 """What exists before a pair: nothing, or a record with this value and number; a text, to which nothing is added."""
 

@@ -11,20 +11,6 @@ from holdfast.runtime import SeededRandom
 from holdfast.transactions.base import ABSENT, Bound, Commit, Committed, RangeCount, TransactionStore
 from holdfast.transactions.conformance.subject import Meeting, Subject, version_of_committed
 
-__all__ = [
-    "check_add_race",
-    "check_bound_race",
-    "check_delete_race",
-    "check_group_race",
-    "check_increment_race",
-    "check_insert_race",
-    "check_lock_order",
-    "check_phantom_race",
-    "check_skew_race",
-    "check_skew_through_absence_race",
-    "check_transfer_race",
-]
-
 _RACERS = 8
 
 

@@ -6,14 +6,6 @@ from holdfast.conformance import equal
 from holdfast.transactions.base import Commit, RangeCount, TransactionStore
 from holdfast.transactions.conformance.subject import Subject, is_conflict
 
-__all__ = [
-    "check_count_before_own_writes",
-    "check_counts",
-    "check_guard_is_read_too",
-    "check_large_counts",
-    "check_phantom",
-]
-
 
 def _range(subject: Subject, count: int, guard: bytes = b"guard") -> RangeCount:
     return RangeCount(subject.key(guard), subject.key(b"in/"), subject.key(b"in0"), count)

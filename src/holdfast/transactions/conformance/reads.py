@@ -6,17 +6,6 @@ from holdfast.conformance import equal, expect
 from holdfast.transactions.base import Commit, Record
 from holdfast.transactions.conformance.subject import Subject
 
-__all__ = [
-    "check_get_many",
-    "check_get_many_of_many",
-    "check_read_after_commit",
-    "check_reads_write_nothing",
-    "check_scan",
-    "check_scan_guards",
-    "check_scan_of_nothing",
-    "check_scan_pages",
-]
-
 
 def check_get_many(subject: Subject) -> None:
     """Check that existing records are returned by key, absent ones left out, and that a key may be asked for twice."""

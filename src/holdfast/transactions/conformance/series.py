@@ -6,14 +6,6 @@ from holdfast.conformance import equal
 from holdfast.transactions.base import AlreadyDone, Commit, Committed, Outcome, Progress, Record, TransactionStore
 from holdfast.transactions.conformance.subject import Subject
 
-__all__ = [
-    "check_conflict_makes_no_progress",
-    "check_done_before_conflict",
-    "check_progress",
-    "check_progress_race",
-    "check_progress_twins",
-]
-
 
 def _step(subject: Subject, number: int, owner: bytes = b"owner") -> Commit:
     return Commit(progress=Progress(subject.key(owner), number), adds={subject.key(b"n"): 1})

@@ -9,14 +9,6 @@ from holdfast.conformance import ConformanceError, equal, expect
 from holdfast.transactions.base import Commit, Committed, Record, TransactionStore
 from holdfast.transactions.conformance.subject import Subject
 
-__all__ = [
-    "check_fresh_reads",
-    "check_get_many_is_a_snapshot",
-    "check_reads_that_conflict_are_stale",
-    "check_scan_is_a_snapshot",
-    "check_wide_get_many_is_a_snapshot",
-]
-
 _READERS = 3
 _COMMITS_IN_ROUND = 5
 

@@ -12,8 +12,6 @@ from holdfast.conformance import ConformanceError, equal, expect
 from holdfast.runtime.runner import ThreadRunner
 from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, Outcome, Record, TransactionStore
 
-__all__ = ["Meeting", "Subject", "is_conflict", "version_of_committed"]
-
 T = TypeVar("T")
 _RACERS = 8
 _TOGETHER_S = 60.0  # for all threads to arrive

@@ -24,8 +24,6 @@ from holdfast.transactions.conformance import (
 )
 from holdfast.transactions.conformance.subject import Subject
 
-__all__ = ["TOPICS", "Topic", "checks_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Topic:

@@ -12,21 +12,6 @@ from holdfast.errors import InvalidRequestError
 from holdfast.transactions.base import ABSENT, Bound, Commit, Committed, Conflict, Progress, RangeCount, Record
 from holdfast.transactions.conformance.subject import Subject, is_conflict, version_of_committed
 
-__all__ = [
-    "check_adds",
-    "check_adds_to_values",
-    "check_all_at_once",
-    "check_bounds",
-    "check_conflict_changes_nothing",
-    "check_deletes",
-    "check_empty_commit",
-    "check_handles",
-    "check_inserts",
-    "check_mistakes_change_nothing",
-    "check_puts",
-    "check_versions",
-]
-
 
 def check_puts(subject: Subject) -> None:
     """Check that a put writes a record, whether it exists or not, and sets its number to 0."""

@@ -23,8 +23,6 @@ from holdfast.transactions.base import (
 )
 from holdfast.transactions.versions import VersionSource
 
-__all__ = ["MemoryTransactionStore", "Records", "apply_steps"]
-
 
 @dataclass(frozen=True, slots=True)
 class Records:

@@ -19,8 +19,6 @@ from holdfast.transactions.mysql.options import MysqlOptions
 from holdfast.transactions.seats import Seat
 from holdfast.transactions.sql_files import load_queries
 
-__all__ = ["Link", "Reply", "chunked", "connect", "literal"]
-
 _SQL = load_queries(__package__)
 
 _CONNECT_S = 10.0

@@ -11,8 +11,6 @@ from holdfast.transactions.mysql.failures import code_of
 from holdfast.transactions.mysql.sessions import pauses
 from holdfast.transactions.sql_files import load_queries
 
-__all__ = ["flush_log"]
-
 _SQL = load_queries(__package__)
 
 _ONCE, _TWICE = 1, 3

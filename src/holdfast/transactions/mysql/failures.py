@@ -20,17 +20,6 @@ from holdfast.errors import (
     UnsupportedError,
 )
 
-__all__ = [
-    "as_holdfast_error",
-    "code_of",
-    "is_busy",
-    "is_deadlock",
-    "is_held",
-    "is_lost",
-    "is_missing_table",
-    "mysql_errors",
-]
-
 _BUSY = {1020, 1205, 1213, 1317, 1969, 3024}
 """A lock was not free in time, a deadlock was resolved, or an administrator or a time limit ended the statement."""
 

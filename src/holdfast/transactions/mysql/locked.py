@@ -16,8 +16,6 @@ from holdfast.transactions.mysql.reading import as_records, scan_page, scan_stat
 from holdfast.transactions.sql_files import load_queries
 from holdfast.transactions.versions import VersionSource
 
-__all__ = ["LockedMysql"]
-
 _SQL = load_queries(__package__)
 
 

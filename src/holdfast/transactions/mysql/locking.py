@@ -30,8 +30,6 @@ from holdfast.transactions.memory.store import apply_steps
 from holdfast.transactions.mysql.connection import Link, Reply, chunked, literal
 from holdfast.transactions.sql_files import load_queries
 
-__all__ = ["Group", "find_held"]
-
 _SQL = load_queries(__package__)
 
 

@@ -12,8 +12,6 @@ from holdfast.errors import InvalidRequestError
 from holdfast.transactions.urls import options_of, split_url
 from holdfast.wording import nearest
 
-__all__ = ["MysqlOptions", "parse_mysql_url"]
-
 _FORM = "mysql://user:password@host:port/database"
 _MOST_CONNECTIONS = 1000
 _TLS = ("off", "prefer", "require", "verify")

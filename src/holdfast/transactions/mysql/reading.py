@@ -9,8 +9,6 @@ from holdfast.transactions.base import Record, ScanPage
 from holdfast.transactions.mysql.connection import Link, Reply, chunked, literal
 from holdfast.transactions.sql_files import load_queries
 
-__all__ = ["MysqlSnapshot", "as_records", "read_records", "scan_page", "scan_records", "scan_statement"]
-
 _SQL = load_queries(__package__)
 
 

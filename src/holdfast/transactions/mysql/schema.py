@@ -15,8 +15,6 @@ from holdfast.transactions.mysql.options import MysqlOptions
 from holdfast.transactions.schema_version import require_schema
 from holdfast.transactions.sql_files import load_queries, load_schema
 
-__all__ = ["check_server", "lock_name", "prepare_database"]
-
 _SQL = load_queries(__package__)
 _OLDEST_MYSQL = (8, 0)
 _OLDEST_MARIADB = (10, 6)

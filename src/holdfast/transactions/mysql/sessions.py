@@ -19,8 +19,6 @@ from holdfast.transactions.mysql.connection import Link
 from holdfast.transactions.mysql.failures import is_busy
 from holdfast.transactions.sql_files import load_queries
 
-__all__ = ["begin_statements", "commit_statements", "pauses", "sweep_sessions", "was_committed"]
-
 _SQL = load_queries(__package__)
 
 _FIRST_PAUSE_S = 0.002

@@ -36,8 +36,6 @@ from holdfast.transactions.mysql.sessions import (
 from holdfast.transactions.pool import Pool
 from holdfast.transactions.versions import VersionSource
 
-__all__ = ["MysqlTransactionStore"]
-
 T = TypeVar("T")
 
 

@@ -21,8 +21,6 @@ from holdfast.transactions.base import (
 )
 from holdfast.transactions.postgres.arrays import ByteaArray, Int2Array, Int4Array, Int8Array
 
-__all__ = ["Group"]
-
 _KEY = itemgetter(0)
 _MOST_BYTES = 900_000_000
 """Of keys and values: a message to the server is limited to 1 GB."""

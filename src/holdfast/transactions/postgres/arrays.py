@@ -15,8 +15,6 @@ from psycopg import Connection, pq
 from psycopg.abc import Buffer
 from psycopg.adapt import Dumper
 
-__all__ = ["ByteaArray", "Int2Array", "Int4Array", "Int8Array", "register_arrays"]
-
 _HEADER = Struct("!iiIii").pack
 _LENGTH = Struct("!i").pack
 _INT2 = Struct("!ih").pack

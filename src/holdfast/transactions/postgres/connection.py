@@ -31,16 +31,6 @@ from holdfast.transactions.schema_version import require_schema
 from holdfast.transactions.sql_files import load_queries, load_schema
 from holdfast.transactions.urls import options_of, split_url
 
-__all__ = [
-    "Connection",
-    "PostgresAddress",
-    "connect",
-    "connection_errors",
-    "nothing_happened",
-    "prepare_database",
-    "statement_errors",
-]
-
 T = TypeVar("T")
 
 _SQL = load_queries(__package__)

@@ -35,8 +35,6 @@ from holdfast.transactions.seats import Seat
 from holdfast.transactions.sql_files import load_queries
 from holdfast.transactions.versions import VersionSource
 
-__all__ = ["PostgresTransactionStore"]
-
 T = TypeVar("T")
 
 _SQL = {name: query.encode() for name, query in load_queries(__package__).items()}

@@ -26,8 +26,6 @@ from holdfast.transactions.sqlite.connections import Connections
 from holdfast.transactions.sqlite.files import file_error
 from holdfast.transactions.sqlite.lock_holder import lock_holder
 
-__all__ = ["connect", "prepare_file", "sqlite_errors"]
-
 _OLDEST = (3, 35, 0)
 """WITHOUT ROWID, upserts and ``IN`` with many parameters; Python 3.10 is built with at least this on every platform."""
 

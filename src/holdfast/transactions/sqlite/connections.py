@@ -16,8 +16,6 @@ from holdfast.transactions.seats import Seat, Seats
 from holdfast.transactions.sqlite.files import file_error
 from holdfast.transactions.sqlite.ticket_queue import TicketQueue
 
-__all__ = ["Connections"]
-
 _FORK_WAIT_S = 5.0
 """How long a fork waits for the threads that use a connection."""
 

@@ -8,8 +8,6 @@ from contextlib import suppress
 
 from holdfast.errors import AccessDeniedError, HoldfastError, StorageFullError, UnavailableError
 
-__all__ = ["file_error", "flush_file"]
-
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _CROWDED = (errno.EMFILE, errno.ENFILE)
 

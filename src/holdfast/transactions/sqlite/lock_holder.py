@@ -15,8 +15,6 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["lock_holder"]
-
 _LOCKS = (
     ("-shm", range(120, 121)),  # to write
     ("-shm", range(122, 128)),  # to recover the log; marks of readers. Byte 121 is that of checkpoints: nobody waits

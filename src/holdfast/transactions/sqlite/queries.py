@@ -11,8 +11,6 @@ from functools import cache
 from holdfast.transactions.base import Record, ScanPage
 from holdfast.transactions.sql_files import load_queries
 
-__all__ = ["get_many", "scan", "snapshot"]
-
 _SQL = load_queries(__package__)
 _KEYS_PER_QUERY = 500
 

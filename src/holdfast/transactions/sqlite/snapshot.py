@@ -18,8 +18,6 @@ from holdfast.runtime.forks import require_process
 from holdfast.transactions.base import Record, ScanPage
 from holdfast.transactions.sqlite.queries import get_many, scan
 
-__all__ = ["SqliteSnapshot"]
-
 _MOST_IDLE_S = 3600.0
 """As PostgreSQL's and MySQL's snapshots."""
 

@@ -43,8 +43,6 @@ from holdfast.transactions.sqlite.queries import get_many, scan, snapshot
 from holdfast.transactions.sqlite.snapshot import SqliteSnapshot
 from holdfast.transactions.versions import VersionSource
 
-__all__ = ["SqliteTransactionStore"]
-
 _SQL = load_queries(__package__)
 _KEY = itemgetter(0)
 

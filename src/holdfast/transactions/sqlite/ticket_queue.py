@@ -21,8 +21,6 @@ from holdfast.runtime.forks import Fork, watch_forks
 from holdfast.transactions.seats import Seat, Seats
 from holdfast.transactions.sqlite.files import file_error
 
-__all__ = ["TicketQueue"]
-
 _COUNTER_BYTES = 8
 _TICKETS = 16
 """Position of the byte of ticket 0. Byte 0 is the lock of the counters: the next ticket, and the one being served."""

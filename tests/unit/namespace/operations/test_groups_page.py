@@ -319,7 +319,12 @@ def _operations() -> Iterable[str]:
     for module in pkgutil.iter_modules(operations.__path__):
         if module.name != "base":
             found = importlib.import_module(f"holdfast.namespace.operations.{module.name}")
-            yield from (name for name in found.__all__ if hasattr(getattr(found, name), "execute"))
+            yield from (
+                name
+                for name in vars(found)
+                if getattr(vars(found)[name], "__module__", "") == found.__name__
+                and hasattr(vars(found)[name], "execute")
+            )
 
 
 @pytest.mark.parametrize("name", SITUATIONS)

@@ -9,8 +9,6 @@ from typing import Protocol
 from holdfast.errors import HoldfastError
 from holdfast.runtime import Runner, SerialRunner, ThreadRunner
 
-__all__ = ["PIECE_BYTES", "Entry", "Failed", "Place", "Sink", "read_pieces"]
-
 PIECE_BYTES = 8 * 1024 * 1024
 """How many bytes are read and written at a time."""
 

@@ -17,8 +17,6 @@ from holdfast.errors import HoldfastError, InvalidRequestError, StorageFullError
 from holdfast.namespace.errors import PathExistsError, PathNotFoundError
 from holdfast.runtime import Ids
 
-__all__ = ["STDIN", "LocalPlace"]
-
 STDIN = "-"
 """The path of standard input."""
 

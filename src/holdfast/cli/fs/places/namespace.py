@@ -10,8 +10,6 @@ from holdfast.namespace import FileStatus, Namespace
 from holdfast.namespace.inode import FILE_MODE
 from holdfast.namespace.paths import NsPath
 
-__all__ = ["NamespacePlace"]
-
 
 class NamespacePlace:
     """A namespace.

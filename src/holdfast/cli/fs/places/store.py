@@ -13,8 +13,6 @@ from holdfast.fs.files import PlainSink, WritingFile
 from holdfast.namespace.errors import PathNotFoundError
 from holdfast.stores.base import check_key, is_marker, iter_objects
 
-__all__ = ["StorePlace"]
-
 
 class StorePlace:
     """The store of a URL; paths are keys.

@@ -10,18 +10,6 @@ from holdfast.namespace.fsck.facts import Facts, Few
 from holdfast.namespace.fsck.findings import Checker, FindingKind, Severity, Suspect
 from holdfast.namespace.keys import data_key
 
-__all__ = [
-    "DAMAGED_BLOBS",
-    "FOREIGN_OBJECTS",
-    "MISSING_BLOBS",
-    "SHARED_BLOBS",
-    "SHORT_BLOBS",
-    "UNOWNED",
-    "is_in_progress",
-    "unowned",
-    "unreferenced",
-]
-
 
 def _blobs(found: Few[str]) -> Iterator[Suspect]:
     for blob, detail in found:

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from holdfast.namespace.fsck.facts import Facts
 from holdfast.namespace.fsck.findings import Checker, FindingKind, Severity, Suspect
 
-__all__ = ["REFERENCED_GARBAGE"]
-
 
 def _find(facts: Facts) -> Iterator[Suspect]:
     for blob, _ in facts.referenced_notes:

@@ -9,8 +9,6 @@ from holdfast.namespace.fsck.findings import Checker, FindingKind, Severity, Sus
 from holdfast.namespace.keys import lease_key
 from holdfast.namespace.lease import HARD_LIMIT_MS, Lease
 
-__all__ = ["LEASES_WITHOUT_FILE", "STALE_LEASES", "WRITERS_WITHOUT_LEASE"]
-
 
 def _writers_without_lease(facts: Facts) -> Iterator[Suspect]:
     for number, file in facts.open_files.items():

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from holdfast.namespace.fsck.facts import Facts
 from holdfast.namespace.fsck.findings import Checker, FindingKind, Severity, Suspect
 
-__all__ = ["EXPIRED_MARKS"]
-
 
 def _find(facts: Facts) -> Iterator[Suspect]:
     for key, _ in facts.marks:

@@ -8,8 +8,6 @@ from holdfast.namespace.fsck.facts import Facts
 from holdfast.namespace.fsck.findings import Checker, FindingKind, Severity, Suspect
 from holdfast.namespace.keys import id_of, usage_key
 
-__all__ = ["STRAY_USAGE", "WRONG_USAGE"]
-
 
 def _wrong(facts: Facts) -> Iterator[Suspect]:
     for key, quota in facts.quotas.items():

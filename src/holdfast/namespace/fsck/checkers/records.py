@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from holdfast.namespace.fsck.facts import Facts
 from holdfast.namespace.fsck.findings import Checker, FindingKind, Severity, Suspect
 
-__all__ = ["BAD_NAMES", "DAMAGED_RECORDS"]
-
 
 def _damaged(facts: Facts) -> Iterator[Suspect]:
     for key, _ in facts.damaged:

@@ -21,8 +21,6 @@ from holdfast.namespace.fsck.checkers.times import STRAY_PLACES, STRAY_TIMES
 from holdfast.namespace.fsck.checkers.tree import CYCLES, FILES_WITH_CHILDREN, NO_ROOT, ORPHANS
 from holdfast.namespace.fsck.findings import Checker
 
-__all__ = ["CHECKERS"]
-
 # In this order they are repaired: new inodes need a root to hang on.
 CHECKERS: tuple[Checker, ...] = (
     NO_ROOT,

@@ -8,8 +8,6 @@ from holdfast.namespace.fsck.facts import Facts
 from holdfast.namespace.fsck.findings import Checker, FindingKind, Severity, Suspect
 from holdfast.namespace.keys import place_key, times_key
 
-__all__ = ["STRAY_PLACES", "STRAY_TIMES"]
-
 
 def _times(facts: Facts) -> Iterator[Suspect]:
     for number in facts.stray_times:

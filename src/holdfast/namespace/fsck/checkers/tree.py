@@ -8,8 +8,6 @@ from holdfast.namespace.fsck.facts import Facts
 from holdfast.namespace.fsck.findings import Checker, FindingKind, Severity, Suspect
 from holdfast.namespace.keys import ROOT_KEY
 
-__all__ = ["CYCLES", "FILES_WITH_CHILDREN", "NO_ROOT", "ORPHANS"]
-
 
 def _no_root(facts: Facts) -> Iterator[Suspect]:
     damaged = {key for key, _ in facts.damaged}

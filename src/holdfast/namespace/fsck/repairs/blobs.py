@@ -13,8 +13,6 @@ from holdfast.namespace.inode import Extent, Inode
 from holdfast.namespace.keys import blob_of, data_key
 from holdfast.namespace.view import Entry
 
-__all__ = ["attach_unowned", "copy_shared", "delete_notes"]
-
 _PIECE = 8 * 1024 * 1024
 
 

@@ -12,8 +12,6 @@ from holdfast.namespace.keys import lease_key
 from holdfast.namespace.lease import HARD_LIMIT_MS, Lease
 from holdfast.namespace.view import Entry
 
-__all__ = ["close_file", "delete_lease", "end_stale_lease"]
-
 
 def close_file(bench: Workbench, finding: Finding) -> bool:
     """Close a file whose writer has no lease; what was synced stays."""

@@ -15,8 +15,6 @@ from holdfast.namespace.keys import DAMAGED, ROOT_KEY, data_key
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Entry
 
-__all__ = ["count_again", "delete_record", "keep_damaged_record", "remove_mark"]
-
 
 def keep_damaged_record(bench: Workbench, finding: Finding) -> bool:
     """Move the bytes of a damaged record into a file; its key is an attribute of the file."""

@@ -18,8 +18,6 @@ from holdfast.namespace.fsck.findings import Finding, FindingKind
 from holdfast.namespace.fsck.repairs import blobs, leases, records, tree
 from holdfast.namespace.fsck.repairs.workbench import Workbench
 
-__all__ = ["REPAIRS", "RepairStep"]
-
 RepairStep = Callable[[Workbench, Finding], bool]
 """Repair one finding in a transaction that validates what it saw; return False if there is nothing to do anymore."""
 

@@ -20,16 +20,6 @@ from holdfast.namespace.keys import (
 )
 from holdfast.namespace.view import Entry
 
-__all__ = [
-    "attach_orphans",
-    "break_cycle",
-    "forget_deleted_tree",
-    "give_new_ids",
-    "make_root",
-    "rename_badly_named",
-    "split_file_with_children",
-]
-
 _PAGE = 100
 
 

@@ -26,8 +26,6 @@ from holdfast.namespace.trees import TreeCounter
 from holdfast.namespace.view import Entry, Hints, View, read_view
 from holdfast.transactions.base import Record
 
-__all__ = ["LOST_AND_FOUND", "Seen", "Workbench"]
-
 LOST_AND_FOUND = NsPath((b"lost+found",))
 
 _MOST_NAMES = 100

@@ -1,0 +1,47 @@
+"""Define the options of ``holdfast check`` as one value, and their defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+STATES = 100_000
+"""Default limit of states in a scene; exploring them takes a minute or less, and 500 MB."""
+
+TRANSACTIONS = "transactions"
+NAMESPACE = "namespace"
+UNITS = "units"
+"""What is checked in place of a committer if the name is one of these."""
+
+WALK_S = 60.0
+"""Default time limit of a random walk."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """The options as the user gave them; None or empty if not given.
+
+    Attributes:
+        seconds: time limit of each scene, or of the whole walk through random histories.
+        states: limit of states in each scene.
+        save: directory for counterexamples.
+        html: HTML file to write the story to.
+    """
+
+    name: str | None
+    scenes: tuple[str, ...]
+    properties: tuple[str, ...]
+    small: bool
+    walk: bool
+    seed: int | None
+    first: int | None
+    histories: int | None
+    seconds: float | None
+    states: int | None
+    save: Path | None
+    replay: Path | None
+    details: bool
+    coverage: bool
+    html: Path | None
+    every: bool
+    listed: bool

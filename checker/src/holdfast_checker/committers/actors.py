@@ -1,0 +1,292 @@
+"""Define the actors of a job: each runs the shipped code through its own handles on the simulated stores.
+
+Nothing here makes a decision that belongs to the code under test. These functions do what Spark and Holdfast's data
+source do around that code: pass the job to its tasks, ask for permission to commit, report, and, after a commit that
+raised an error, call abort in another process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from holdfast.commit import (
+    CommitContext,
+    CommitSettings,
+    Committer,
+    JobRecord,
+    Place,
+    SaveMode,
+    StreamBatch,
+    TaskAttempt,
+    TaskCommit,
+)
+from holdfast.commit.context import StagingPlaces
+from holdfast.commit.recovery import recover
+from holdfast.commit.two_phase.snapshot import read_snapshot
+from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch, settle_batch
+from holdfast.errors import DestinationExistsError, HoldfastError
+from holdfast.runtime import Environment, Runner, SerialRunner
+from holdfast.runtime.simulated import StillClock
+from holdfast.stores.base import Capabilities
+from holdfast_checker.committers.cluster import CLUSTER, Order
+from holdfast_checker.committers.ledger import LOG_PREFIX
+from holdfast_checker.committers.output import DESTINATION, HOME, chosen_name, content, directory, without_measurements
+from holdfast_checker.committers.threads import ScheduledRunner, ThreadedPort
+from holdfast_checker.kernel.calls import Call
+from holdfast_checker.kernel.process import Port
+from holdfast_checker.simulated_store.handle import SimulatedStore
+
+START_S = 1_800_000_000.0
+"""When the main job runs, in seconds since the epoch."""
+
+LATER_S = START_S + 7200.0
+"""When recovery runs: by then, the main job has been inactive for longer than `QUIET_S`."""
+
+FINALLY_S = LATER_S + 7200.0
+"""When the final recovery runs, after a history: by then, all jobs count as inactive unless known to be alive."""
+
+QUIET_S = 3600.0
+
+
+_REPLACING = (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
+SETTINGS = CommitSettings(
+    part_size_bytes=1 << 20, allow_unsafe=True, conflict_attempts=6, roll_forward_attempts=2, check_nesting=False
+)
+"""Settings with few retries, so that histories stay short."""
+
+
+def time_of(actor: str) -> float:
+    """Return the time at which an actor acts. When recovery acts, it finds only the main job's objects old."""
+    return START_S if actor in ("driver", "second driver") or actor.startswith("task ") else LATER_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherJob:
+    """Another job on the destination. One process runs all of it; its only task writes a file into each directory.
+
+    Attributes:
+        name: name of the actor; the job's files contain its first word.
+        mode: the save mode; None for that of the job under test.
+        later: whether the job starts only after the main job's driver has ended or is gone.
+        batch: number of the micro-batch that the job writes; None if the job belongs to no stream.
+        times: how many jobs of this description run, one after another.
+        at_once: whether each of these jobs runs to its end before any other actor moves, so that worlds stay small.
+    """
+
+    name: str = "other job"
+    mode: SaveMode | None = None
+    later: bool = False
+    directories: tuple[str, ...] = ("day=0",)
+    batch: int | None = None
+    times: int = 1
+    at_once: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What the actors of a world know about it.
+
+    Attributes:
+        capabilities: what each store supports, by the name of the store.
+        files: number of files of each attempt.
+        chosen: whether jobs choose their file names themselves; if so, all jobs choose the same names.
+        batch: number of the micro-batch that the job writes; None if the job belongs to no stream.
+        others: the other jobs.
+        threads: number of calls that a process makes concurrently, if it has enough work.
+        piecemeal: whether listings take several steps, as on a file system.
+        calm: whether no fault happens and no other job interferes; every job must then be committed.
+        settings: the commit settings, with few retries, so that histories stay short.
+    """
+
+    committer: Committer
+    capabilities: Mapping[str, Capabilities]
+    tasks: int
+    attempts: int
+    files: int
+    order: Order
+    mode: SaveMode = SaveMode.APPEND
+    chosen: bool = False
+    batch: int | None = None
+    others: tuple[OtherJob, ...] = ()
+    threads: int = 1
+    piecemeal: bool = False
+    calm: bool = False
+    settings: CommitSettings = SETTINGS
+
+    @property
+    def replaces(self) -> bool:
+        """Check whether a job other than the driver's may replace existing files."""
+        return any((one.mode or self.mode) in _REPLACING for one in self.others)
+
+    def context(self, port: Port, home: str = HOME) -> CommitContext:
+        """Return a process's context: handles on the stores of the world, simulated time, and its own ids."""
+        runner: Runner = SerialRunner()
+        if self.threads > 1:
+            port = ThreadedPort(port)
+            runner = ScheduledRunner(port, self.threads)
+
+        def place(name: str, prefix: str) -> Place:
+            store = SimulatedStore(port, name, self.capabilities[name])
+            return Place(store=store, prefix=prefix, url=f"memory://{name}/{prefix}")
+
+        can, staging = self.capabilities[DESTINATION], self.committer.staging
+        store = SimulatedStore(port, DESTINATION, can, without_measurements, self.piecemeal)
+        return CommitContext(
+            store=store,
+            prefix=home,
+            url=f"memory://{DESTINATION}/{home}",
+            staging=StagingPlaces(scratch=place("scratch", f"{port.name}/"), shared=place("shared", ""))
+            if staging
+            else None,
+            settings=self.settings,
+            environment=Environment(clock=StillClock(time_of(port.name)), ids=port, runner=runner),
+        )
+
+
+def _ask(port: Port, operation: str, *args: object) -> object:
+    return port.call(Call(CLUSTER, operation, args))
+
+
+# --- drivers ----------------------------------------------------------------------------------------------------------
+def start_job(setting: Setting, port: Port, mode: SaveMode, batch: int | None) -> JobRecord | None:
+    """Start a job, or report why it did not start: it was refused, it failed, or it has nothing to do."""
+    ctx = setting.context(port)
+    try:
+        if batch is None:
+            job = setting.committer.setup_job(ctx, mode, {})
+        else:
+            stream = StreamBatch(stream="stream", checkpoint="checkpoint", batch=batch)
+            job = join_batch(ctx, plan_batch(ctx, mode, {}), stream)
+            if job is None:
+                settle_batch(ctx)
+    except HoldfastError as error:
+        _ask(port, "tell", "refused" if isinstance(error, DestinationExistsError) else "failed", type(error).__name__)
+        return None
+    if job is None:
+        _ask(port, "tell", "skipped", None)
+    return job
+
+
+def driver(setting: Setting) -> Callable[[Port], None]:
+    """Start the job, wait for its tasks, commit; abort after a commit that raised, or if tasks fail."""
+
+    def run(port: Port) -> None:
+        job = start_job(setting, port, setting.mode, setting.batch)
+        if job is None:
+            return
+        _ask(port, "post_job", job)
+        reports = cast("tuple[TaskCommit, ...] | None", _ask(port, "await_tasks"))
+        end_job(setting, port, job, reports)
+
+    return run
+
+
+def second_driver(setting: Setting) -> Callable[[Port], None]:
+    """Commit or abort the same job in another process, as Spark does after it presumed the first driver dead."""
+
+    def run(port: Port) -> None:
+        job, reports = cast("tuple[JobRecord, tuple[TaskCommit, ...] | None]", _ask(port, "take_over"))
+        end_job(setting, port, job, reports)
+
+    return run
+
+
+def end_job(setting: Setting, port: Port, job: JobRecord, reports: tuple[TaskCommit, ...] | None) -> bool:
+    """Commit if there are reports; abort if there are none, or if the commit raised an error; then report the outcome.
+
+    Returns:
+        Whether the job is committed.
+    """
+    if reports is not None:
+        try:
+            outcome = setting.committer.commit_job(setting.context(port), job, reports, setting.tasks)
+        except HoldfastError:
+            pass  # Spark calls abort, in a process that knows nothing of this one
+        else:
+            _ask(port, "tell", "committed" if outcome.committed else "aborted", outcome.finished)
+            return outcome.committed
+    try:
+        outcome = setting.committer.abort_job(setting.context(port), job)
+    except HoldfastError as error:
+        _ask(port, "tell", "unknown", type(error).__name__)
+        return False
+    _ask(port, "tell", "committed" if outcome.committed else "aborted", outcome.finished)
+    return outcome.committed
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+def attempt_program(setting: Setting, task: int, attempt: int) -> Callable[[Port], None]:
+    """Run an attempt: write its files, commit, report."""
+
+    def run(port: Port) -> None:
+        run_attempt(setting, port, cast("JobRecord", _ask(port, "begin", task, attempt)), task, attempt)
+
+    return run
+
+
+def run_attempt(setting: Setting, port: Port, job: JobRecord, task: int, attempt: int) -> None:
+    """Write the files of an attempt that has started, commit them, and report."""
+    try:
+        with setting.committer.setup_task(setting.context(port), job, task) as running:
+            write_files(setting, running, task, attempt)
+            if setting.order is Order.ASK_FIRST and not _ask(port, "may_commit", task, attempt):
+                return
+            commit = running.commit()
+    except HoldfastError:
+        _ask(port, "fail", task, attempt)
+        return
+    _ask(port, "report", task, attempt, commit)
+
+
+def write_files(setting: Setting, running: TaskAttempt, task: int, attempt: int) -> None:
+    """Write the files of an attempt, without committing them."""
+    for number in range(setting.files):
+        name = chosen_name(task, number) if setting.chosen else running.file_name(".txt")
+        sink = running.open(f"{directory(attempt, number)}/{name}")
+        sink.write(content("main", task, attempt, number))
+        sink.close()
+
+
+# --- others -----------------------------------------------------------------------------------------------------------
+def recovery(setting: Setting) -> Callable[[Port], None]:
+    """Run `holdfast recover` for jobs that have been inactive for an hour."""
+
+    def run(port: Port) -> None:
+        _ask(port, "take_for_dead")
+        try:
+            report = recover(setting.context(port), older_than_s=QUIET_S, committers=(setting.committer,))
+        except HoldfastError as error:
+            _ask(port, "tell", "failed", type(error).__name__)
+            return
+        ended = (job for job in report.jobs if not job.is_alive)  # it leaves the others alone
+        _ask(port, "tell", "recovered", tuple(sorted((str(job.job), job.action.value) for job in ended)))
+
+    return run
+
+
+def reader(setting: Setting) -> Callable[[Port], None]:
+    """Read the destination once through Holdfast, and report when the read began and ended."""
+
+    def run(port: Port) -> None:
+        since = port.call(Call(DESTINATION, "notes", (LOG_PREFIX,)))
+        try:
+            found = read_snapshot(setting.context(port))
+        except HoldfastError as error:
+            _ask(port, "tell", "failed", type(error).__name__)
+            return
+        until = port.call(Call(DESTINATION, "notes", (LOG_PREFIX,)))
+        _ask(port, "tell", "read", (since, until, tuple(sorted(file.path for file in found.files))))
+
+    return run
+
+
+def network(port: Port) -> None:
+    """As the network, cut one executor off from the driver."""
+    _ask(port, "lose")
+
+
+def cancel(port: Port) -> None:
+    """As the user, cancel the job while its tasks run."""
+    _ask(port, "cancel")

@@ -1,0 +1,320 @@
+"""Simulate Spark's part: which attempts run, which reports the driver accepts, and which outcomes actors learn.
+
+The simulation guarantees what Spark guarantees, and no more. An attempt that the driver has lost keeps running: nothing
+stops it. The driver accepts one attempt per task. There are two orders. Attempts ask the driver for permission before
+they commit (`Order.ASK_FIRST`, Hadoop's protocol, which the papers assume). Or they commit as soon as they have
+written, and the driver accepts the first attempt that reports (`Order.REPORT`, what Spark does for data sources in
+Python: ``write`` runs to its end before Spark asks its coordinator).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from holdfast.commit.records import JobRecord, TaskCommit
+from holdfast_checker.committers.ledger import Offer
+from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
+from holdfast_checker.kernel.canonical import canonical
+
+CLUSTER = "cluster"
+
+
+class Order(enum.Enum):
+    """When an attempt commits: once the driver permits it, or as soon as it has written."""
+
+    ASK_FIRST = "asks the driver, then commits"
+    REPORT = "commits, then reports"
+
+
+class Attempt(enum.Enum):
+    """What the driver knows about an attempt."""
+
+    WAITING = "has not started"
+    RUNNING = "runs"
+    COMMITTING = "may commit"
+    ENDED = "has reported"
+    GONE = "is lost or has failed"
+
+
+class Phase(enum.Enum):
+    """How far the job has progressed. If there are two drivers, the one that is further along determines the phase."""
+
+    STARTING = "starts"
+    RUNNING = "waits for its tasks"
+    COMMITTING = "commits"
+    ENDING = "aborts"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The outcome that an actor learned at its end, such as ``committed``, ``aborted`` or ``unknown``.
+
+    `detail` says more to properties, such as whether the job is finished.
+    """
+
+    who: str
+    outcome: str
+    detail: object = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterState:
+    """Everything that drivers and tasks know about each other.
+
+    Attributes:
+        attempts: what the driver knows about each attempt, by task, then by attempt.
+        accepted: for each task, the number of the accepted attempt and its report; None before a report is accepted.
+        driver: ``alive``, ``dead``, or ``cut off`` (still running, but others presume it dead).
+        second: the second driver: empty if it has not started, ``alive``, or ``dead``.
+        given_up: whether recovery has started. Recovery presumes that the drivers are dead.
+        unnoticed: tasks with a dead attempt that had permission to commit. With speculation, another attempt may ask
+            for permission before the driver notices the death.
+        offers: announcements of jobs other than the driver's that they are about to commit; only properties read them.
+    """
+
+    attempts: tuple[tuple[Attempt, ...], ...]
+    accepted: tuple[tuple[int, TaskCommit] | None, ...]
+    job: JobRecord | None = None
+    phase: Phase = Phase.STARTING
+    driver: str = "alive"
+    second: str = ""
+    given_up: bool = False
+    cancelled: bool = False
+    told: tuple[Told, ...] = ()
+    unnoticed: tuple[int, ...] = ()
+    offers: tuple[Offer, ...] = ()
+
+    def outcome_of(self, who: str) -> str:
+        """Return the outcome that the actor `who` learned; empty if it has not ended."""
+        return next((told.outcome for told in self.told if told.who == who), "")
+
+
+def attempt_actor(task: int, attempt: int) -> str:
+    """Return the name of an attempt's actor."""
+    return f"task {task} attempt {attempt}"
+
+
+class Cluster:
+    """The resource that simulates Spark: drivers, tasks, and their messages.
+
+    Args:
+        order: when attempts commit.
+        speculation: whether a second attempt may start while the first one runs.
+    """
+
+    def __init__(self, *, tasks: int, attempts: int, order: Order, speculation: bool) -> None:
+        self._tasks = tasks
+        self._attempts = attempts
+        self._order = order
+        self._speculation = speculation
+        self._actors = {attempt_actor(t, a): (t, a) for t in range(tasks) for a in range(attempts)}
+        self._calls: dict[str, Callable[[ClusterState, Call, str], Sequence[Alternative]]] = {
+            "post_job": self._post_job,
+            "await_tasks": self._await_tasks,
+            "begin": self._begin,
+            "may_commit": self._may_commit,
+            "report": self._report,
+            "fail": self._fail,
+            "lose": self._lose,
+            "cancel": self._cancel,
+            "take_over": self._take_over,
+            "take_for_dead": self._take_for_dead,
+            "await_end": self._await_end,
+            "offer": self._offer,
+            "turn": self._turn,
+            "tell": self._tell,
+        }
+
+    def initial(self) -> ClusterState:
+        return ClusterState(
+            attempts=((Attempt.WAITING,) * self._attempts,) * self._tasks, accepted=(None,) * self._tasks
+        )
+
+    def key(self, state: object) -> Hashable:
+        return canonical(state)
+
+    def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
+        return self._calls[call.operation](cast("ClusterState", state), call, actor)
+
+    def footprint(self, call: Call) -> Footprint:
+        """Return the accesses of a call, with one key per task, so that calls about different tasks are independent."""
+
+        def access(key: str, *, writes: bool = False) -> Access:
+            return Access(CLUSTER, key, writes=writes)
+
+        tasks = [f"task {task}" for task in range(self._tasks)]
+        operation = call.operation
+        if operation in ("begin", "may_commit", "report", "fail"):
+            return frozenset({access(f"task {call.args[0]}", writes=True), access("job")})
+        if operation in ("post_job", "cancel"):
+            return frozenset({access("job", writes=True)})
+        if operation == "await_tasks":
+            return frozenset({access("job", writes=True), *(access(task) for task in tasks)})
+        if operation == "lose":
+            return frozenset(access(task, writes=True) for task in tasks)
+        if operation in ("take_over", "take_for_dead"):  # a second driver and recovery block each other
+            takes_over = operation == "take_over"  # a second driver also begins to commit
+            return frozenset(
+                {access("job", writes=takes_over), access("driver", writes=True), *(access(task) for task in tasks)}
+            )
+        if operation == "turn":  # between threads of one process: invisible to others
+            return frozenset()
+        if operation == "await_end":
+            return frozenset({access("job"), access("driver"), access("told")})
+        if operation == "offer":
+            return frozenset({access(f"offer {cast('Offer', call.args[0]).job}", writes=True)})
+        return frozenset({access("told", writes=True)})
+
+    def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
+        now = cast("ClusterState", state)
+        if call.operation not in ("take_over", "take_for_dead") or now.job is None:
+            return None
+        if now.driver == "alive":
+            return "driver", frozenset({Fault.PARTITION, Fault.CLOCK})
+        return ("second driver", frozenset({Fault.CLOCK})) if now.second == "alive" else None
+
+    def bury(self, state: object, actor: str) -> object:
+        now = cast("ClusterState", state)
+        if actor == "driver":
+            return replace(now, driver="dead")
+        if actor == "second driver":
+            return replace(now, second="dead")
+        found = self._actors.get(actor)
+        if found is None or now.attempts[found[0]][found[1]] in (Attempt.ENDED, Attempt.GONE):
+            return now
+        # A death must not remove answers that others could have got before it: see `Resource.bury`.
+        if self._speculation and now.attempts[found[0]][found[1]] is Attempt.COMMITTING:
+            now = replace(now, unnoticed=tuple(sorted({*now.unnoticed, found[0]})))
+        return _set(now, *found, Attempt.GONE)
+
+    # --- the driver ---------------------------------------------------------------------------------------------------
+    def _post_job(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        job = cast("JobRecord", call.args[0])
+        return [Alternative(state=replace(state, job=job, phase=Phase.RUNNING))]
+
+    def _await_tasks(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """Return all reports, or None if the job cannot succeed."""
+        if state.cancelled or any(
+            accepted is None and all(attempt is Attempt.GONE for attempt in attempts)
+            for attempts, accepted in zip(state.attempts, state.accepted, strict=True)
+        ):
+            begun = state.phase is Phase.COMMITTING  # by a second driver
+            return [Alternative(state=state if begun else replace(state, phase=Phase.ENDING))]
+        reports = [accepted[1] for accepted in state.accepted if accepted is not None]
+        if len(reports) < self._tasks:
+            return []
+        return [Alternative(state=replace(state, phase=Phase.COMMITTING), reply=Reply(tuple(reports)))]
+
+    def _tell(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        told = Told(actor, str(call.args[0]), call.args[1])
+        return [Alternative(state=replace(state, told=tuple(sorted((*state.told, told), key=lambda one: one.who))))]
+
+    # --- other jobs ---------------------------------------------------------------------------------------------------
+    def _offer(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        offer = cast("Offer", call.args[0])
+        offers = tuple(sorted((*state.offers, offer), key=lambda one: one.job))
+        return [Alternative(state=replace(state, offers=offers))]
+
+    def _turn(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """Let the scheduler choose which of a process's threads continues."""
+        return [
+            Alternative(state=state, reply=Reply(at), label=f"thread {number}") for at, number in enumerate(call.args)
+        ]
+
+    def _await_end(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """Let a later job start once the driver has ended, or is gone from the cluster."""
+        over = state.driver != "alive" or state.outcome_of("driver")
+        return [Alternative(state=state)] if over else []
+
+    # --- tasks --------------------------------------------------------------------------------------------------------
+    def _begin(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """Block until the driver starts the attempt, and return the job. No attempt starts once all tasks are done."""
+        task, attempt = cast("tuple[int, int]", call.args)
+        if state.job is None or state.phase is not Phase.RUNNING or state.driver == "dead":
+            return []
+        if state.accepted[task] is not None or state.attempts[task][attempt] is not Attempt.WAITING:
+            return []
+        earlier = state.attempts[task][:attempt]
+        if not all(one is Attempt.GONE or (self._speculation and one is not Attempt.WAITING) for one in earlier):
+            return []
+        return [Alternative(state=_set(state, task, attempt, Attempt.RUNNING), reply=Reply(state.job))]
+
+    def _may_commit(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """Answer whether the attempt may commit. An attempt that is cut off gets no permission, and gives up."""
+        task, attempt = cast("tuple[int, int]", call.args)
+        attempts = state.attempts[task]
+        taken = Attempt.COMMITTING in attempts or state.accepted[task] is not None
+        open_ = state.phase is Phase.RUNNING and state.driver != "dead"
+        denied = Alternative(state=_set(state, task, attempt, Attempt.GONE), reply=Reply(value=False))
+        if attempts[attempt] is not Attempt.RUNNING or taken or not open_:
+            return [denied]
+        allowed = Alternative(state=_set(state, task, attempt, Attempt.COMMITTING), reply=Reply(value=True))
+        return [allowed, replace(denied, label="too early")] if task in state.unnoticed else [allowed]
+
+    def _report(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """Accept the first report about a task; drop later reports, and reports from lost attempts."""
+        task, attempt, commit = cast("tuple[int, int, TaskCommit]", call.args)
+        if state.attempts[task][attempt] is Attempt.GONE:
+            return [Alternative(state=state)]
+        after = _set(state, task, attempt, Attempt.ENDED)
+        if state.accepted[task] is None and state.phase is Phase.RUNNING:
+            accepted = (*state.accepted[:task], (attempt, commit), *state.accepted[task + 1 :])
+            after = replace(after, accepted=accepted)
+        return [Alternative(state=after)]
+
+    def _fail(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        task, attempt = cast("tuple[int, int]", call.args)
+        return [Alternative(state=_set(state, task, attempt, Attempt.GONE))]
+
+    # --- events from outside ------------------------------------------------------------------------------------------
+    def _lose(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """Cut an executor off from the driver. The executor keeps running, and the driver presumes it dead."""
+        return [
+            Alternative(
+                state=_set(state, task, number, Attempt.GONE),
+                label=f"cuts off {attempt_actor(task, number)}",
+                fault=Fault.PARTITION,
+            )
+            for task, attempts in enumerate(state.attempts)
+            for number, attempt in enumerate(attempts)
+            if attempt in (Attempt.RUNNING, Attempt.COMMITTING)
+        ]
+
+    def _cancel(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        return [] if state.phase is not Phase.RUNNING else [Alternative(state=replace(state, cancelled=True))]
+
+    def _take_over(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """Start a second driver for the same job: it aborts, or, if the first driver had all reports, it commits."""
+        if state.job is None or state.given_up:
+            return []
+        reports = tuple(accepted[1] for accepted in state.accepted if accepted is not None)
+        fault = Fault.PARTITION if state.driver == "alive" else None
+        cut = replace(state, second="alive", driver="cut off" if fault else state.driver)
+        ways = [Alternative(state=cut, reply=Reply((state.job, None)), label="to abort", fault=fault)]
+        if len(reports) == self._tasks:
+            begun = replace(cut, phase=Phase.COMMITTING)
+            commits = Alternative(state=begun, reply=Reply((state.job, reports)), label="to commit", fault=fault)
+            ways.insert(0, commits)
+        return ways
+
+    def _take_for_dead(self, state: ClusterState, call: Call, actor: str) -> Sequence[Alternative]:
+        """Start recovery when the drivers are dead, or have been silent for so long that they are presumed dead.
+
+        It is unknown whether a driver that is cut off from the cluster is alive. No driver starts afterwards.
+        """
+        after = replace(state, given_up=True)
+        if state.driver != "alive" and state.second != "alive":
+            return [Alternative(state=after)]
+        if state.job is None:
+            return []
+        slow = "cut off" if state.driver == "alive" else state.driver
+        return [Alternative(state=replace(after, driver=slow), label="although it is alive", fault=Fault.CLOCK)]
+
+
+def _set(state: ClusterState, task: int, attempt: int, now: Attempt) -> ClusterState:
+    attempts = state.attempts[task]
+    changed = (*attempts[:attempt], now, *attempts[attempt + 1 :])
+    return replace(state, attempts=(*state.attempts[:task], changed, *state.attempts[task + 1 :]))

@@ -1,0 +1,291 @@
+"""Define goals that histories must reach: if no actor of a scene makes progress, exploring the scene proves nothing.
+
+A property says what must never happen, and a committer that aborts every job violates no property. So each scene names
+goals, each of which at least one history must reach; a `GoalTracker` records which goals are reached. If a complete
+exploration has not reached a goal, this is reported as a finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from holdfast.commit import Kind, SaveMode
+from holdfast.commit.two_phase.codec import decode_entry
+from holdfast.stores.memory.store import MemoryImage
+from holdfast_checker.committers.ledger import LOG_PREFIX, Decision, Ledger, ledger_in
+from holdfast_checker.committers.output import DESTINATION, of_job, visible
+from holdfast_checker.committers.property_support import just_told, told_finished, was_told
+from holdfast_checker.committers.sandbox import Sandbox, cluster_of
+from holdfast_checker.kernel.world import Property, View
+
+_StepGoal = Callable[[Sandbox, View, View, str], bool]
+_EndGoal = Callable[[Sandbox, View], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """Something that must happen in at least one history of a scene.
+
+    Attributes:
+        meaning: a description of the goal.
+        step: checks whether a step reaches the goal, given the views before and after the step and the actor's name.
+        end: checks whether a history has reached the goal, given its final view (before recovery runs on it).
+        log: whether only a committer that decides in a log can reach the goal.
+    """
+
+    meaning: str
+    step: _StepGoal | None = None
+    end: _EndGoal | None = None
+    log: bool = True
+
+
+class GoalTracker:
+    """The record of which goals of a scene are reached.
+
+    Args:
+        goals: names of the scene's goals.
+    """
+
+    def __init__(self, goals: Iterable[str]) -> None:
+        self.wanted = tuple(goals)
+        self.reached: set[str] = set()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Return the goals that no history has reached so far."""
+        return tuple(name for name in self.wanted if name not in self.reached)
+
+    def watching(self, sandbox: Sandbox) -> Property:
+        """Return a property that never breaks, but records the goals that each step and each end reaches."""
+        if not sandbox.keeps_log:
+            self.wanted = tuple(name for name in self.wanted if not GOALS[name].log)
+
+        def step(before: View, after: View, actor: str) -> None:
+            for name in self.missing:
+                reaches = GOALS[name].step
+                if reaches is not None and reaches(sandbox, before, after, actor):
+                    self.reached.add(name)
+
+        def end(view: View) -> None:
+            for name in self.missing:
+                reaches = GOALS[name].end
+                if reaches is not None and reaches(sandbox, view):
+                    self.reached.add(name)
+
+        return Property(name="reached", title="", meaning="", step=step, end=end)
+
+
+# --- views ------------------------------------------------------------------------------------------------------------
+def _ledger(view: View) -> Ledger:
+    return ledger_in(view, DESTINATION)
+
+
+def _main(view: View) -> Decision | None:
+    """Return the log's decision about the driver's job; None if there is none."""
+    job = cluster_of(view).job
+    return next((one for one in _ledger(view).decisions if job is not None and one.job == job.job), None)
+
+
+def _committed(view: View) -> Decision | None:
+    found = _main(view)
+    return found if found is not None and found.commits else None
+
+
+def _told(outcome: str, *who: str) -> _StepGoal:
+    def step(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+        return any(told.outcome == outcome and (not who or told.who in who) for told in just_told(before, after))
+
+    return step
+
+
+def _newly_done(before: View, after: View) -> set[int]:
+    return set(_ledger(after).done) - set(_ledger(before).done)
+
+
+# --- goals ------------------------------------------------------------------------------------------------------------
+def _commits(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    whole = sandbox.setting.tasks * sandbox.setting.files
+    return bool(told_finished(before, after)) and len(of_job(visible(after).values())) >= whole
+
+
+def _leaves_nothing(sandbox: Sandbox, view: View) -> bool:
+    job, found = cluster_of(view).job, _committed(view)
+    done = job is not None and found is not None and found.seq in _ledger(view).done
+    return done and bool(was_told(view, "committed")) and job is not None and not sandbox.copy(view).left(job.job)
+
+
+def _recovers(action: str) -> _StepGoal:
+    def step(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+        job = cluster_of(after).job
+        recovered = [told for told in just_told(before, after) if told.outcome == "recovered"]
+        jobs = [one for told in recovered for one in cast("tuple[tuple[str, str], ...]", told.detail)]
+        return job is not None and (job.job, action) in jobs
+
+    return step
+
+
+def _happens_at_once(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    found = _committed(after)
+    return found is not None and _committed(before) is None and found.seq in _newly_done(before, after)
+
+
+def _helps(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    found = _committed(after)
+    return found is not None and found.seq in _newly_done(before, after) and actor in _others(sandbox)
+
+
+def _others(sandbox: Sandbox) -> Sequence[str]:
+    return [one.name for one in sandbox.setting.others]
+
+
+def _another_commits(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    mine = any(told.outcome == "committed" and told.who in _others(sandbox) for told in just_told(before, after))
+    return mine and _committed(after) is not None
+
+
+def _goes_on_after_death(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    told = any(told.outcome == "committed" and told.who in _others(sandbox) for told in just_told(before, after))
+    return told and cluster_of(after).driver == "dead"
+
+
+def _replaces(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    ledger = _ledger(after)
+    done = [one for one in ledger.decisions if one.seq in _newly_done(before, after) and one.commits]
+    was = _visible_at_start(sandbox)
+    return bool(done) and any(_mode(one) in _REPLACING and set(was) - set(visible(after)) for one in done)
+
+
+_REPLACING = (SaveMode.OVERWRITE, SaveMode.OVERWRITE_PARTITIONS)
+
+
+def _mode(one: Decision) -> SaveMode:
+    entry = decode_entry("", one.seq, one.data)
+    assert entry.kind is Kind.COMMIT
+    return entry.record.mode
+
+
+def _visible_at_start(sandbox: Sandbox) -> Sequence[str]:
+    """Return the paths of the files that exist before any actor moves."""
+    return list(visible(View({DESTINATION: sandbox.first(DESTINATION)})))
+
+
+def _is_overtaken(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    """Check whether another job was decided between the start of the driver's job and its decision."""
+    job, found = cluster_of(after).job, _committed(after)
+    return job is not None and found is not None and _committed(before) is None and found.seq > job.base_seq + 1
+
+
+def _is_trimmed(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    kept = cast("MemoryImage", after.states[DESTINATION]).objects
+    return any(f"{LOG_PREFIX}{one.seq:020d}.json" not in kept for one in _ledger(after).decisions)
+
+
+def _fences(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    found = _main(after)
+    return found is not None and not found.commits and _told("aborted", "driver")(sandbox, before, after, actor)
+
+
+def _is_late(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    """Check whether an attempt starts an upload or writes a file after its job is decided."""
+    if not actor.startswith("task ") or _main(before) is None:
+        return False
+    was, now = (cast("MemoryImage", view.states[DESTINATION]) for view in (before, after))
+    return len(now.uploads) > len(was.uploads) or len(now.objects) > len(was.objects)
+
+
+def _reads(*, new: bool) -> _StepGoal:
+    def step(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+        job = cluster_of(after).job
+        read = [told for told in just_told(before, after) if told.outcome == "read"]
+        seen = [path for told in read for path in cast("tuple[int, int, tuple[str, ...]]", told.detail)[2]]
+        mine = job is not None and any(job.job in path for path in seen)
+        return bool(read) and (mine if new else not mine)
+
+    return step
+
+
+def _reads_before_the_mark(sandbox: Sandbox, before: View, after: View, actor: str) -> bool:
+    found = _committed(after)
+    read = any(told.outcome == "read" for told in just_told(before, after))
+    return read and found is not None and found.seq not in _ledger(after).visible
+
+
+GOALS: Mapping[str, Goal] = {
+    "committed": Goal(
+        meaning="the driver is told that its job is committed, and all its files are visible",
+        step=_commits,
+        log=False,
+    ),
+    "aborted": Goal(
+        meaning="a driver is told that the job is aborted",
+        step=_told("aborted"),
+    ),
+    "cleaned-up": Goal(
+        meaning="a job is committed, and nothing hidden of it is left, without recovery", end=_leaves_nothing
+    ),
+    "at-once": Goal(
+        meaning="one step decides the driver's job, and leaves nothing to roll forward",
+        step=_happens_at_once,
+    ),
+    "rolled-forward": Goal(
+        meaning="recovery rolls a decided job forward",
+        step=_recovers("roll forward"),
+    ),
+    "rolled-back": Goal(
+        meaning="recovery aborts an undecided job",
+        step=_recovers("roll back"),
+    ),
+    "helped": Goal(
+        meaning="another job finishes a decision that its driver left unfinished",
+        step=_helps,
+    ),
+    "second-job": Goal(
+        meaning="another job is committed as well as the driver's",
+        step=_another_commits,
+    ),
+    "after-a-death": Goal(
+        meaning="another job is committed after the driver has died",
+        step=_goes_on_after_death,
+    ),
+    "overtaken": Goal(
+        meaning="another job is decided while the driver's runs, and both are committed", step=_is_overtaken
+    ),
+    "replaced": Goal(
+        meaning="an overwrite is done, and the replaced files are deleted",
+        step=_replaces,
+    ),
+    "trimmed": Goal(
+        meaning="the log trims a decision",
+        step=_is_trimmed,
+    ),
+    "fenced": Goal(
+        meaning="a driver is told that its job was aborted by another process",
+        step=_fences,
+    ),
+    "late-attempt": Goal(
+        meaning="an attempt writes after its job is decided",
+        step=_is_late,
+    ),
+    "refused": Goal(
+        meaning="a job is refused because the destination holds data",
+        step=_told("refused"),
+    ),
+    "skipped": Goal(
+        meaning="a job has nothing to do",
+        step=_told("skipped"),
+    ),
+    "read-without": Goal(
+        meaning="a reader sees nothing of the job",
+        step=_reads(new=False),
+    ),
+    "read-with": Goal(
+        meaning="a reader sees the job",
+        step=_reads(new=True),
+    ),
+    "read-between": Goal(
+        meaning="a read ends when the job is decided and not yet visible", step=_reads_before_the_mark
+    ),
+}
+"""All goals, by name."""

@@ -1,0 +1,136 @@
+"""Define what attempts write: the content of a file names its job, task and attempt.
+
+The attempts at a task write overlapping but different files, like retries of real tasks whose input arrives in a
+different order. Every attempt writes file 0 into partition 0. Attempt ``a`` writes file ``n`` into partition ``n + a``,
+except that attempt 1 writes all of its files into partition 0, so that its partitions are a subset of another
+attempt's. So if file names do not contain the attempt, an attempt's file 0 replaces another attempt's file 0, and its
+other files are added to that attempt's files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from holdfast.commit.layout import LOG, SUCCESS, is_hidden
+from holdfast.stores.base import keys_of
+from holdfast.stores.memory.store import MemoryImage
+from holdfast_checker.kernel.calls import Call
+from holdfast_checker.kernel.world import View
+
+DESTINATION = "destination"
+"""Name of the store that contains the destination."""
+
+HOME = "out put/dataset1/"
+"""Key prefix of the destination."""
+
+_CONTENT = re.compile(rb"job (\w+) task (\d+) attempt (\d+) file (\d+)")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Origin:
+    """Where a file comes from: its job, task and attempt. It is `damaged` if its bytes are not those of any attempt."""
+
+    job: str
+    task: int = 0
+    attempt: int = 0
+    number: int = 0
+    damaged: bool = False
+
+    def __str__(self) -> str:
+        text = f"file {self.number} of task {self.task} attempt {self.attempt}"
+        return text if self.job == "main" else f"{text} of the {self.job} job"
+
+
+def content(job: str, task: int, attempt: int, number: int) -> bytes:
+    """Return the bytes that an attempt writes to a file."""
+    return f"job {job} task {task} attempt {attempt} file {number}".encode()
+
+
+def directory(attempt: int, number: int) -> str:
+    """Return the partition directory into which an attempt writes a file."""
+    return f"day={number + attempt if number and attempt != 1 else 0}"
+
+
+def chosen_name(task: int, number: int) -> str:
+    """Return the name of a file in worlds in which jobs choose names: the same for every attempt and job."""
+    return f"chosen-{task}-{number}.txt"
+
+
+def files_of(job: str, task: int, attempt: int, files: int) -> frozenset[Origin]:
+    """Return the origins of all files that an attempt writes."""
+    return frozenset(Origin(job, task, attempt, number) for number in range(files))
+
+
+@lru_cache(maxsize=4096)
+def origin_of(data: bytes) -> Origin:
+    """Return the origin of a file with these bytes."""
+    match = _CONTENT.fullmatch(data)
+    if match is None:
+        return Origin(job=data.decode(errors="replace"), damaged=True)
+    return Origin(match[1].decode(), int(match[2]), int(match[3]), int(match[4]))
+
+
+def visible(view: View, home: str = HOME) -> Mapping[str, Origin]:
+    """Return the files that a plain reader of the destination sees, as a map from path to origin."""
+    image = view.states[DESTINATION]
+    assert isinstance(image, MemoryImage)
+    return visible_in(image, home)
+
+
+def visible_in(image: MemoryImage, home: str = HOME) -> Mapping[str, Origin]:
+    """Return the files that a plain reader sees in an image of the store, as a map from path to origin."""
+    return {
+        key[len(home) :]: origin_of(found.data)
+        for key, found in image.objects.items()
+        if key.startswith(home) and not is_hidden(key[len(home) :])
+    }
+
+
+def without_measurements(key: str, data: bytes) -> bytes:
+    """Remove the name of the driver's machine and the number of its store calls from a job's report.
+
+    No step of a protocol reads these values, and some of them depend on what other actors did in the meantime. If they
+    were kept, histories that are otherwise equal would end with different bytes.
+    """
+    if not key.endswith(f"/{SUCCESS}"):
+        return data
+    document = json.loads(data)
+    document.update(metrics={}, iostatistics={}, hostname="")
+    return json.dumps(document, indent=2, ensure_ascii=False).encode()
+
+
+def of_job(found: Iterable[Origin], job: str = "main") -> frozenset[Origin]:
+    """Return the files of one job."""
+    return frozenset(origin for origin in found if origin.job == job)
+
+
+def is_observed(call: Call) -> bool:
+    """Check whether a call may change what properties look at: visible files, and what drivers know and report."""
+    if call.resource == DESTINATION:
+        return any(map(_is_seen, _written(call)))
+    return call.resource == "cluster" and call.operation in ("await_tasks", "tell", "post_job", "cancel", "take_over")
+
+
+def _is_seen(key: str) -> bool:
+    return (
+        not key.startswith(HOME)
+        or not is_hidden(key[len(HOME) :])
+        or key.startswith((f"{HOME}{SUCCESS}", f"{HOME}{LOG}"))
+    )
+
+
+def _written(call: Call) -> Iterable[str]:
+    args = call.args
+    if call.operation in ("put", "delete", "complete_upload", "finish_write"):
+        return (str(args[0]),)
+    if call.operation == "delete_many":
+        return args[0]  # type: ignore[return-value]  # a tuple of keys
+    if call.operation == "apply":
+        return keys_of(args[0])  # type: ignore[arg-type]  # a tuple of changes
+    if call.operation in ("rename", "rename_dir"):
+        return (str(args[0]), str(args[1]))
+    return (str(args[1]),) if call.operation == "copy" else ()

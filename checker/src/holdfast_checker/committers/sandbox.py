@@ -1,0 +1,206 @@
+"""Run recovery, and repeat steps, on copies of a world's stores, for properties that judge the end of a history.
+
+Everything here works on copies; the history itself is not touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.commit import COMMITTERS, CommitContext, JobOutcome, JobRecord, Place, SaveMode, TaskCommit
+from holdfast.commit.context import StagingPlaces
+from holdfast.commit.recovery import recover
+from holdfast.commit.two_phase.committer import TWO_PHASE
+from holdfast.errors import HoldfastError
+from holdfast.runtime import Environment, SerialRunner
+from holdfast.runtime.simulated import CountingIds, StillClock
+from holdfast.stores.base import iter_objects, iter_uploads
+from holdfast.stores.memory.store import MemoryStore
+from holdfast_checker.committers.actors import FINALLY_S, QUIET_S, Setting
+from holdfast_checker.committers.cluster import CLUSTER, ClusterState
+from holdfast_checker.committers.output import DESTINATION, HOME, Origin, content, visible_in
+from holdfast_checker.kernel.world import View
+from holdfast_checker.simulated_store.resource import StoreResource
+
+NEIGHBOUR = "out put/dataset10/"
+"""A destination whose name begins with the name of the job's destination (C7)."""
+
+_RECOVERIES = 3
+"""Maximum number of recoveries. The first may postpone work; the last must find nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bystander:
+    """A running job on some destination that has committed one task. No other job may touch it (C7)."""
+
+    home: str
+    job: JobRecord
+    commit: TaskCommit
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Copies of a view's stores, on which a check can run further steps.
+
+    Attributes:
+        recovered: what recovery did with each job and why, and the errors of recoveries that failed.
+        troubles: how recoveries failed, and what they could not repair.
+    """
+
+    stores: Mapping[str, MemoryStore]
+    setting: Setting
+    ids: CountingIds
+    recovered: list[str] = field(default_factory=list)
+    troubles: list[str] = field(default_factory=list)
+
+    def context(self, home: str = HOME) -> CommitContext:
+        """Return the context for a process that starts after the history, on the copied stores."""
+        places = {
+            name: Place(store=self.stores[name], prefix="later/" if name == "scratch" else "", url=f"memory://{name}")
+            for name in ("scratch", "shared")
+            if name in self.stores
+        }
+        return CommitContext(
+            store=self.stores[DESTINATION],
+            prefix=home,
+            url=f"memory://{DESTINATION}/{home}",
+            staging=StagingPlaces(scratch=places["scratch"], shared=places["shared"]) if places else None,
+            settings=self.setting.settings,
+            environment=Environment(clock=StillClock(FINALLY_S), ids=self.ids, runner=SerialRunner()),
+        )
+
+    def key(self) -> Hashable:
+        """Return a key that is equal for copies with equal contents."""
+        return tuple(store.image().key for store in self.stores.values())
+
+    def visible(self, home: str = HOME) -> Mapping[str, Origin]:
+        """Return the files that a plain reader sees."""
+        return visible_in(self.stores[DESTINATION].image(), home)
+
+    def left(self, job: str) -> list[str]:
+        """List the pending uploads and hidden files whose keys contain a job's id."""
+        found: list[str] = []
+        for name, store in self.stores.items():
+            if store.capabilities.multipart is not None:
+                found += [f"pending upload {one.key}" for one in iter_uploads(store, "") if job in one.key]
+            hidden = (one.key for one in iter_objects(store, "") if job in one.key)
+            found += [key for key in hidden if name != DESTINATION or "/_" in key.replace("/_holdfast/log/", "")]
+        return found
+
+    def recover(self) -> bool:
+        """Run `holdfast recover` once; return whether it changed anything.
+
+        Recovery of two committers looks for leftovers: that of the one under test, and that of `emr`, which finds
+        unrecorded uploads by the job id in their names.
+        """
+        before = self.key()
+        committers = (self.setting.committer, COMMITTERS["emr"])
+        try:
+            report = recover(self.context(), older_than_s=QUIET_S, committers=committers)
+        except HoldfastError as error:
+            self.recovered.append(str(error))
+            self.troubles.append(str(error))
+        else:
+            self.recovered.extend(f"{job.action.value}: {job.reason}" for job in report.jobs if not job.is_alive)
+            troubles = [*report.damaged.values(), *report.pending.values()]
+            self.recovered.extend(troubles)
+            self.troubles.extend(troubles)
+        return self.key() != before
+
+    def end(self, job: JobRecord, reports: Sequence[TaskCommit] | None) -> JobOutcome | HoldfastError:
+        """Commit the job, or abort it if there are no reports, in a process that starts after the history."""
+        committer, ctx = self.setting.committer, self.context()
+        try:
+            if reports is None:
+                return committer.abort_job(ctx, job)
+            return committer.commit_job(ctx, job, reports, len(reports))
+        except HoldfastError as error:
+            return error
+
+    def append(self) -> str:
+        """Commit another job, which appends one file, and return the path of this file.
+
+        Raises:
+            HoldfastError: the job cannot be committed.
+        """
+        job, commit, path = self._write(HOME, "next")
+        self.setting.committer.commit_job(self.context(), job, [commit], 1)
+        return path
+
+    def start_live_job(self, home: str) -> Bystander:
+        """Start a job on a destination, and commit one task, so that the job is running."""
+        job, commit, _path = self._write(home, "bystander")
+        return Bystander(home, job, commit)
+
+    def _write(self, home: str, name: str) -> tuple[JobRecord, TaskCommit, str]:
+        committer, ctx = self.setting.committer, self.context(home)
+        mode = self.setting.mode
+        if SaveMode.APPEND in committer.modes and mode in (SaveMode.FAIL, SaveMode.IGNORE):
+            mode = SaveMode.APPEND
+        job = committer.setup_job(ctx, mode if name == "bystander" else SaveMode.APPEND, {})
+        assert job is not None, "no such job skips"
+        with committer.setup_task(ctx, job, 0) as running:
+            path = f"day=9/{running.file_name('.txt')}"
+            sink = running.open(path)
+            sink.write(content(name, 0, 0, 0))
+            sink.close()
+            return job, running.commit(), path
+
+
+class Sandbox:
+    """Creates copies of stores, and caches the result of recovery for copies with equal contents."""
+
+    def __init__(
+        self, setting: Setting, resources: Mapping[str, StoreResource], bystanders: Sequence[Bystander] = ()
+    ) -> None:
+        self.setting = setting
+        self.bystanders = tuple(bystanders)
+        self._resources = resources
+        self._settled: dict[Hashable, Copy] = {}
+
+    @property
+    def keeps_log(self) -> bool:
+        """Check whether the committer records its decisions in a log."""
+        return self.setting.committer.name == TWO_PHASE.name
+
+    def first(self, name: str) -> object:
+        """Return the contents of a store at the start of a history."""
+        return self._resources[name].initial()
+
+    def copy(self, view: View) -> Copy:
+        """Copy the stores of a view."""
+        return self.run_on({name: view.states[name] for name in self._resources})
+
+    def run_on(self, states: Mapping[str, object], first_token: int = 0xF000_0000_0000) -> Copy:
+        """Create stores with the contents of these states."""
+        clock, ids = StillClock(FINALLY_S), CountingIds(first_token)
+        stores = {name: one.store(states[name], clock, ids) for name, one in self._resources.items()}
+        return Copy(stores, self.setting, ids)
+
+    def again(self, settled: Copy) -> Copy:
+        """Copy the result of `settled`, so that steps on the copy do not change the original."""
+        return self.run_on({name: store.image() for name, store in settled.stores.items()}, settled.ids.last)
+
+    def settled(self, view: View) -> Copy:
+        """Return the stores after recovery has run until it found nothing to do. Do not change them: see `again`."""
+        key = tuple(self._resources[name].key(view.states[name]) for name in self._resources)
+        found = self._settled.get(key)
+        if found is None:
+            found = self._settled[key] = self.copy(view)
+            for _ in range(_RECOVERIES):
+                if not found.recover():
+                    break
+        return found
+
+
+def cluster_of(view: View) -> ClusterState:
+    """Return what drivers and tasks know: the state of the cluster."""
+    found = view.states[CLUSTER]
+    assert isinstance(found, ClusterState)
+    return found
+
+
+def start_live_jobs(copy: Copy) -> list[Bystander]:
+    """Start a job in the destination, and one in the destination beside it."""
+    return [copy.start_live_job(home) for home in (HOME, NEIGHBOUR)]

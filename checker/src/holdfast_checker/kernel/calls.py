@@ -1,0 +1,143 @@
+"""Define calls on resources, and the ways in which a call can end.
+
+A *resource* is something that actors share, such as a store. `Resource.alternatives` takes a resource's state and a
+call and returns every possible result. States and replies are values that never change. So the exploration can return
+to any state, and recognizes equal states.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast.errors import HoldfastError
+
+
+class Fault(str, enum.Enum):
+    """What can go wrong; a world limits how often each kind of fault may happen."""
+
+    CRASH = "crash"
+    """An actor dies permanently between two calls."""
+    PARTITION = "partition"
+    """An actor is cut off from the driver, or the driver from actors that wait for it; all still reach the store."""
+    LOST_REPLY = "lost reply"
+    """A call takes effect, and its caller gets no reply."""
+    FAILURE = "failure"
+    """A call fails and has no effect."""
+    STALE_LISTING = "stale listing"
+    """A listing does not show an existing object."""
+    CONTENTION = "contention"
+    """A conditional write is refused because another write is in flight, and no object exists afterwards."""
+    CLOCK = "clock"
+    """A lease or a waiting time expires although its holder is still alive, and only slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call on a resource. `args` are values, so the same call in the same state has the same alternatives."""
+
+    resource: str
+    operation: str
+    args: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the caller of a call gets: a value, or an error that is raised."""
+
+    value: object = None
+    error: HoldfastError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """One way in which a call can end.
+
+    Attributes:
+        state: the state of the resource afterwards.
+        label: the name of this way of ending, for stories; unique among a call's alternatives, and empty for the
+            ordinary way.
+        fault: the fault that happens if the call ends in this way, or None.
+    """
+
+    state: object
+    reply: Reply = Reply()
+    label: str = ""
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a call may read or write: one key in a key space, or every key that starts with a prefix.
+
+    Attributes:
+        removes: whether the call only makes sure that the key does not exist, and does not report whether it did: such
+            calls commute with each other. Implies `writes`.
+    """
+
+    space: str
+    key: str
+    writes: bool = False
+    below: bool = False
+    removes: bool = False
+
+    def overlaps(self, other: Access) -> bool:
+        """Check whether the two accesses may touch the same key."""
+        if self.space != other.space:
+            return False
+        if self.below and other.below:
+            return self.key.startswith(other.key) or other.key.startswith(self.key)
+        if self.below:
+            return other.key.startswith(self.key)
+        return self.key.startswith(other.key) if other.below else self.key == other.key
+
+
+Footprint = frozenset[Access]
+"""Everything that a call may read or write, however it ends."""
+
+
+def conflicts(one: Footprint, other: Footprint) -> bool:
+    """Check whether the order of two calls may matter: they touch the same key, and one of them writes it.
+
+    The order of two removals does not matter: see `Access.removes`.
+    """
+    return any((a.writes or b.writes) and not (a.removes and b.removes) and a.overlaps(b) for a in one for b in other)
+
+
+class Resource(Protocol):
+    """Something that actors share: a store, the messages of a cluster, a database."""
+
+    def initial(self) -> object:
+        """Return the state in which every history starts."""
+        ...
+
+    def key(self, state: object) -> Hashable:
+        """Return a hashable key for a state; states that no actor and no property can tell apart have equal keys."""
+        ...
+
+    def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
+        """Return the ways in which a call can end, starting with the one without a fault; none if the call blocks."""
+        ...
+
+    def footprint(self, call: Call) -> Footprint:
+        """Return what the call may read or write. Naming too much is safe; naming too little is not."""
+        ...
+
+    def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:
+        """Return the actor whose death can end the wait of a blocked call, and the faults that can end it.
+
+        Returns:
+            The actor and the faults; None if anything may end the wait.
+        """
+        ...
+
+    def bury(self, state: object, actor: str) -> object:
+        """Return the state after the death of an actor.
+
+        Apart from changes in the footprint of the call that the dead actor would have made next, a death must not take
+        possibilities away from other actors; it may add some. So a death, like that call, can be moved to an earlier
+        place in a history.
+        """
+        ...

@@ -1,0 +1,228 @@
+"""Explore every history of a small world, but only one history of each set of equivalent ones.
+
+The search is breadth-first, so that counterexamples are as short as possible. Two techniques keep it small:
+
+- *State hashing*: a state that was reached before is not explored again.
+- *Partial-order reduction* (ample sets): if the next calls of some actors commute with every call that any other actor
+  can still make, then only those actors move in this state, and the others wait.
+
+Calls that change what properties look at never commute with each other. Which calls an actor can still make is
+learned while exploring: they are the calls below the actor's present place in the tree of its histories. What is
+learned later may invalidate an earlier reduction. So at the end, every reduced state is checked again. States whose
+reduction no longer holds are expanded in full, and this repeats until all reductions hold. Then every full history
+can be turned into an explored one by swapping neighboring steps that commute. All faults of a kind share one budget,
+but a swap never exceeds it, because the history as a whole is within the budget.
+
+Source: Clarke, Grumberg, Peled, "Model Checking", chapter 10 (ample sets, which must meet the conditions C0 to C3; C2
+is replaced by treating all calls that properties observe as dependent on each other; C3 holds because states never
+repeat, since every step lengthens a history).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.runtime import Clock, SystemClock
+from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.state_space import State, StateSpace, Step
+from holdfast_checker.kernel.traces import Graph, dying
+from holdfast_checker.kernel.world import Choice, World
+
+_LOOK_EVERY = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The limits of an exploration or a walk; None means no limit.
+
+    Attributes:
+        states: number of states in an exploration.
+        histories: number of random histories in a walk.
+        depth: number of steps after which a history is not continued.
+    """
+
+    seconds: float | None = None
+    states: int | None = None
+    histories: int | None = None
+    depth: int | None = None
+
+    def is_spent(self, *, seconds: float, states: int = 0, histories: int = 0) -> bool:
+        """Check whether the budget is used up: more seconds or states than allowed, or the full number of histories."""
+        return (
+            (self.seconds is not None and seconds > self.seconds)
+            or (self.states is not None and states > self.states)
+            or (self.histories is not None and histories >= self.histories)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A history that breaks a property.
+
+    Attributes:
+        broke: a description of what broke.
+    """
+
+    property: str
+    broke: str
+    choices: tuple[Choice, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Exploration:
+    """The result of an exploration.
+
+    Attributes:
+        complete: whether every history was explored (up to `Budget.depth`, if given).
+        ends: number of states in which no actor can move anymore without a fault.
+        reduced: number of states in which only some of the actors moved.
+        histories: number of complete executions; those that differ only in the order of independent calls count once:
+            see `traces`.
+        faults: how often each fault happened, over all steps.
+    """
+
+    world: str
+    complete: bool = False
+    states: int = 0
+    steps: int = 0
+    ends: int = 0
+    reduced: int = 0
+    histories: int = 0
+    depth: int = 0
+    runs: int = 0
+    seconds: float = 0.0
+    faults: dict[Fault, int] = field(default_factory=dict)
+    findings: dict[str, Finding] = field(default_factory=dict)
+
+
+class _Search:
+    def __init__(self, world: World, reduce: bool) -> None:
+        self.space = StateSpace(world)
+        self.reduce = reduce
+        self.states: list[State] = []
+        self.index: dict[State, int] = {}
+        self.parents = array("q")
+        self.choices: list[tuple[int, str]] = []
+        self.depths = array("i")
+        self.graph = Graph()
+        self.shortcuts: dict[int, int] = {}
+        self.queue: deque[int] = deque()
+        self.result = Exploration(world=world.name)
+
+    def add(self, state: State, parent: int, choice: tuple[int, str]) -> int:
+        number = self.index.setdefault(state, len(self.states))
+        if number == len(self.states):
+            self.states.append(state)
+            self.parents.append(parent)
+            self.choices.append(choice)
+            self.depths.append(self.depths[parent] + 1 if parent >= 0 else 0)
+            self.graph.add()
+            self.queue.append(number)
+        return number
+
+    def expand(self, number: int, *, full: bool = False) -> None:
+        """Take every step from a state, or, if it can be reduced, only those of the actors that may move first."""
+        state, space = self.states[number], self.space
+        if self.reduce and not full and (group := space.group(state)):
+            self.shortcuts[number] = group
+            actors = range(len(space.world.actors))
+            self.take(number, [step for one in actors if group >> one & 1 for step in space.steps_of(state, one)])
+            return
+        steps = list(space.steps(state))
+        is_end = all(step.fault is not None for step in steps)
+        self.take(number, steps, is_end=is_end)
+        if is_end:
+            self.result.ends += 1
+            for name, broke in space.judge_end(state):
+                self.find(name, broke, number, None)
+
+    def take(self, number: int, steps: Sequence[Step], *, is_end: bool = False) -> None:
+        state, faults = self.states[number], self.result.faults
+        taken: list[tuple[int, int]] = []
+        for step in steps:
+            self.result.steps += 1
+            if step.fault is not None:
+                faults[step.fault] = faults.get(step.fault, 0) + 1
+            mover = dying(step.actor) if step.alternative is None else step.actor
+            taken.append((mover, self.add(step.target, number, (step.actor, step.label))))
+            for name, broke in self.space.judge(state, step):
+                self.find(name, broke, number, step)
+        self.graph.set_steps(number, taken, is_end)
+
+    def find(self, name: str, broke: str, number: int, step: Step | None) -> None:
+        if name in self.result.findings:
+            return
+        path: list[Choice] = []
+        actors = self.space.world.actors
+        if step is not None:
+            path.append(Choice(actors[step.actor].name, step.label))
+        while self.parents[number] >= 0:
+            actor, label = self.choices[number]
+            path.append(Choice(actors[actor].name, label))
+            number = self.parents[number]
+        self.result.findings[name] = Finding(property=name, broke=broke, choices=tuple(path[::-1]))
+
+    def spoiled(self) -> list[int]:
+        """Return the states in which the reduction, given what is known by now, must not be made."""
+        return [
+            number for number, group in self.shortcuts.items() if not self.space.is_group(self.states[number], group)
+        ]
+
+
+def explore(
+    world: World,
+    *,
+    budget: Budget = Budget(),
+    reduce: bool = True,
+    until: Callable[[Exploration], bool] = lambda found: False,
+    progress: Callable[[Exploration], None] = lambda found: None,
+    clock: Clock | None = None,
+) -> Exploration:
+    """Explore the histories of a world.
+
+    Guarantee: if `Exploration.complete` is set, every state that is reachable within the world's fault budgets was
+    judged, or an equivalent one; if not, only some states were. The same world gives the same result, except for the
+    time, and for how much was explored if a limit of seconds ends the exploration.
+
+    Args:
+        reduce: False to explore all interleavings, including equivalent ones, in order to test the reduction.
+        until: stops the exploration by returning true.
+        progress: called every few hundred states, to report progress.
+    """
+    clock = clock or SystemClock()
+    started_s = clock.elapsed_s()
+    search = _Search(world, reduce)
+    search.add(search.space.initial(), -1, (-1, ""))
+    result = search.result
+    looked = 0
+    stopped = False
+    while not stopped:
+        while search.queue:
+            number = search.queue.popleft()
+            if budget.depth is None or search.depths[number] < budget.depth:
+                search.expand(number)
+            looked += 1
+            if looked % _LOOK_EVERY == 0 or result.findings:
+                result.states, result.seconds = len(search.states), clock.elapsed_s() - started_s
+                result.depth, result.reduced = search.depths[number], len(search.shortcuts)
+                progress(result)
+                stopped = until(result) or budget.is_spent(seconds=result.seconds, states=result.states)
+                if stopped:
+                    break
+        else:
+            again = search.spoiled()
+            if not again:
+                result.complete = True
+                break
+            for number in again:
+                del search.shortcuts[number]
+                search.expand(number, full=True)
+    result.states, result.reduced = len(search.states), len(search.shortcuts)
+    result.depth, result.runs = max(search.depths), search.space.processes.runs
+    if result.complete:
+        result.histories = search.graph.count_histories(search.space, search.states)
+    result.seconds = clock.elapsed_s() - started_s
+    return result

@@ -1,0 +1,252 @@
+"""Build the trees of histories of a world's processes, on demand.
+
+A history of one process is the calls that it made, and the replies that it got. A *place* is a node of the tree: what
+the process is about to do after such a history.
+
+If the world says which part of the past a process still needs (`World.remembers`), histories that are equal in that
+part are merged into one place. The merging is checked: each merged history that is run must make the same calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+
+from holdfast_checker.kernel.calls import Call, Footprint, Reply, Resource, conflicts
+from holdfast_checker.kernel.canonical import Numbered, canonical
+from holdfast_checker.kernel.process import Actor, NondeterminismError, Past, Port, Remembers, Stopped
+
+_CALLS_LIMIT = 5_000
+"""Maximum number of calls of a process. No wait is unbounded, so a process that makes more calls is a finding."""
+
+
+@dataclass(slots=True, eq=False)
+class Place:
+    """A position in a process's tree of histories: after certain replies, before a certain call.
+
+    Attributes:
+        call: the next call; None at the end.
+        footprint: number of the call's footprint.
+        future: the numbers, as bits, of the footprints of all calls that are known to be possible from here on,
+            including this one.
+        failure: the unexpected exception that ended the process; empty if none did.
+        also_from: places of other histories that lead here too, because the process no longer needs what distinguishes
+            them.
+    """
+
+    number: int
+    parent: Place | None
+    reply: Reply | None
+    call: Call | None
+    footprint: int = -1
+    future: int = 0
+    failure: str = ""
+    next: dict[int, Place] = field(default_factory=dict)
+    also_from: list[Place] = field(default_factory=list)
+
+    _identity: Hashable = None
+
+    @property
+    def identity(self) -> Hashable:
+        """Return a key for `call`; equal calls have equal keys."""
+        if self._identity is None:
+            self._identity = canonical(self.call)
+        return self._identity
+
+
+class Processes:
+    """The trees of histories of all actors of a world.
+
+    Args:
+        observed: says whether a property looks at something that a call may change.
+        remembers: see `World.remembers`.
+    """
+
+    def __init__(
+        self,
+        actors: tuple[Actor, ...],
+        resources: Mapping[str, Resource],
+        observed: Callable[[Call], bool],
+        remembers: Remembers | None,
+    ) -> None:
+        self.actors = actors
+        self._resources = resources
+        self._observed = observed
+        self._remembers = remembers
+        self._remembered: dict[Hashable, Place] = {}
+        self._replies: Numbered[Reply] = Numbered()
+        self._footprints: Numbered[tuple[Footprint, bool]] = Numbered()
+        self.conflicts: list[int] = []  # for each footprint, those with which it does not commute, as bits
+        self.places: list[Place] = []
+        self.runs = 0
+        self._starts: dict[int, Place] = {}
+        self._ends: dict[str, Place] = {}
+        self.dead = self._place(None, None, None)
+
+    def reply_number(self, reply: Reply) -> int:
+        return self._replies.number((canonical(reply.value), canonical(reply.error)), reply)
+
+    def start(self, actor: int, states: Mapping[str, object]) -> Place:
+        """Return the place of an actor before its first call; every history of a world starts in the same `states`."""
+        if actor not in self._starts:
+            self._starts[actor] = self._run(actor, None, None, states)
+        return self._starts[actor]
+
+    def after(self, actor: int, place: Place, number: int, states: Mapping[str, object]) -> Place:
+        """Return the place that an actor reaches from `place` if it gets the reply with this number.
+
+        Args:
+            states: the states of the resources after the call. If the place is not known yet, the actor runs on as if
+                no other actor moved, so that one run finds many places.
+        """
+        found = place.next.get(number)
+        return self._run(actor, place, self._replies.values[number], states) if found is None else found
+
+    def _run(self, actor: int, place: Place | None, reply: Reply | None, states: Mapping[str, object]) -> Place:
+        self.runs += 1
+        known = self._path(place)
+        first: list[Place] = []
+        trouble: list[Exception] = []
+        world = dict(states)
+        at, last = place, reply
+
+        def reply_to(index: int, call: Call) -> Reply | None:
+            nonlocal at, last
+            if index < len(known):
+                there = known[index]
+                if there.call != call:
+                    raise NondeterminismError(f"{self.actors[actor].name} called {call}, before: {there.call}")
+                # `known[i]` is the place before call i, and the reply to call i is stored in the place after the call.
+                return known[index + 1].reply if index + 1 < len(known) else reply
+            if index >= _CALLS_LIMIT:
+                first.append(self._end(at, last, f"more than {_CALLS_LIMIT} calls: a wait is unbounded"))
+                return None
+            at = self._append(at, last, call)
+            first.append(at)
+            last = self._solo(world, call, self.actors[actor].name)
+            return last
+
+        def answer(index: int, call: Call) -> Reply | None:
+            try:
+                return reply_to(index, call)
+            except Exception as error:  # noqa: BLE001  # raised below: the code under test must not catch it
+                trouble.append(error)
+                return None
+
+        port = Port(self.actors[actor].name, actor, answer)
+        try:
+            self.actors[actor].program(port)
+        except Stopped:
+            pass
+        except Exception as error:  # noqa: BLE001  # a finding: the code under test is broken
+            first.append(self._end(at, last, f"{type(error).__name__}: {error}"))
+        else:
+            first.append(self._end(at, last, ""))
+        finally:
+            port.close()  # a cached handle or a generator may still hold the port
+        if trouble:
+            raise trouble[0]
+        if not first:
+            raise NondeterminismError(f"{self.actors[actor].name} stopped before its next call")
+        return first[0]
+
+    def _solo(self, world: dict[str, object], call: Call, actor: str) -> Reply | None:
+        """Return the reply to a call if no other actor moves and no fault happens; None if the call blocks."""
+        ways = self._resources[call.resource].alternatives(world[call.resource], call, actor)
+        if not ways or ways[0].fault is not None:
+            return None
+        world[call.resource] = ways[0].state
+        return ways[0].reply
+
+    # --- the tree -----------------------------------------------------------------------------------------------------
+    def _path(self, place: Place | None) -> list[Place]:
+        path = []
+        while place is not None:
+            path.append(place)
+            place = place.parent
+        return path[::-1]
+
+    def _place(self, parent: Place | None, reply: Reply | None, call: Call | None, failure: str = "") -> Place:
+        place = Place(len(self.places), parent, reply, call, failure=failure)
+        self.places.append(place)
+        return place
+
+    def _append(self, parent: Place | None, reply: Reply | None, call: Call) -> Place:
+        number = -1
+        if parent is not None:
+            assert reply is not None
+            number = self.reply_number(reply)
+            if number in parent.next:
+                found = parent.next[number]
+                if found.call != call:
+                    raise NondeterminismError(f"a process called {call}, before: {found.call}")
+                return found
+        key = self._memory(parent, reply, call)
+        twin = None if key is None else self._remembered.get(key)
+        if twin is not None:
+            assert parent is not None
+            parent.next[number] = twin
+            twin.also_from.append(parent)
+            self._announce(parent, twin.future)
+            return twin
+        place = self._place(parent, reply, call)
+        place.footprint = self._footprint(call)
+        if parent is not None:
+            parent.next[number] = place
+        if key is not None:
+            self._remembered[key] = place
+        self._announce(place, 1 << place.footprint)
+        return place
+
+    def _announce(self, place: Place, future: int) -> None:
+        """Add footprints to the `future` of this place and of every place that leads to it."""
+        up = [place]
+        while up:
+            one = up.pop()
+            if future & ~one.future:
+                one.future |= future
+                up.extend(one.also_from)
+                if one.parent is not None:
+                    up.append(one.parent)
+
+    def _memory(self, parent: Place | None, reply: Reply | None, call: Call) -> Hashable | None:
+        """Return a key by which places are merged; None if they must not be.
+
+        Two places have equal keys if their calls are equal and their histories differ only in forgotten parts.
+        """
+        if parent is None or reply is None or self._remembers is None:
+            return None
+        path = self._path(parent)
+        past: list[Past] = []
+        last = reply
+        for place in reversed(path):
+            assert place.call is not None
+            past.append(Past(place.call, last, (place.identity, self.reply_number(last))))
+            if place.reply is None:
+                break
+            last = place.reply
+        remembered = self._remembers(call, past[::-1])
+        if remembered is None:
+            return None
+        return (path[0].number, canonical(call), remembered)  # a key per process: other processes create other tokens
+
+    def _end(self, parent: Place | None, reply: Reply | None, failure: str) -> Place:
+        """Return the place at a process's end.
+
+        Replies no longer matter there, so all ends with the same failure are one place.
+        """
+        end = self._ends.get(failure) or self._ends.setdefault(failure, self._place(None, None, None, failure))
+        if parent is not None and reply is not None:
+            parent.next[self.reply_number(reply)] = end
+        return end
+
+    def _footprint(self, call: Call) -> int:
+        footprint, seen = self._resources[call.resource].footprint(call), self._observed(call)
+        number = self._footprints.number((footprint, seen), (footprint, seen))
+        if number == len(self.conflicts):
+            self.conflicts.append(0)
+            for other, (theirs, also_seen) in enumerate(self._footprints.values):
+                if (seen and also_seen) or conflicts(footprint, theirs):
+                    self.conflicts[number] |= 1 << other
+                    self.conflicts[other] |= 1 << number
+        return number

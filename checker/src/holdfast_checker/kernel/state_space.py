@@ -1,0 +1,295 @@
+"""Number the states of a world, and compute the steps between them.
+
+A *state* is a tuple of small numbers: one for each resource's state, one for each actor's place (what it will do next:
+see `process_tree`), and what is left of each fault budget. A *step* is an actor's next call with one of its possible
+outcomes, or that actor's death.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from holdfast_checker.kernel.calls import Alternative, Call, Fault
+from holdfast_checker.kernel.canonical import Numbered
+from holdfast_checker.kernel.process_tree import Place, Processes
+from holdfast_checker.kernel.world import DIES, View, World
+
+State: TypeAlias = tuple[int, ...]
+
+BROKEN_CODE = "code"
+"""Reported in place of a property if the code under test ends with an unexpected exception."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step from a state.
+
+    Attributes:
+        alternative: how the call ended; None if the actor died.
+    """
+
+    actor: int
+    call: Call
+    alternative: Alternative | None
+    target: State
+
+    @property
+    def label(self) -> str:
+        return DIES if self.alternative is None else self.alternative.label
+
+    @property
+    def fault(self) -> Fault | None:
+        """Return the fault that happens in the step; None for none."""
+        return Fault.CRASH if self.alternative is None else self.alternative.fault
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """One way in which a call can end in a state of its resource; reply and new state are given as numbers."""
+
+    alternative: Alternative
+    state: int
+    reply: int
+
+
+class StateSpace:
+    """Everything that is known about a world so far: states, places and steps. It grows while the world is explored."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.names = tuple(world.resources)
+        self._resources = tuple(world.resources.values())
+        self._index = {name: number for number, name in enumerate(self.names)}
+        self._actors = {actor.name: number for number, actor in enumerate(world.actors)}
+        self._numbered: tuple[Numbered[object], ...] = tuple(Numbered() for _ in self.names)
+        self.faults = tuple(world.budgets)
+        self._budget = {fault: number for number, fault in enumerate(self.faults)}
+        self.processes = Processes(world.actors, world.resources, world.observed, world.remembers)
+        self._first_place = len(self.names)
+        self._first_budget = self._first_place + len(world.actors)
+        self._ends: dict[tuple[int, int], tuple[_Outcome, ...]] = {}
+        self._judged: dict[tuple[tuple[int, ...], tuple[int, ...], int], tuple[tuple[str, str], ...]] = {}
+        self._judged_ends: dict[tuple[int, ...], tuple[tuple[str, str], ...]] = {}
+
+    # --- states -------------------------------------------------------------------------------------------------------
+    def initial(self) -> State:
+        states = {name: resource.initial() for name, resource in self.world.resources.items()}
+        numbers = [self._number(index, states[name]) for index, name in enumerate(self.names)]
+        places = [self.processes.start(actor, states).number for actor in range(len(self.world.actors))]
+        return (*numbers, *places, *self.world.budgets.values())
+
+    def _number(self, resource: int, state: object) -> int:
+        return self._numbered[resource].number(self._resources[resource].key(state), state)
+
+    def view(self, state: State) -> View:
+        """Return the states of the resources."""
+        return View({name: self._numbered[i].values[state[i]] for i, name in enumerate(self.names)})
+
+    def resource_keys(self, state: State) -> tuple[Hashable, ...]:
+        """Return keys for the states of all resources; equal states have equal keys, even in another state space."""
+        return tuple(self._resources[i].key(self._numbered[i].values[state[i]]) for i in range(len(self.names)))
+
+    def place(self, state: State, actor: int) -> Place:
+        return self.processes.places[state[self._first_place + actor]]
+
+    def spent(self, state: State) -> dict[Fault, int]:
+        """Count how often each fault has happened on the way to a state."""
+        total = self.world.budgets
+        return {fault: total[fault] - state[self._first_budget + i] for i, fault in enumerate(self.faults)}
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+    def steps_of(self, state: State, actor: int) -> list[Step]:
+        """List every step that an actor may take in a state; none if the actor has ended, is dead, or is blocked."""
+        place = self.place(state, actor)
+        call = place.call
+        if call is None:
+            return []
+        resource = self._index[call.resource]
+        steps = [
+            self._step(state, actor, place, call, resource, outcome)
+            for outcome in self._outcomes(state[resource], resource, place, actor)
+            if outcome.alternative.fault is None or self._left(state, outcome.alternative.fault)
+        ]
+        if self.world.actors[actor].mortal and place.parent is not None and self._left(state, Fault.CRASH):
+            steps.append(Step(actor, call, None, self._death(state, actor)))
+        return steps
+
+    def steps(self, state: State) -> Iterator[Step]:
+        """Iterate over every step that any actor may take in a state."""
+        for actor in range(len(self.world.actors)):
+            yield from self.steps_of(state, actor)
+
+    def is_over(self, state: State) -> bool:
+        """Check whether no actor can move anymore unless a fault happens."""
+        return all(step.fault is not None for step in self.steps(state))
+
+    def _left(self, state: State, fault: Fault) -> int:
+        number = self._budget.get(fault)
+        return 0 if number is None else state[self._first_budget + number]
+
+    def _outcomes(self, number: int, resource: int, place: Place, actor: int) -> tuple[_Outcome, ...]:
+        key = (number, place.number)
+        found = self._ends.get(key)
+        if found is None:
+            assert place.call is not None
+            state = self._numbered[resource].values[number]
+            ways = self._resources[resource].alternatives(state, place.call, self.world.actors[actor].name)
+            found = self._ends[key] = tuple(
+                _Outcome(way, self._number(resource, way.state), self.processes.reply_number(way.reply))
+                for way in ways
+                if way.fault is None or way.fault in self._budget
+            )
+        return found
+
+    def _step(self, state: State, actor: int, place: Place, call: Call, resource: int, outcome: _Outcome) -> Step:
+        target = list(state)
+        target[resource] = outcome.state
+        after = place.next.get(outcome.reply)
+        if after is None:
+            values = {name: self._numbered[i].values[target[i]] for i, name in enumerate(self.names)}
+            after = self.processes.after(actor, place, outcome.reply, values)
+        target[self._first_place + actor] = after.number
+        if outcome.alternative.fault is not None:
+            target[self._first_budget + self._budget[outcome.alternative.fault]] -= 1
+        return Step(actor, call, outcome.alternative, tuple(target))
+
+    def _death(self, state: State, actor: int) -> State:
+        target = list(state)
+        name = self.world.actors[actor].name
+        for index, resource in enumerate(self._resources):
+            before = self._numbered[index].values[state[index]]
+            after = resource.bury(before, name)
+            if after is not before:
+                target[index] = self._number(index, after)
+        target[self._first_place + actor] = self.processes.dead.number
+        target[self._first_budget + self._budget[Fault.CRASH]] -= 1
+        return tuple(target)
+
+    # --- properties ---------------------------------------------------------------------------------------------------
+    def judge(self, before: State, step: Step) -> tuple[tuple[str, str], ...]:
+        """Return the properties that a step broke: pairs of a property's name and a description of the violation."""
+        old, new = before[: self._first_place], step.target[: self._first_place]
+        failure = self.place(step.target, step.actor).failure
+        if failure:
+            return (
+                (BROKEN_CODE, f"{self.world.actors[step.actor].name} ended with an unexpected exception: {failure}"),
+            )
+        if old == new:
+            return ()
+        key = (old, new, step.actor)
+        found = self._judged.get(key)
+        if found is None:
+            views = self.view(before), self.view(step.target)
+            name = self.world.actors[step.actor].name
+            words = ((one.name, one.step(*views, name)) for one in self.world.properties if one.step is not None)
+            found = self._judged[key] = tuple((one, broke) for one, broke in words if broke)
+        return found
+
+    def judge_end(self, state: State) -> tuple[tuple[str, str], ...]:
+        """Return the properties that do not hold in a final state (see `is_over`), in the form that `judge` uses."""
+        key = state[: self._first_place]
+        found = self._judged_ends.get(key)
+        if found is None:
+            view = self.view(state)
+            words = ((one.name, one.end(view)) for one in self.world.properties if one.end is not None)
+            found = self._judged_ends[key] = tuple((one, broke) for one, broke in words if broke)
+        return found
+
+    # --- reduction ----------------------------------------------------------------------------------------------------
+    def group(self, state: State) -> int:
+        """Return the smallest set of actors, as bits, that may move before all others.
+
+        Their next calls commute with everything that the others are known to be able to do from here on, and at least
+        one of them can move without a fault. The result is 0 if only the set of all actors qualifies.
+        """
+        near, alive = self._near(state)
+        best = alive
+        for actor in range(len(near)):
+            if alive >> actor & 1:
+                found = _closed(near, 1 << actor)
+                if found.bit_count() < best.bit_count() and self._can_go_on(state, found):
+                    best = found
+        return 0 if best == alive else best
+
+    def is_group(self, state: State, actors: int) -> bool:
+        """Check whether these actors may move before all others, given what is known by now."""
+        near, _alive = self._near(state)
+        return _closed(near, actors) == actors
+
+    def commute(self, state: State, one: int, other: int) -> bool:
+        """Check whether the next calls of two actors commute."""
+        here, there = self.place(state, one), self.place(state, other)
+        if here.call is None or there.call is None:
+            return False
+        return not self.processes.conflicts[here.footprint] >> there.footprint & 1
+
+    def is_let_go_on(self, state: State, actor: int, *, dead: int) -> bool:
+        """Check whether the next call of `actor` can end in other ways once the actor `dead` has died."""
+        place = self.place(state, actor)
+        assert place.call is not None
+        resource = self._index[place.call.resource]
+        before = self._numbered[resource].values[state[resource]]
+        after = self._resources[resource].bury(before, self.world.actors[dead].name)
+        if after is before:
+            return False
+        numbers = (state[resource], self._number(resource, after))
+        ways = [[one.alternative.label for one in self._outcomes(it, resource, place, actor)] for it in numbers]
+        return ways[0] != ways[1]
+
+    def _near(self, state: State) -> tuple[list[int], int]:
+        """Return, for each actor, which others may conflict with its next call; and the actors that have not ended."""
+        places, conflicts = self.processes.places, self.processes.conflicts
+        here = [places[state[self._first_place + actor]] for actor in range(len(self.world.actors))]
+        alive = sum(1 << actor for actor, place in enumerate(here) if place.call is not None)
+        waits = [self._waits_for(state, place) for place in here]
+        near = []
+        for actor, place in enumerate(here):
+            found = 0
+            if place.call is not None:
+                mask = conflicts[place.footprint]
+                for other, there in enumerate(here):
+                    if mask & there.future and other != actor and waits[other] != (actor, True):
+                        found |= 1 << other
+                if waits[actor][0] >= 0 and self._may_die(state, waits[actor][0]):
+                    found |= 1 << waits[actor][0]  # no footprint contains that death, which unblocks this actor
+            near.append(found)
+        return near, alive
+
+    def _waits_for(self, state: State, place: Place) -> tuple[int, bool]:
+        """Return the actor whose death would unblock an actor at `place` (-1 if none), and whether nothing else can.
+
+        If nothing else can, the blocked actor cannot move before the other actor's next step.
+        """
+        if place.call is None:
+            return -1, False
+        resource = self._index[place.call.resource]
+        found = self._resources[resource].waits_for(self._numbered[resource].values[state[resource]], place.call)
+        if found is None:
+            return -1, False
+        return self._actors[found[0]], not any(self._left(state, fault) for fault in found[1])
+
+    def _may_die(self, state: State, actor: int) -> bool:
+        alive = self.place(state, actor).call is not None
+        return alive and self.world.actors[actor].mortal and self._left(state, Fault.CRASH) > 0
+
+    def _can_go_on(self, state: State, actors: int) -> bool:
+        """Check whether one of these actors can move without a fault; other actors may use up the fault budget."""
+        return any(
+            step.fault is None
+            for actor in range(len(self.world.actors))
+            if actors >> actor & 1
+            for step in self.steps_of(state, actor)
+        )
+
+
+def _closed(near: list[int], actors: int) -> int:
+    """Return the smallest superset of these actors in which nobody depends on an actor outside."""
+    seen = 0
+    while seen != actors:
+        fresh, seen = actors & ~seen, actors
+        for actor, others in enumerate(near):
+            if fresh >> actor & 1:
+                actors |= others
+    return actors

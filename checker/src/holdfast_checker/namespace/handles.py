@@ -1,0 +1,138 @@
+"""Give the shipped namespace handles on the simulated database and clock: each call is a step of the world.
+
+One thing is left out of histories, because it only makes them longer: what a process knows at its start was read from
+the state at the start, without steps (`SimulatedHandle.begin`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import cast
+
+from holdfast.errors import UnsupportedError
+from holdfast.transactions.base import (
+    Commit,
+    LockedTransaction,
+    Outcome,
+    Record,
+    ScanPage,
+    SnapshotReader,
+)
+from holdfast.transactions.memory.store import Records
+from holdfast_checker.kernel.calls import Call
+from holdfast_checker.kernel.process import Port
+from holdfast_checker.transactions.copies import Copy
+from holdfast_checker.transactions.database import DATABASE
+from holdfast_checker.transactions.handles import SimulatedDatabase
+from holdfast_checker.transactions.locking import SimulatedLocks
+from holdfast_checker.transactions.time_source import CLOCK
+
+_ENDS = (b"\0", b"\xff")
+_EVERYTHING = 1_000_000
+
+
+class SimulatedHandle:
+    """A process's handle on the database of its world.
+
+    Args:
+        start: the records at the start of every history.
+    """
+
+    def __init__(self, port: Port, start: Records) -> None:
+        self._port = port
+        self._database = SimulatedDatabase(port)
+        self._start: Copy | None = Copy(start)
+        self._polled: tuple[tuple[bytes, int], ...] = ()
+
+    def begin(self) -> None:
+        """End the time before the history: from now on, each call is a step."""
+        self._start = None
+
+    def wait(self) -> None:
+        """Wait until what was read last has changed; not at all if the last call was a commit."""
+        if self._polled:
+            self._port.call(Call(DATABASE, "wait", (self._polled,)))
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        if self._start is not None:
+            return self._start.get_many(keys)
+        found = self._database.get_many(keys)
+        self._note(keys, found)
+        return found
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        if self._start is not None:
+            return self._start.scan(start, end, limit, guards)
+        page = self._database.scan(start, end, limit, guards)
+        self._note(guards, dict(page.guards))
+        return page
+
+    def _note(self, keys: Collection[bytes], found: dict[bytes, Record]) -> None:
+        self._polled = tuple((key, found[key].version if key in found else 0) for key in sorted(keys))
+
+    def commit(self, commit: Commit) -> Outcome:
+        return self.commit_group([commit])[0]
+
+    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
+        self._polled = ()
+        values = [replace(commit, deletes=tuple(sorted(commit.deletes))) for commit in commits]
+        return self._database.commit_group(values)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SnapshotReader]:
+        """Read everything in one step."""
+        if self._start is not None:
+            yield self._start
+            return
+        page = self._database.scan(*_ENDS, _EVERYTHING)
+        yield Copy(Records(tuple(key for key, _ in page.records), tuple(record for _, record in page.records)))
+
+    def locked(self) -> AbstractContextManager[LockedTransaction]:
+        raise UnsupportedError("simulated databases have no pessimistic transactions: use the optimistic mode")
+
+    def make_durable(self) -> None:
+        self._database.make_durable()
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""
+
+
+class LockingHandle(SimulatedHandle):
+    """A process's handle on a `LockableDatabase`."""
+
+    @contextmanager
+    def locked(self) -> Iterator[LockedTransaction]:
+        transaction = SimulatedLocks(self._port)
+        try:
+            yield transaction
+        finally:
+            transaction.release()
+
+
+# --- time -------------------------------------------------------------------------------------------------------------
+class WorldClock:
+    """The clock of one process. It waits for the others, not for the time.
+
+    Args:
+        ticks: whether the time can change: then each look at the wall clock is a step.
+    """
+
+    def __init__(self, port: Port, database: SimulatedHandle, start_s: float, *, ticks: bool) -> None:
+        self._port = port
+        self._database = database
+        self._seen_s = start_s
+        self._ticks = ticks
+
+    def now_s(self) -> float:
+        if self._ticks:
+            self._seen_s = cast("float", self._port.call(Call(CLOCK, "now")))
+        return self._seen_s
+
+    def elapsed_s(self) -> float:
+        """Return the time at the last look at the wall clock."""
+        return self._seen_s
+
+    def sleep(self, duration_s: float) -> None:
+        self._database.wait()

@@ -1,0 +1,130 @@
+"""Build worlds of a namespace: what is there at the start, who calls what, and what can go wrong."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from holdfast.namespace.blobs import BlobStore
+from holdfast.namespace.configuration import Configuration, create_namespace
+from holdfast.namespace.namespace import Namespace
+from holdfast.runtime import Environment, SeededRandom, SerialRunner
+from holdfast.runtime.simulated import CountingIds, StillClock
+from holdfast.stores.memory.store import MemoryImage, MemoryStore
+from holdfast.transactions.memory.store import Records
+from holdfast_checker.histories.history import HISTORY, Recorder
+from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.kernel.process import Actor
+from holdfast_checker.kernel.world import World
+from holdfast_checker.namespace.actors import (
+    BLOBS,
+    Setting,
+    client,
+    collector,
+    passing_time,
+    sweeper,
+)
+from holdfast_checker.namespace.calls import Calls
+from holdfast_checker.namespace.forgetting import remembering
+from holdfast_checker.namespace.properties import properties_for
+from holdfast_checker.namespace.properties.contents import tree_of
+from holdfast_checker.namespace.scenes.scene import Scene
+from holdfast_checker.simulated_store.resource import StoreResource
+from holdfast_checker.transactions.copies import Copy
+from holdfast_checker.transactions.database import DATABASE
+from holdfast_checker.transactions.goals import GoalTracker
+from holdfast_checker.transactions.locking import LockableDatabase, WaitableDatabase
+from holdfast_checker.transactions.server import numbered, server
+from holdfast_checker.transactions.time_source import CLOCK, TimeSource
+
+_START_S = 1_800_000_000.0
+_OLD_S = 10 * 24 * 3600.0
+"""The age of what is in the object store when the history begins, seconds: a sweep may delete it."""
+
+_JUMP_S = 30 * 60.0
+"""How much time passes at once: every lease and every mark expires."""
+
+
+def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
+    """Build the world of a scene.
+
+    Args:
+        tracker: records the goals that histories reach.
+    """
+    resource = StoreResource(BLOBS, time_of=partial(_store_time_s, scene))
+    setting, image = _begin(scene, resource)
+    resource.fill(image)
+    paths = tuple("/" + "/".join(path) for path, _node in tree_of(setting.start, setting.blobs).nodes)
+    actors = [
+        Actor(
+            who,
+            client(setting, script, paths if scene.knows is None else scene.knows.get(who, ())),
+            scene.mortal,
+        )
+        for who, script in scene.scripts.items()
+    ]
+    for number, rounds in enumerate(scene.collectors):
+        actors.append(
+            Actor(numbered("collector", number), collector(setting, rounds, elects=scene.elects), scene.mortal)
+        )
+    for number in range(scene.sweepers):
+        actors.append(Actor(numbered("sweeper", number), sweeper(setting), scene.mortal))
+    if scene.later:
+        actors.append(Actor("time", passing_time, mortal=False))
+    actors += server(scene.budgets, scene.crashes, marks=True)
+    database = WaitableDatabase if scene.mode == "optimistic" else LockableDatabase
+    judged = properties_for(setting, scene.properties)
+    return World(
+        name=f"namespace/{scene.name}",
+        summary=scene.summary,
+        actors=tuple(actors),
+        resources={
+            DATABASE: database(setting.start.as_dict(), crashes=scene.crashes),
+            BLOBS: resource,
+            CLOCK: TimeSource(_START_S, _JUMP_S),
+            HISTORY: Recorder(),
+        },
+        properties=judged if tracker is None else (*judged, tracker.watching()),
+        budgets={**scene.budgets, **({Fault.CLOCK: 1} if scene.later else {})},
+        observed=lambda call: False,  # histories and ends are judged, and keep what was wrong with them
+        remembers=remembering({who: len(script) for who, script in scene.scripts.items()}),
+    )
+
+
+def _store_time_s(scene: Scene, actor: str) -> float:
+    """Return the time of the object store when an actor writes to it: for a sweep, what was there before is old."""
+    return _START_S if scene.is_slow and actor in scene.scripts else _START_S + _OLD_S
+
+
+def _begin(scene: Scene, resource: StoreResource) -> tuple[Setting, MemoryImage]:
+    """Make the calls before the history; return what there is then."""
+    configuration = Configuration(
+        name="world",
+        data="memory://world",
+        superuser="root",
+        inline_bytes=1024 if scene.inline else 0,
+        safety_age_s=scene.safety_age_s,
+    )
+    clock, ids = StillClock(_START_S), CountingIds()
+    store = MemoryStore(clock=clock, ids=ids)
+    database = Copy(Records())
+    create_namespace(database, configuration, int(_START_S * 1000))
+    environment = Environment(clock=clock, ids=ids, runner=SerialRunner(), chance=SeededRandom(1))
+    namespace = Namespace(database, BlobStore(store, "", ids), configuration, environment, user="root")
+    calls = Calls(namespace, clock, {})
+    for name, *args in scene.start:
+        calls.make(name, *args)
+    namespace.collect()
+    image = store.image()
+    setting = Setting(
+        start=database.records,
+        start_s=_START_S,
+        configuration=configuration,
+        capabilities=resource.capabilities,
+        blobs={key: one.data for key, one in image.objects.items()},
+        uploads=calls.uploads,
+        users=scene.users,
+        mode=scene.mode,
+        leaves_blobs=bool(scene.budgets) or scene.crashes > 0,
+        ticks=scene.later,
+    )
+    return setting, image

@@ -1,0 +1,166 @@
+"""Turn calls into sentences: decide which calls are told together, and how.
+
+Consecutive calls of one actor become one sentence, which tells the calls that matter and counts the others. If there
+are still too many sentences, the least interesting neighbors are joined, but never those at the end, which are the
+point of the story. A *passage* is the calls that one sentence tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from holdfast_checker.kernel.replay import Replay
+from holdfast_checker.kernel.world import DIES
+from holdfast_checker.narrative.narrator import Act, Event, Narrator, Weight
+
+SENTENCES = 15
+"""The maximum number of sentences of a story: nobody reads more."""
+
+_END = 3
+"""Number of sentences at the end of a story that are never joined."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A call, and the words for it."""
+
+    event: Event
+    act: Act
+
+    @property
+    def weight(self) -> Weight:
+        """Return how much the call matters; a call with a fault always matters."""
+        return self.act.weight if self.event.fault is None else Weight.TURN
+
+
+Passage: TypeAlias = list[Moment]
+"""The calls that one sentence describes."""
+
+
+def _moments(history: Replay, narrator: Narrator) -> list[Moment]:
+    actors = history.space.world.actors
+    views = [history.space.view(state) for state in history.states]
+    events = (
+        Event(
+            number=number,
+            actor=actors[step.actor].name,
+            call=step.call,
+            alternative=step.alternative,
+            before=views[number - 1],
+            after=views[number],
+        )
+        for number, step in enumerate(history.steps, start=1)
+    )
+    return [Moment(event, narrator.act(event)) for event in events]
+
+
+def passages(history: Replay, narrator: Narrator) -> list[Passage]:
+    """Divide a history into passages: each ends when the actor changes, or at a fault.
+
+    The last call becomes a separate passage if earlier calls in its passage matter as well.
+
+    Guarantee: every call is in one passage, in order; there are at most `SENTENCES` passages.
+    """
+    found: list[Passage] = []
+    for moment in _moments(history, narrator):
+        last = found[-1][-1].event if found else None
+        if last is None or last.actor != moment.event.actor or last.fault is not None:
+            found.append([])
+        found[-1].append(moment)
+    if found and any(moment.weight >= Weight.WORK for moment in found[-1][:-1]):
+        found[-1:] = [found[-1][:-1], found[-1][-1:]]
+    while len(found) > SENTENCES:
+        first = min(range(len(found) - _END - 1), key=lambda at: _loss(found[at], found[at + 1]))
+        found[first : first + 2] = [found[first] + found[first + 1]]
+    return found
+
+
+def _loss(one: Passage, other: Passage) -> tuple[int, int, int]:
+    """Return how much detail is lost if two passages are merged into one sentence, for comparison."""
+    weights = (max(moment.weight for moment in passage) for passage in (one, other))
+    return sum(weights), len(actors_of(one + other)), len(one + other)
+
+
+def actors_of(passage: Passage) -> tuple[str, ...]:
+    """Return the actors in a passage, in the order of their first calls."""
+    return tuple(dict.fromkeys(moment.event.actor for moment in passage))
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+def tell_passage(passage: Passage, narrator: Narrator) -> str:
+    """Return one sentence that tells the calls of a passage."""
+    parts: list[tuple[str, str]] = []
+    for part in _parts(passage):
+        parts.append((part[0].event.actor, _predicate(part, narrator)))
+    actors = [actor for actor, _ in parts]
+    if len(set(actors)) == len(parts) > 1 and len({predicate for _, predicate in parts}) == 1:
+        return f"{actors[0]} {parts[0][1]}; so {'does' if len(parts) == 2 else 'do'} {_list(actors[1:])}."
+    return "; ".join(f"{actor} {predicate}" for actor, predicate in parts) + "."
+
+
+def _parts(passage: Passage) -> list[Passage]:
+    """Divide a passage into parts by one actor each; keep the order of calls if one of them is a `Weight.TURN`."""
+    found: list[Passage] = []
+    ordered = any(moment.weight is Weight.TURN for moment in passage)
+    for moment in passage:
+        mine = [part for part in (found[-1:] if ordered else found) if part[0].event.actor == moment.event.actor]
+        if mine:
+            mine[0].append(moment)
+        else:
+            found.append([moment])
+    return found
+
+
+def _predicate(part: Passage, narrator: Narrator) -> str:
+    """Say what one actor does, and put each fault after the call that it hits."""
+    clauses: list[str] = []
+    calm: Passage = []
+    for moment in part:
+        if moment.event.fault is None:
+            calm.append(moment)
+            continue
+        if calm:
+            clauses.append(_calm(calm))
+            calm = []
+        clauses.append(words_of(moment, narrator))
+    if calm:
+        clauses.append(_calm(calm))
+    return "; it ".join(clauses)
+
+
+def words_of(moment: Moment, narrator: Narrator) -> str:
+    """Describe one call and its fault."""
+    event, words = moment.event, _act([moment.act])
+    if event.alternative is None:
+        return f"{DIES} before it {words}"
+    return words if event.fault is None else words + narrator.fault(event)
+
+
+def _calm(part: Passage) -> str:
+    """Say what an actor does if no fault happens: the calls that matter, and the number of the others."""
+    weight = min(Weight.WORK, max(moment.weight for moment in part))
+    if weight is Weight.READ:
+        return f"reads ({len(part)} call{'s' if len(part) > 1 else ''})"
+    alike: dict[tuple[str, str, str], list[Act]] = {}
+    told = [moment.act for moment in part if moment.weight >= weight]
+    for act in told:
+        alike.setdefault((act.verb, act.plural, act.tail), []).append(act)
+    text = _list([_act(acts) for acts in alike.values()])
+    rest = len(part) - len(told)
+    return f"{text} (and {rest} more call{'s' if rest > 1 else ''})" if rest else text
+
+
+def _act(acts: Sequence[Act]) -> str:
+    """Put acts that differ only in their things into one phrase."""
+    first = acts[0]
+    things = [thing for act in acts for thing in act.things]
+    distinct = list(dict.fromkeys(things))
+    if first.plural and (len(distinct) > 2 or len(distinct) < len(things)):
+        distinct = [f"{len(things)} {first.plural}"]
+    return f"{first.verb}{' ' if distinct else ''}{_list(distinct)}{first.tail}"
+
+
+def _list(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -1,0 +1,280 @@
+"""Tell a counterexample as numbered sentences: who does what, what goes wrong, the state afterwards, and what broke.
+
+The code here knows no domain: a `Narrator` supplies the words. A history of a hundred calls becomes fifteen sentences;
+the story's document contains every call.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast.errors import InvalidRequestError
+from holdfast_checker.kernel.counterexample import Counterexample
+from holdfast_checker.kernel.replay import replay
+from holdfast_checker.kernel.world import World
+from holdfast_checker.narrative.narrator import Narrator, Thing
+from holdfast_checker.narrative.sentences import Moment, Passage, actors_of, passages, tell_passage, words_of
+
+_TEXT = 100
+"""Maximum number of characters of a file that a story shows."""
+
+_FORMAT = "holdfast-story/1"
+
+
+# --- stories ----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldCall:
+    """One call, with all details.
+
+    Attributes:
+        arguments, reply: JSON values; bytes are represented by their length and the first few of them.
+        words: a description of the call.
+        things: everything that exists after the call.
+    """
+
+    number: int
+    actor: str
+    resource: str
+    operation: str
+    arguments: Sequence[object]
+    reply: object
+    label: str
+    fault: str | None
+    words: str
+    things: tuple[Thing, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """One sentence of a story.
+
+    Attributes:
+        holds: the state after the sentence, as short texts by title.
+        changes: the titles whose text has changed since the sentence before.
+        faults: the faults that the sentence tells; more than one only if the story would be too long otherwise.
+    """
+
+    number: int
+    actors: tuple[str, ...]
+    text: str
+    calls: tuple[ToldCall, ...]
+    holds: Mapping[str, str]
+    changes: tuple[str, ...]
+    faults: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """A counterexample as a story.
+
+    Attributes:
+        title: a sentence that says which property breaks in which world.
+        summary: summary of the world.
+        property_name, property_title, meaning: name, title and meaning of the property that breaks.
+        actors: all actors of the world, in order.
+        verdict: what broke.
+        start: everything that exists before the first call.
+    """
+
+    title: str
+    world: str
+    summary: str
+    property_name: str
+    property_title: str
+    meaning: str
+    actors: tuple[str, ...]
+    start: tuple[Thing, ...]
+    sentences: tuple[Sentence, ...]
+    verdict: str
+    seed: int | None = None
+
+    @property
+    def calls(self) -> list[ToldCall]:
+        """Return all calls, in order."""
+        return [call for sentence in self.sentences for call in sentence.calls]
+
+    def lines(self, *, details: bool = False, width: int = 110) -> list[str]:
+        """Return the story as lines of plain text.
+
+        Args:
+            details: whether to show every call in full, in addition.
+            width: maximum number of characters of a line.
+        """
+        found = _wrap(self.title, "", width)
+        found += _wrap(f"World: {self.world}{f' - {self.summary}' if self.summary else ''}", "", width)
+        if self.meaning:
+            found += _wrap(f"{self.property_name}: {self.meaning}", "", width)
+        for sentence in self.sentences:
+            found += _wrap(sentence.text, f"{sentence.number:>3}. ", width)
+            for title in sentence.changes:
+                found += _wrap(f"{title}: {sentence.holds[title]}", "     -> ", width)
+            if details:
+                for call in sentence.calls:
+                    found += _wrap(_in_full(call), f"     {call.number:>4}  ", width)
+        found += _wrap(f"Broken: {_heading(self.property_name, self.property_title)} - {self.verdict}", "", width)
+        return found
+
+    def document(self) -> dict[str, object]:
+        """Return the story as a JSON value, with every call and all details.
+
+        Guarantee: equal stories have equal documents, with fields in the same order; at most 100 bytes of a file are
+        shown.
+        """
+        numbers: dict[Thing, int] = {}
+
+        def refer(things: Sequence[Thing]) -> list[int]:
+            return [numbers.setdefault(thing, len(numbers)) for thing in things]
+
+        start = refer(self.start)
+        calls: list[dict[str, object]] = []
+        for sentence in self.sentences:
+            for call in sentence.calls:
+                fields = {field.name: getattr(call, field.name) for field in dataclasses.fields(call)}
+                calls.append({**fields, "sentence": sentence.number, "things": refer(call.things)})
+        return {
+            "format": _FORMAT,
+            "title": self.title,
+            "world": {"name": self.world, "summary": self.summary, "actors": list(self.actors)},
+            "property": {"name": self.property_name, "title": self.property_title, "meaning": self.meaning},
+            "seed": self.seed,
+            "sentences": [
+                {
+                    "number": sentence.number,
+                    "actors": list(sentence.actors),
+                    "text": sentence.text,
+                    "calls": [call.number for call in sentence.calls],
+                    "holds": dict(sentence.holds),
+                    "changes": list(sentence.changes),
+                    "faults": list(sentence.faults),
+                }
+                for sentence in self.sentences
+            ],
+            "verdict": self.verdict,
+            "calls": calls,
+            "start": start,
+            "things": [{"group": thing.group, "name": thing.name, "text": thing.text} for thing in numbers],
+        }
+
+
+def tell(world: World, counterexample: Counterexample, narrator: Narrator) -> Story:
+    """Tell the story of a counterexample in at most `SENTENCES` sentences, the last of which breaks the property.
+
+    Raises:
+        InvalidRequestError: the counterexample does not fit the world, or it breaks nothing.
+    """
+    history = replay(world, counterexample.choices)
+    verdict = dict(history.broken).get(counterexample.property)
+    if verdict is None:
+        raise InvalidRequestError(
+            "the property holds in this history: run the check again",
+            property=counterexample.property,
+            world=world.name,
+        )
+    start = history.space.view(history.states[0])
+    sentences: list[Sentence] = []
+    holds: Mapping[str, str] = narrator.holds(start)
+    for number, passage in enumerate(passages(history, narrator), start=1):
+        sentences.append(_sentence(number, passage, narrator, holds))
+        holds = sentences[-1].holds
+    found = next((one for one in world.properties if one.name == counterexample.property), None)
+    title = "" if found is None else found.title
+    return Story(
+        title=f"{world.name} breaks {_heading(counterexample.property, title)}",
+        world=world.name,
+        summary=world.summary,
+        property_name=counterexample.property,
+        property_title=title,
+        meaning="" if found is None else found.meaning,
+        actors=tuple(actor.name for actor in world.actors),
+        start=tuple(narrator.things(start)),
+        sentences=tuple(sentences),
+        verdict=verdict,
+        seed=counterexample.seed,
+    )
+
+
+# --- from calls to sentences ------------------------------------------------------------------------------------------
+def _sentence(number: int, passage: Passage, narrator: Narrator, before: Mapping[str, str]) -> Sentence:
+    holds = dict(narrator.holds(passage[-1].event.after))
+    return Sentence(
+        number=number,
+        actors=actors_of(passage),
+        text=tell_passage(passage, narrator),
+        calls=tuple(_told_call(moment, narrator) for moment in passage),
+        holds=holds,
+        changes=tuple(title for title, text in holds.items() if before.get(title) != text),
+        faults=tuple(moment.event.fault.value for moment in passage if moment.event.fault is not None),
+    )
+
+
+# --- calls in full ----------------------------------------------------------------------------------------------------
+def _told_call(moment: Moment, narrator: Narrator) -> ToldCall:
+    event = moment.event
+    return ToldCall(
+        number=event.number,
+        actor=event.actor,
+        resource=event.call.resource,
+        operation=event.call.operation,
+        arguments=[_plain(each) for each in event.call.args],
+        reply=_plain(event.reply),
+        label=event.label,
+        fault=None if event.fault is None else event.fault.value,
+        words=words_of(moment, narrator),
+        things=tuple(narrator.things(event.after)),
+    )
+
+
+def _plain(value: object) -> object:
+    """Convert a value to a JSON value."""
+    if value is None or isinstance(value, bool | int | float) or type(value) is str:
+        return value
+    if isinstance(value, enum.Enum):
+        return _plain(value.value)
+    if isinstance(value, bytes):
+        return {"bytes": len(value), "begin": value[:_TEXT].decode(errors="replace")}
+    if isinstance(value, BaseException):
+        return {"error": type(value).__name__, "message": str(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, frozenset):
+        return sorted((_plain(each) for each in value), key=str)
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    if dataclasses.is_dataclass(value):
+        fields = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return fields or type(value).__name__
+    return str(value)
+
+
+def _in_full(call: ToldCall) -> str:
+    arguments = ", ".join(map(_brief, call.arguments))
+    way = f" [{call.label}]" if call.label else ""
+    return f"{call.actor}: {call.resource}.{call.operation}({arguments}) = {_brief(call.reply)}{way}"
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, dict):
+        if "bytes" in value:
+            return f"{value['bytes']} bytes"
+        if "error" in value:
+            return f"{value['error']}: {value['message']}"
+        return "{" + ", ".join(f"{key}: {_brief(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_brief, value))}]"
+    return repr(value)
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+def _heading(name: str, title: str) -> str:
+    return f"{name} {title}" if title and title.replace(" ", "-") != name else name
+
+
+def _wrap(text: str, indent: str, width: int) -> list[str]:
+    hanging = " " * len(indent)
+    return textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+    )

@@ -1,0 +1,191 @@
+"""Define the actors of a world: each runs scripts with the shipped code, and records what it was told.
+
+Every attempt of a transaction is an operation of the history: one that conflicts failed, one whose reply was lost has
+an unknown outcome, and one whose function ended with an error has read, and nothing else.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from holdfast.errors import OutcomeUnknownError, TransactionConflictError, UnavailableError
+from holdfast.runtime import Environment, SeededRandom, SerialRunner
+from holdfast.runtime.simulated import StillClock
+from holdfast.transactions.base import AlreadyDone, Committed, Progress, TransactionStore, independent
+from holdfast.transactions.retry import run_transaction
+from holdfast.transactions.transaction import Transaction
+from holdfast_checker.histories.history import HISTORY, History, Outcome, Recorder
+from holdfast_checker.kernel.calls import Alternative, Call
+from holdfast_checker.kernel.process import Port
+from holdfast_checker.transactions.scripts import FAILED, MixedStateError, Played, Script, Step, play
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One transaction of an actor.
+
+    Attributes:
+        progress: its place in a series, as (owner, number); None if it has none.
+        repeats: how often the actor starts over if it does not know the outcome, or nothing happened.
+        attempts: how often conflicts are repeated.
+        looks: whether it reads the guard before it creates records: see `play`.
+    """
+
+    script: Script
+    progress: tuple[str, int] | None = None
+    repeats: int = 0
+    attempts: int = 3
+    looks: bool = False
+
+
+class AttemptRecorder(Recorder):
+    """A recorder in which one actor may have several open operations, each under its own name."""
+
+    def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
+        return super().alternatives(cast("History", state), call, str(call.args[0]))
+
+
+class _Attempts:
+    """Records the attempts of one transaction."""
+
+    def __init__(self, port: Port, who: str) -> None:
+        self._port = port
+        self._who = who
+        self._is_open = False
+
+    def begin(self) -> None:
+        """Record that an attempt begins; the one before it, if it is open, has failed."""
+        self.end(Outcome.FAILED)
+        self._port.call(Call(HISTORY, "invoke", (self._who, "transaction", ())))
+        self._is_open = True
+
+    def note(self, steps: Sequence[Step]) -> None:
+        """Record what the attempt asks for, before it does."""
+        self._port.call(Call(HISTORY, "note", (self._who, tuple(steps))))
+
+    def end(self, outcome: Outcome, answer: object = None) -> None:
+        if self._is_open:
+            self._port.call(Call(HISTORY, "end", (self._who, outcome, answer)))
+            self._is_open = False
+
+    def ask(self, steps: Sequence[Step]) -> None:
+        """Record that somebody was told that the steps have taken effect.
+
+        The attempt itself stays open: perhaps it was the one, and its reply was lost.
+        """
+        self._is_open = False
+        self.begin()
+        self.note(steps)
+        self.end(Outcome.OK, ("done",))
+
+
+class _End(enum.Enum):
+    """What an actor knows about its transaction."""
+
+    KNOWN = enum.auto()
+    UNKNOWN = enum.auto()
+    NOTHING = enum.auto()
+    """Nothing happened, because the database was not available."""
+
+
+def one_after_the_other(handle: Callable[[Port], TransactionStore], works: Sequence[Work]) -> Callable[[Port], None]:
+    """Run transactions one after the other, as long as the outcome of each is known."""
+
+    def run(port: Port) -> None:
+        store, setting = handle(port), _setting(port)
+        for work in works:
+            ends = (_transact(port, store, setting, work) for _ in range(1 + work.repeats))
+            if all(end is not _End.KNOWN for end in ends):
+                return
+
+    return run
+
+
+def _setting(port: Port) -> Environment:
+    return Environment(clock=StillClock(), ids=port, runner=SerialRunner(), chance=SeededRandom(1))
+
+
+def _transact(port: Port, store: TransactionStore, setting: Environment, work: Work) -> _End:
+    attempts = _Attempts(port, port.name)
+    owner, number = work.progress or ("", 0)
+    progress = Progress(owner.encode(), number) if work.progress else None
+    first: list[Step] = [("progress", owner, number)] if work.progress else []
+    played = Played()
+
+    def function(transaction: Transaction) -> tuple[object, ...]:
+        nonlocal played
+        played = Played()
+        attempts.begin()
+        try:
+            play(transaction, work.script, played, looks=work.looks)
+        except Exception:
+            attempts.note([*first, *played.steps, FAILED])
+            raise
+        attempts.note([*first, *played.steps])
+        return tuple(played.saw)
+
+    try:
+        found = _run(store, function, setting, work.attempts, progress)
+    except OutcomeUnknownError:
+        return _End.UNKNOWN
+    except UnavailableError:
+        attempts.end(Outcome.FAILED)
+        return _End.NOTHING
+    except TransactionConflictError:
+        attempts.end(Outcome.FAILED)
+    except MixedStateError:
+        attempts.end(Outcome.OK, ("saw", tuple(played.saw)))
+    else:
+        if isinstance(found, AlreadyDone):
+            attempts.ask([*first, FAILED])
+        else:
+            attempts.end(Outcome.OK, ("saw", found))
+    return _End.KNOWN
+
+
+def _run(
+    store: TransactionStore,
+    function: Callable[[Transaction], tuple[object, ...]],
+    setting: Environment,
+    attempts: int,
+    progress: Progress | None,
+) -> tuple[object, ...] | AlreadyDone:
+    if progress is None:
+        return run_transaction(store, function, setting, attempts=attempts)
+    return run_transaction(store, function, setting, attempts=attempts, progress=progress)
+
+
+def group_of(handle: Callable[[Port], TransactionStore], scripts: Sequence[Script]) -> Callable[[Port], None]:
+    """Read for several transactions, and commit as many as may form a group in one call; then the others.
+
+    None of them may create a record in a range that is counted.
+    """
+
+    def run(port: Port) -> None:
+        store = handle(port)
+        left = []
+        for number, script in enumerate(scripts):
+            attempts, transaction, played = _Attempts(port, f"{port.name} {number}"), Transaction(store), Played()
+            attempts.begin()
+            try:
+                play(transaction, script, played, looks=False)
+            except UnavailableError:
+                return
+            left.append((attempts, transaction.to_commit(), played))
+        while left:
+            count = independent([commit for _attempts, commit, _played in left])
+            group, left = left[:count], left[count:]
+            for attempts, _commit, played in group:
+                attempts.note(played.steps)
+            try:
+                outcomes = store.commit_group([commit for _attempts, commit, _played in group])
+            except (OutcomeUnknownError, UnavailableError):
+                return
+            for (attempts, _commit, played), outcome in zip(group, outcomes, strict=True):
+                took_effect = isinstance(outcome, Committed)
+                attempts.end(Outcome.OK if took_effect else Outcome.FAILED, ("saw", tuple(played.saw)))
+
+    return run

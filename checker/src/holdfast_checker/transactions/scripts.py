@@ -1,0 +1,301 @@
+"""Describe what a transaction does as a script, play scripts on real transactions, and say what they mean.
+
+A script is a tuple of steps, and a step is a tuple: its kind, then its arguments. What a step does may depend on what
+the transaction has read, so playing a script yields plain steps (such as "get" and "put"), and what the reads saw.
+`apply` is the sequential meaning of plain steps: what one transaction alone does to a dictionary. Together they decide
+whether a history is strictly serializable: the whole database is one object, and each transaction is one operation on
+it (`holdfast_checker.histories.linearizable`). This includes blind writes, deletes, adds, absent records and ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+from holdfast.errors import InvalidRequestError
+from holdfast.transactions.base import INTEGER, Record
+from holdfast.transactions.transaction import Transaction
+from holdfast_checker.histories.history import Operation
+
+Step: TypeAlias = tuple[Any, ...]
+Script: TypeAlias = Sequence[Step]
+
+Content: TypeAlias = tuple[str, int]
+"""The value and the number of a record."""
+
+Contents: TypeAlias = tuple[tuple[str, Content], ...]
+"""All records in the order of their keys."""
+
+FAILED: Step = ("failed",)
+"""The last step of a transaction whose function ended with an error: it only read."""
+
+EVERYTHING: Step = ("everything",)
+"""A step that reads all records."""
+
+
+def guard_of(name: str) -> str:
+    """Return the key that guards the ranges in which a name may be: one for each directory, and one for all others."""
+    directory, slash, _rest = name.partition("/")
+    return f"guard of {directory}" if slash else "guard"
+
+
+class MixedStateError(Exception):
+    """A script has found two records that are equal in every state of the database, and that were not."""
+
+
+@dataclass(slots=True)
+class Played:
+    """What a script has done so far.
+
+    Attributes:
+        steps: plain steps, in order.
+        saw: what those of them that read have returned, in order.
+    """
+
+    steps: list[Step] = field(default_factory=list)
+    saw: list[object] = field(default_factory=list)
+
+    def did(self, *step: object) -> None:
+        self.steps.append(step)
+
+
+class _Player:
+    """Plays steps on a transaction."""
+
+    def __init__(self, transaction: Transaction, played: Played, prefix: str, looks: bool) -> None:
+        self.transaction = transaction
+        self.played = played
+        self._prefix = prefix
+        self._looks = looks
+
+    def key(self, name: str) -> bytes:
+        return (self._prefix + name).encode()
+
+    def _look(self, name: str) -> None:
+        if self._looks:
+            look_at_guard(self.transaction, self.key(guard_of(name)))
+
+    # --- reads --------------------------------------------------------------------------------------------------------
+    def get(self, name: str) -> Content | None:
+        found = _content(self.transaction.get(self.key(name)))
+        self.played.did("get", name)
+        self.played.saw.append(found)
+        return found
+
+    def get_many(self, *names: str) -> None:
+        found = self.transaction.get_many([self.key(name) for name in names])
+        self.played.did("get_many", *names)
+        self.played.saw.append(tuple(_content(found.get(self.key(name))) for name in names))
+
+    def scan(self, start: str, end: str, limit: int | None = None) -> Contents:
+        page = self.transaction.scan(self.key(start), self.key(end), limit, guard=self.key(guard_of(start)))
+        found = tuple((key.decode()[len(self._prefix) :], cast("Content", _content(record))) for key, record in page)
+        self.played.did("scan", start, end, limit)
+        self.played.saw.append(found)
+        return found
+
+    def together(self, one: str, other: str) -> None:
+        """Read two records, one after the other, that are always written together.
+
+        Raises:
+            MixedStateError: they differ.
+        """
+        if self.get(one) != self.get(other):
+            raise MixedStateError(f"{one} and {other} differ")
+
+    # --- writes -------------------------------------------------------------------------------------------------------
+    def put(self, name: str, value: str) -> None:
+        self._look(name)
+        self.transaction.put(self.key(name), to_bytes(value))
+        self.played.did("put", name, value)
+
+    def insert(self, name: str, value: str) -> None:
+        self._look(name)
+        try:
+            self.transaction.insert(self.key(name), to_bytes(value))
+        except InvalidRequestError:
+            return  # the transaction has seen or written the record
+        self.played.did("insert", name, value)
+
+    def delete(self, name: str) -> None:
+        self.transaction.delete(self.key(name))
+        self.played.did("delete", name)
+
+    def add(self, name: str, delta: int) -> None:
+        self._look(name)
+        try:
+            self.transaction.add(self.key(name), delta)
+        except InvalidRequestError:
+            return  # the transaction has put or deleted the record
+        self.played.did("add", name, delta)
+
+    def bounded(self, name: str, delta: int, most: int) -> None:
+        """Add, on condition that the number does not exceed a bound."""
+        self.add(name, delta)
+        self.transaction.require_at_most(self.key(name), most)
+        self.played.did("at_most", name, most)
+
+    # --- writes that depend on reads ----------------------------------------------------------------------------------
+    def append(self, name: str, mark: str) -> None:
+        """Write what a record is, and a mark after it."""
+        found = self.get(name)
+        self.put(name, (found[0] if found else "") + mark)
+
+    def create(self, name: str, value: str) -> None:
+        """Insert a record if there is none."""
+        if self.get(name) is None:
+            self.insert(name, value)
+
+    def remove(self, name: str) -> None:
+        """Delete a record if there is one."""
+        if self.get(name) is not None:
+            self.delete(name)
+
+    def count(self, start: str, end: str, name: str) -> None:
+        """Write how many records a range has."""
+        self.put(name, str(len(self.scan(start, end))))
+
+    def claim(self, start: str, end: str, name: str) -> None:
+        """Insert a record if a range is empty."""
+        if not self.scan(start, end):
+            self.insert(name, "")
+
+    def remove_empty(self, start: str, end: str, name: str) -> None:
+        """Delete a record if a range is empty, like a directory without files."""
+        if self.get(name) is not None and not self.scan(start, end):
+            self.delete(name)
+
+    def create_below(self, name: str, new: str) -> None:
+        """Insert a record if another one exists, like a file in a directory."""
+        if self.get(name) is not None:
+            self.insert(new, "")
+
+    def swap_off(self, own: str, other: str) -> None:
+        """Turn a record off if another one is on, so that one always stays on."""
+        if self.get(other) == ("on", 0):
+            self.put(own, "off")
+
+
+def look_at_guard(transaction: Transaction, guard: bytes) -> None:
+    """Read the guard, as every transaction must that may create a record in a range."""
+    transaction.get(guard)
+
+
+def play(
+    transaction: Transaction,
+    script: Script,
+    played: Played,
+    *,
+    prefix: str = "",
+    looks: bool = True,
+    pause: Callable[[], object] = lambda: None,
+) -> None:
+    """Play a script.
+
+    A step ("unless", key) ends the script if the record exists. The other steps are methods of the player.
+
+    Args:
+        played: gets the plain steps, also if one of them fails.
+        prefix: of all keys, in front of the names in the script.
+        looks: whether the transaction reads the guard before it creates records. Only a database whose ranges nobody
+            counts may do without.
+        pause: called after each step.
+
+    Raises:
+        MixedStateError: see `_Player.together`.
+    """
+    player = _Player(transaction, played, prefix, looks)
+    for kind, *arguments in script:
+        if kind == "unless":
+            if player.get(*arguments) is not None:
+                return
+        else:
+            getattr(player, kind)(*arguments)
+        pause()
+
+
+def to_bytes(value: str) -> bytes:
+    """Return the bytes of a value: to the store it is an integer, so that every record can be added to."""
+    return INTEGER + value.encode()
+
+
+def to_text(value: bytes) -> str:
+    """Return the value with these bytes; those of a mere counter are empty."""
+    return value.removeprefix(INTEGER).decode()
+
+
+def _content(record: Record | None) -> Content | None:
+    return None if record is None else (to_text(record.value), record.number)
+
+
+# --- the meaning ------------------------------------------------------------------------------------------------------
+def apply(state: Hashable, operation: Operation) -> tuple[Hashable, object]:
+    """Run the plain steps of a transaction, which are the arguments of the operation, on `Contents`.
+
+    A first step ("progress", owner, number) makes it part of a series. The answer is ``("done",)`` if it took effect
+    before; ``("refused",)`` if a condition does not hold; else ``("saw", …)`` with what its reads saw.
+    """
+    before = dict(cast("Contents", state))
+    records = dict(before)
+    saw: list[object] = []
+    for kind, *arguments in cast("Script", operation.args):
+        if kind == "progress":
+            owner, number = arguments
+            value, reached = records.get(owner, ("", 0))
+            if reached >= number:
+                return state, ("done",)
+            records[owner] = (value, number)
+        elif kind == "failed":
+            records = before
+        elif kind in _READS:
+            saw.append(_READS[kind](records, *arguments))
+        elif not _WRITES[kind](records, *arguments):
+            return state, ("refused",)
+    return tuple(sorted(records.items())), ("saw", tuple(saw))
+
+
+_Records = dict[str, Content]
+
+
+def _put(records: _Records, name: str, value: str) -> bool:
+    records[name] = (value, 0)
+    return True
+
+
+def _insert(records: _Records, name: str, value: str) -> bool:
+    return name not in records and _put(records, name, value)
+
+
+def _delete(records: _Records, name: str) -> bool:
+    records.pop(name, None)
+    return True
+
+
+def _add(records: _Records, name: str, delta: int) -> bool:
+    value, number = records.get(name, ("", 0))
+    records[name] = (value, number + delta)
+    return True
+
+
+def _at_most(records: _Records, name: str, most: int) -> bool:
+    return records[name][1] <= most
+
+
+def _scan(records: _Records, start: str, end: str, limit: int | None) -> Contents:
+    return tuple((name, records[name]) for name in sorted(records) if start <= name < end)[:limit]
+
+
+_READS: dict[str, Callable[..., object]] = {
+    "get": lambda records, name: records.get(name),
+    "get_many": lambda records, *names: tuple(map(records.get, names)),
+    "scan": _scan,
+    "everything": lambda records: tuple(sorted(records.items())),
+}
+_WRITES: dict[str, Callable[..., bool]] = {
+    "put": _put,
+    "insert": _insert,
+    "delete": _delete,
+    "add": _add,
+    "at_most": _at_most,
+}

@@ -1,0 +1,72 @@
+"""Put what transactions do, and what they see, into words: for stories, and for what they broke."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+from holdfast_checker.histories.history import Operation, Outcome
+from holdfast_checker.transactions.scripts import Content, Contents, Step
+
+
+def _scan(start: str, end: str, limit: int | None) -> str:
+    return f"scan {start} to {end}{'' if limit is None else f' for {limit} at most'}"
+
+
+_STEPS: Mapping[str, Callable[..., str]] = {
+    "progress": lambda owner, number: f"be number {number} of {owner}",
+    "get": lambda name: f"read {name}",
+    "get_many": lambda *names: f"read {' and '.join(names)}",
+    "scan": _scan,
+    "everything": lambda: "read everything",
+    "put": lambda name, value: f"put {name}={value!r}",
+    "insert": lambda name, value: f"insert {name}={value!r}",
+    "delete": lambda name: f"delete {name}",
+    "add": lambda name, delta: f"add {delta} to {name}",
+    "at_most": lambda name, most: f"require that {name} is {most} at most",
+    "failed": lambda: "fail",
+}
+
+
+def tell_steps(steps: Sequence[Step]) -> list[str]:
+    """Return each step as words that follow "to"."""
+    return [_STEPS[kind](*arguments) for kind, *arguments in steps]
+
+
+def tell_content(content: Content) -> str:
+    """Return what a record holds: its value, and its number unless that is 0."""
+    value, number = content
+    return f"{value!r}, {number}" if number else repr(value)
+
+
+def tell_saw(answers: Sequence[object]) -> list[str]:
+    """Return what the reads of a transaction have shown."""
+    return list(map(_tell_one, answers))
+
+
+def _tell_one(answer: object) -> str:
+    if answer is None:
+        return "nothing"
+    one = cast("tuple[object, ...]", answer)
+    if len(one) == 2 and isinstance(one[0], str) and isinstance(one[1], int):
+        return tell_content(cast("Content", one))
+    if one and isinstance(one[0], tuple) and len(one[0]) == 2 and isinstance(one[0][1], tuple):
+        return "; ".join(f"{name}={tell_content(content)}" for name, content in cast("Contents", one))
+    return f"{' and '.join(map(_tell_one, one))}" if one else "no records"
+
+
+def tell_answer(answer: object) -> str:
+    """Return how a transaction has ended, as a clause."""
+    kind, *rest = cast("tuple[object, ...]", answer)
+    if kind != "saw":
+        return "that it took effect before" if kind == "done" else "that it was refused"
+    saw = tell_saw(cast("Sequence[object]", rest[0]))
+    return f"that it saw {', then '.join(saw)}" if saw else "that it took effect"
+
+
+def tell_transaction(operation: Operation) -> str:
+    """Return who wanted what, and how that ended."""
+    wanted = ", ".join(tell_steps(cast("Sequence[Step]", operation.args))) or "do nothing"
+    is_known = operation.outcome is Outcome.OK
+    answer = f"'s answer {tell_answer(operation.value)}" if is_known else ", who got no answer"
+    return f"{operation.who}{answer} (it wanted to {wanted})"

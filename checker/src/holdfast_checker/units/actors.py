@@ -1,0 +1,188 @@
+"""Define the actors of a world: attempts at tasks, which run shipped code, and those who get in their way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from holdfast.errors import ConflictError, HoldfastError, NotFoundError, OutcomeUnknownError, UnavailableError
+from holdfast.records.row_keys import Row
+from holdfast.records.store import Store
+from holdfast.runtime import Environment, NeverPeriodic, NoAlarm, SeededRandom, SerialRunner
+from holdfast.transactions.base import Record
+from holdfast.units.execution import UnitExecution
+from holdfast.units.job_input import JobInput, surveyed, units_of
+from holdfast.units.jobs import MAP, Job, begin_job, end_job, end_run, forget_job
+from holdfast.units.settings import CLIENT, SERVER, UnitSettings
+from holdfast.units.shard_task import ShardTask
+from holdfast.units.statistics import Statistics
+from holdfast.units.unit import Unit
+from holdfast.units.work_list import WorkList
+from holdfast.units.work_task import WorkTask
+from holdfast_checker.kernel.calls import Call
+from holdfast_checker.kernel.process import Port
+from holdfast_checker.transactions.database import DATABASE
+from holdfast_checker.transactions.goals import GoalTracker
+from holdfast_checker.units.contents import Setting, Shards
+from holdfast_checker.units.database import DONE, GIVEN_UP, UNNEEDED
+from holdfast_checker.units.handles import AheadHandle, UnitsHandle, WorkerClock
+from holdfast_checker.units.scene import LIST, Run
+from holdfast_checker.units.scripts import CELLS, Cells, Script, cells_of, run_unit
+
+_NOTED = ("conflicts", "deferred", "locked", "skipped", "stale", "unknown", "unavailable")
+"""Statistics whose occurrence is a goal of the same name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the actors of a world share.
+
+    Attributes:
+        jobs: those that were begun before the history.
+        known: records that never change.
+        work: the work list, if the world has one.
+        tracker: notes goals.
+    """
+
+    setting: Setting
+    jobs: Mapping[str, Job]
+    known: Mapping[bytes, Record]
+    work: WorkList | None = None
+    tracker: GoalTracker | None = None
+    scripts: Mapping[str, Script] = field(default_factory=dict)
+
+    def open(self, port: Port, *, reads_ahead: bool = False) -> tuple[UnitsHandle, Environment]:
+        """Open the database as a process does."""
+        watched = self.work.range if self.work is not None else (b"", b"")
+        database = (AheadHandle if reads_ahead else UnitsHandle)(port, self.known, watched)
+        clock = WorkerClock(database, UnitSettings().lease_s)
+        return database, Environment(clock=clock, ids=port, runner=SerialRunner(), chance=SeededRandom(1))
+
+    def function(self, cells: Cells, key: Row, value: object) -> None:
+        """Play the script of a unit: the function of all simulated jobs."""
+        run_unit(cells, key, self.scripts[str(key)])
+
+    def reads(self, key: Row, value: object) -> list[tuple[str, str]]:
+        """Name the cells that a unit will read."""
+        return cells_of(self.scripts[str(key)])
+
+    def note(self, statistics: Statistics, database: UnitsHandle) -> None:
+        """Note which goals an attempt has reached."""
+        if self.tracker is not None:
+            self.tracker.reached.update(name for name in _NOTED if getattr(statistics, name))
+            if isinstance(database, AheadHandle) and database.has_read_ahead:
+                self.tracker.reached.add("ahead")
+
+
+def attempt(around: Surroundings, run: Run) -> Callable[[Port], None]:
+    """Run a task or a worker as Spark does, and report how it ended."""
+    settings = UnitSettings(
+        group=run.group,
+        rounds=run.rounds,
+        most_deferred=run.most_deferred,
+        buffering=SERVER if run.is_locked else CLIENT,
+    )
+
+    def program(port: Port) -> None:
+        if run.after and port.call(Call(DATABASE, "await", (run.after,))) in (DONE, UNNEEDED):
+            _report(port, UNNEEDED)
+            return
+        database, environment = around.open(port, reads_ahead=run.reads_ahead)
+        execution = UnitExecution(
+            around.function,
+            database,
+            settings,
+            environment,
+            reads=around.reads if run.reads_ahead else None,
+            emit_to=around.work,
+            alarm=NoAlarm(),
+        )
+        try:
+            if run.job == LIST:
+                _work(around, run, execution, database)
+            elif run.drives:
+                _drive(around, run, execution, database)
+            else:
+                _task(around, run, execution, database, around.jobs[run.job])
+        except HoldfastError as error:
+            unit = error.variables.get("unit")
+            _report(port, f"{type(error).__name__} {unit}" if unit is not None else type(error).__name__)
+        else:
+            unwanted = around.work.range if around.work is not None and run.job == LIST else (b"", b"")
+            _report(port, DONE, around.setting.wanted[port.name], unwanted)
+        finally:
+            around.note(execution.statistics, database)
+
+    return program
+
+
+def _report(port: Port, how: str, wanted: tuple[bytes, ...] = (), unwanted: tuple[bytes, bytes] = (b"", b"")) -> None:
+    port.call(Call(DATABASE, "report", (port.name, how, wanted, unwanted)))
+
+
+def _task(around: Surroundings, run: Run, execution: UnitExecution, database: UnitsHandle, job: Job) -> None:
+    units = around.setting.jobs[run.job][run.shard]
+    ShardTask(execution, database, job, run.shard, run=run.run).run(Unit.of(key, None) for key in units)
+
+
+def input_of(shards: Shards) -> JobInput:
+    """Return the input of a job: what the first pass over its rows finds."""
+    return JobInput([surveyed((Unit.of(key, None).id for key in units), repeats=False) for units in shards])
+
+
+def _drive(around: Surroundings, run: Run, execution: UnitExecution, database: UnitsHandle) -> None:
+    shards = [{key: units[key] for key in units if key not in run.without} for units in around.setting.jobs[run.job]]
+    environment, found = execution.environment, input_of(tuple(shards))
+    job = begin_job(database, run.job, kind=MAP, shards=len(shards), environment=environment, job_input=found)
+    if job.is_finished:
+        return
+    for shard, units in enumerate(shards):
+        rows = units_of(((Unit.of(key, None), 1) for key in units), found.tasks[shard])
+        ShardTask(execution, database, job, shard).run(rows)
+    end_job(database, job, {}, environment)
+
+
+def _work(around: Surroundings, run: Run, execution: UnitExecution, database: UnitsHandle) -> None:
+    assert around.work is not None, "the world has a work list"
+    task = WorkTask(execution, database, around.jobs[LIST], run.shard, around.work, periodic=NeverPeriodic())
+    task.run()
+
+
+# --- those who get in the way -----------------------------------------------------------------------------------------
+def dropper(around: Surroundings) -> Callable[[Port], None]:
+    """Drop the table of cells, and create it again."""
+
+    def program(port: Port) -> None:
+        database, environment = around.open(port)
+        store = Store(database, "memory://", environment)
+        # A crash may undo the drop, or the creation: then the table exists, or it does not.
+        undone = (ConflictError, NotFoundError) if around.setting.loses else ()
+        with suppress(OutcomeUnknownError, UnavailableError, *undone):
+            store.drop_table(CELLS)
+            store.create_table(CELLS)
+
+    return program
+
+
+def forgetter(around: Surroundings, job: str) -> Callable[[Port], None]:
+    """Forget a job while its tasks run."""
+
+    def program(port: Port) -> None:
+        database, environment = around.open(port)
+        with suppress(OutcomeUnknownError, UnavailableError):
+            forget_job(database, job, environment)
+
+    return program
+
+
+def ender(around: Surroundings, run: str) -> Callable[[Port], None]:
+    """End a run of a job, as a driver does that gives it up, and report what has not taken effect by then."""
+
+    def program(port: Port) -> None:
+        database, environment = around.open(port)
+        with suppress(UnavailableError):
+            end_run(database, around.jobs["job"], run, environment)
+            _report(port, GIVEN_UP, around.setting.wanted[port.name])
+
+    return program

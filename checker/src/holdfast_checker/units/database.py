@@ -1,0 +1,135 @@
+"""Simulate the database under computation units, and what Spark knows of their attempts.
+
+A commit is one step. Added to `LockableDatabase` are: how each attempt has ended, and what was missing when it said
+that it was done; others that wait for its end; and workers that wait until a work list changes, or the time of a lease
+is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from holdfast.transactions.memory.store import Records
+from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
+from holdfast_checker.transactions.database import range_accesses, record_accesses
+from holdfast_checker.transactions.locking import LockableDatabase, LockedImage
+
+DONE, DIED, UNNEEDED, GIVEN_UP = "done", "died", "not needed", "given up"
+
+_ENDS = "ends"
+
+_TOKEN, _NUMBER = 12, 4
+"""Characters of a token, and those of them that are the number of the process, from 1: see `Port.token`."""
+
+_Range = tuple[bytes, bytes]
+_Seen = tuple[tuple[bytes, int], ...]
+_Report = tuple[str, str, tuple[bytes, ...], _Range]
+_Idle = tuple[bytes, bytes, _Seen]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How an attempt ended.
+
+    Attributes:
+        how: `DONE`, `DIED`, or the error, with the unit that it names; `GIVEN_UP` if it has ended a run.
+        missing: keys whose records did not exist although it said that it was done, or when a run had ended.
+        left: keys of a work list whose records existed although it said so.
+    """
+
+    who: str
+    how: str
+    missing: tuple[bytes, ...] = ()
+    left: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsImage(LockedImage):
+    """The state of a database.
+
+    Attributes:
+        ends: of attempts.
+    """
+
+    ends: tuple[End, ...] = ()
+
+    def with_end(self, end: End) -> UnitsImage:
+        """Return the state after the end of an attempt."""
+        return replace(self, ends=tuple(sorted((*self.ends, end), key=lambda one: one.who)))
+
+    def end_of(self, who: str) -> End | None:
+        """Return how an attempt has ended; None if it has not."""
+        return next((one for one in self.ends if one.who == who), None)
+
+
+class UnitsDatabase(LockableDatabase):
+    """A resource with three more calls: `report` and `await` ends of attempts, and `idle`.
+
+    Args:
+        actors: the names of all actors, in order.
+        crashes: how often the database may crash.
+    """
+
+    def __init__(self, start: Records, actors: Sequence[str], *, crashes: int = 0) -> None:
+        super().__init__(start.as_dict(), crashes=crashes)
+        self._actors = actors
+
+    def initial(self) -> UnitsImage:
+        start = super().initial()
+        return UnitsImage(start.records, crashes=start.crashes)
+
+    def key(self, state: object) -> Hashable:
+        return (super().key(state), cast("UnitsImage", state).ends)
+
+    def waits_for(self, state: object, call: Call) -> tuple[str, frozenset[Fault]] | None:  # type: ignore[override] # waits for commits have no single culprit, those for attempts do
+        return (str(call.args[0]), frozenset()) if call.operation == "await" else None
+
+    def bury(self, state: object, actor: str) -> object:
+        image = cast("UnitsImage", super().bury(state, actor))
+        return image.with_end(End(actor, DIED))
+
+    def alternatives(self, state: object, call: Call, actor: str) -> Sequence[Alternative]:
+        image = cast("UnitsImage", state)
+        if call.operation == "report":
+            who, how, wanted, unwanted = cast("_Report", call.args)
+            missing = tuple(key for key in wanted if key not in image.records.keys)
+            left = tuple(key for key, _version in _range_of(image, *unwanted))
+            return [Alternative(state=image.with_end(End(who, how, missing, left)))]
+        if call.operation == "await":
+            end = image.end_of(str(call.args[0]))
+            return [] if end is None else [Alternative(state=image, reply=Reply(end.how))]
+        if call.operation == "idle":
+            return self._idle(image, *cast("_Idle", call.args))
+        return super().alternatives(state, call, actor)
+
+    def _idle(self, image: UnitsImage, start: bytes, end: bytes, seen: _Seen) -> list[Alternative]:
+        """Wait until a range has changed. If only the dead have claims in it, time passes; else that is a fault."""
+        if _range_of(image, start, end) != seen:
+            return [Alternative(state=image, reply=Reply(False))]
+        holders = {self._holder(key) for key, _version in seen}
+        if all(image.end_of(who) is not None for who in holders):
+            return [Alternative(state=image, reply=Reply(True))]
+        return [Alternative(state=image, reply=Reply(True), label="waits for a lease", fault=Fault.CLOCK)]
+
+    def _holder(self, claim: bytes) -> str:
+        """Return who has a claim: its key ends with a token of the process."""
+        return self._actors[int(claim[-_TOKEN:][:_NUMBER], 16) - 1]
+
+    def footprint(self, call: Call) -> Footprint:
+        if call.operation == "report":
+            who, _how, wanted, unwanted = cast("_Report", call.args)
+            reads = record_accesses(wanted, writes=False) | range_accesses(*unwanted)
+            return reads | {Access(_ENDS, who, writes=True)}
+        if call.operation == "await":
+            return frozenset({Access(_ENDS, str(call.args[0]))})
+        if call.operation == "idle":
+            start, end, _seen = cast("_Idle", call.args)
+            return range_accesses(start, end) | {Access(_ENDS, "", below=True)}
+        return super().footprint(call)
+
+
+def _range_of(image: UnitsImage, start: bytes, end: bytes) -> _Seen:
+    """Return the keys of a range with their versions."""
+    return tuple((key, record.version) for key, record in image.records.as_dict().items() if start <= key < end)

@@ -1,0 +1,60 @@
+"""`check --all`: the results beside the paper's answers and the declarations."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from holdfast.cli.output import Output
+from holdfast.guarantees import Answer
+from holdfast_checker.cli.table import show_table
+from holdfast_checker.committers.table_v.table import Table, build_table
+from tests.unit.cli.destinations import run
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    return build_table(("two_phase", "direct"), ("abortable-job", "committed-output-observable"))
+
+
+def test_each_answer_is_in_the_table(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
+    assert show_table(table, Output()) == all(cell.agrees_with_declaration for cell in table.cells.values())
+    shown = capsys.readouterr().out
+    assert "two_" in shown
+    assert "direct" in shown
+    (line,) = (line for line in shown.splitlines() if line.strip().startswith("committed output seen"))
+    assert line.split()[-2:] == ["no", "yes"]
+    assert "2 committers" in shown
+
+
+def test_differences_are_shown_with_their_reason(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
+    cell = table.cell("committed-output-observable", "direct")
+    odd = replace(cell, declared=Answer(holds=False, why="said so"), paper=False, reason="")
+    assert not show_table(replace(table, cells={**table.cells, (cell.row, cell.committer): odd}), Output())
+    odd = replace(odd, reason="Somebody was wrong.")
+    capsys.readouterr()
+    assert show_table(replace(table, cells={**table.cells, (cell.row, cell.committer): odd}), Output())
+    shown = capsys.readouterr().out
+    assert "direct, committed output seen: found yes; the paper says no; declared no" in shown
+    assert "  Somebody was wrong." in shown
+    assert "differs from the paper, see below" in shown
+    assert "differs from the declaration, see below" in shown
+    assert "3 of 4 declarations" in shown
+
+
+def test_incomplete_results_are_marked(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = {key: replace(cell, complete=False) for key, cell in table.cells.items()}
+    show_table(replace(table, cells=cells), Output())
+    assert "so far: not all histories were explored" in capsys.readouterr().out
+
+
+def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = partial(build_table, ("two_phase",), ("abortable-job",))
+    monkeypatch.setattr("holdfast_checker.cli.table.build_table", some)
+    result = run("check", "--all")
+    assert result.exit_code == 0
+    assert "abortable job" in result.stdout
+    assert json.loads(run("check", "--all", "--json").stdout)
