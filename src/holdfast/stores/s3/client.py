@@ -30,6 +30,8 @@ from holdfast.errors import (
     StorageFullError,
     UnavailableError,
 )
+from holdfast.runtime.backoff import Backoff
+from holdfast.runtime.chance import SeededRandom
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.forks import keep_inherited
 from holdfast.runtime.ids import Ids
@@ -44,8 +46,7 @@ AWS = "AWS"
 """Stands for the endpoint if none is configured."""
 
 _UNREACHABLE_AFTER_S = 15.0  # no connection attempt starts later, so that a wrong endpoint is reported within 30 s
-_BACKOFF_S = 0.2
-_MAX_BACKOFF_S = 5.0
+_BACKOFF = Backoff(0.4, 10.0)  # five waits take 6 s on average
 _EXPECT_FROM_BYTES = 1024 * 1024
 
 
@@ -202,7 +203,7 @@ class S3Connection:
                 if unsafe or unanswered_too_long or attempt >= self.options.max_attempts:
                     raise
             self.retries += 1
-            self._clock.sleep(self._backoff_s(attempt))
+            _BACKOFF.wait(attempt, self._clock, SeededRandom(int(self._ids.token(), 16)))
         raise AssertionError("the loop ends by returning or raising")
 
     def _sent(self, request: Request, send: Callable[[Client], T]) -> T:
@@ -229,7 +230,3 @@ class S3Connection:
             if not self._scheme_is_right:
                 return tls_needed(endpoint)
         return None
-
-    def _backoff_s(self, attempt: int) -> float:
-        spread = 0.5 + int(self._ids.token(), 16) / 2**49  # 0.5 to 1
-        return spread * min(_MAX_BACKOFF_S, _BACKOFF_S * 2.0 ** (attempt - 1))
