@@ -9,13 +9,13 @@ from benchmarks.job_files import JobShape, check_files, commit_by_rename, prepar
 from benchmarks.measure import Result, Say, run_in_turn
 from holdfast.commit import CommitContext, CommitSettings
 from holdfast.runtime import Environment, ThreadRunner
+from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import ObjectStore, Part
 from holdfast.stores.interceptors.intercepted import InterceptedStore
 from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.interceptors.throttled import Throttled, ThrottleOptions
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.stores.s3.store import S3Store
-from holdfast.testing.weed import SeaweedServer
 
 __all__ = ["PAPER_S3", "measure_embedded_s3", "measure_requests", "measure_throttled"]
 

@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks.cpu_time import CpuMeter
 from benchmarks.read_tables import FLAT
 from benchmarks.spark_session import open_session
+from holdfast.s3_server import SeaweedServer
 from holdfast.spark.session import register
 from holdfast.stores.base import iter_objects
 from holdfast.stores.s3.store import S3Store
-from holdfast.testing.weed import SeaweedServer
 
 __all__ = ["OURS", "PEER", "TABLES", "MeteredServer", "PeerRun", "Table", "open_peer_session", "take_run"]
 

@@ -97,7 +97,7 @@ def _weight(item: pytest.Item) -> int:
 
 
 LONG_ALONE = (
-    *("test_spark_cluster.py", "test_demo_killed_driver.py", "test_cli_write.py", "test_spark_connect.py"),
+    *("test_spark_cluster.py", "test_demo.py", "test_cli_write.py", "test_spark_connect.py"),
     *("test_tutorial.py", "test_style.py", "test_site.py"),
 )
 """Long modules without the shared application. They come first, since a cluster of its own would end that."""

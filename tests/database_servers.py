@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from holdfast.errors import UnsupportedError
-from holdfast.testing.mariadb_server import MariadbServer, find_mariadb
-from holdfast.testing.postgres_server import PostgresServer, find_postgres
+from tests.servers.mariadb_server import MariadbServer, find_mariadb
+from tests.servers.postgres_server import PostgresServer, find_postgres
 
 __all__ = ["mariadb_server", "new_mysql_url", "new_postgres_url", "postgres_server"]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.errors import UnsupportedError
-from holdfast.testing.mariadb_server import find_mariadb
-from holdfast.testing.postgres_server import find_postgres
+from tests.servers.mariadb_server import find_mariadb
+from tests.servers.postgres_server import find_postgres
 
 __all__ = ["needs_mariadb", "needs_postgres"]
 

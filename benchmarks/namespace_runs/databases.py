@@ -15,8 +15,8 @@ import psycopg
 
 from benchmarks.cpu_time import CpuMeter
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
-from holdfast.testing.mariadb_server import MariadbServer
-from holdfast.testing.postgres_server import PostgresServer
+from tests.servers.mariadb_server import MariadbServer
+from tests.servers.postgres_server import PostgresServer
 
 __all__ = ["DATABASES", "USER", "Database", "opened"]
 

@@ -16,7 +16,7 @@ import pytest
 
 pytest.importorskip("pyspark.sql")
 
-from holdfast.testing.weed import SeaweedServer
+from holdfast.s3_server import SeaweedServer
 from tests.acceptance.guides import ROOT, page, python_examples, run_steps, shell_blocks
 from tests.patience import PATIENCE_S
 

@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.namespace import Configuration, init_namespace, open_namespace
 from holdfast.namespace.object_store.store import NamespaceStore
+from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import MultipartLimits
 from holdfast.stores.interceptors.faulty import Faulty
 from holdfast.stores.interceptors.intercepted import InterceptedStore
@@ -19,8 +20,7 @@ from holdfast.stores.local.store import LocalStore
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.store import S3Store
-from holdfast.testing.moto import MotoServer
-from holdfast.testing.weed import SeaweedServer
+from tests.servers.moto import MotoServer
 
 Handles = tuple[object, object]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.testing.weed import SeaweedServer
+from holdfast.s3_server import SeaweedServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

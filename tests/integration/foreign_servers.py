@@ -25,11 +25,11 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from holdfast.errors import UnavailableError
+from holdfast.s3_server import end_group, free_ports, start_server
 from holdfast.stores.s3.options import S3Options
-from holdfast.testing.moto import MotoServer
-from holdfast.testing.processes import end_group, free_ports, start_server
-from holdfast.testing.tls import Authority, TlsFront
 from tests.patience import PATIENCE_S
+from tests.servers.moto import MotoServer
+from tests.servers.tls import Authority, TlsFront
 
 __all__ = ["BUCKET", "RECIPES", "Recipe", "running", "started"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import TracebackType
 
-from holdfast.testing.http_server import LoopbackServer, Reply, Request, forward
+from tests.servers.http_server import LoopbackServer, Reply, Request, forward
 
 Loses = Callable[[str, str], bool]
 

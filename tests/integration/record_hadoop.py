@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 
 from holdfast.commit import CommitContext, open_context
+from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import iter_objects
-from holdfast.testing.weed import SeaweedServer
 from tests.integration.hadoop_jvm import HadoopJob, HadoopJvm
 
 MAGIC_JOB = "3b1f9c0e-5a77-4c3d-9c55-0d5c8f7e1a2b"

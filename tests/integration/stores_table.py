@@ -15,14 +15,14 @@ from collections.abc import Iterator, Mapping
 from holdfast.cli.check_store.report import StoreReport
 from holdfast.errors import UnavailableError
 from holdfast.runtime.ids import SystemIds
+from holdfast.s3_server import SeaweedServer
 from holdfast.stores.conformance import run_conformance
 from holdfast.stores.conformance.topics import TOPICS
 from holdfast.stores.probe import find_upload_listing, heeds_conditions
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.store import S3Store
-from holdfast.testing.moto import MotoServer
-from holdfast.testing.weed import SeaweedServer
 from tests.integration.foreign_servers import BUCKET, RECIPES, running
+from tests.servers.moto import MotoServer
 
 __all__ = ["SUBJECTS", "tried"]
 

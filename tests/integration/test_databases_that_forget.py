@@ -14,10 +14,10 @@ from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.stores.base import Create, Put
 from holdfast.stores.url import open_destination
-from holdfast.testing.postgres_server import PostgresServer
 from holdfast.transactions.registry import open_database
 from tests.databases import needs_postgres
 from tests.namespace_check import problems_of
+from tests.servers.postgres_server import PostgresServer
 
 pytestmark = [pytest.mark.slow, needs_postgres]
 

@@ -22,9 +22,9 @@ from holdfast.stores.conformance import ODD_KEYS, Check, Subject, checks_for
 from holdfast.stores.probe import UploadListing, find_upload_listing, heeds_conditions
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.store import S3Store
-from holdfast.testing.tls import Authority
 from tests.integration.foreign_servers import BUCKET, RECIPES, running, started
 from tests.integration.test_commit_on_stores import Place, contents, kill
+from tests.servers.tls import Authority
 from tests.simulation.world import expected, run_job
 from tests.unit.cli.destinations import run
 

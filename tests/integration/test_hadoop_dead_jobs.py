@@ -17,9 +17,9 @@ from holdfast.cli import cli
 from holdfast.commit import TWO_PHASE, CommitContext, SaveMode, open_context
 from holdfast.commit.layout import iter_visible
 from holdfast.commit.success_file import read_success
+from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 from holdfast.stores.s3.options import S3Options
-from holdfast.testing.weed import SeaweedServer
 from tests.integration.hadoop_jvm import JARS, HadoopJob, HadoopJvm
 from tests.integration.lossy_proxy import LossyProxy
 

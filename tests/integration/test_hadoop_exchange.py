@@ -27,8 +27,8 @@ from holdfast.commit import (
 from holdfast.commit.layout import iter_visible
 from holdfast.commit.magic.layout import pendingset_path
 from holdfast.commit.staging.layout import list_pendingsets, shared_context
+from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
-from holdfast.testing.weed import SeaweedServer
 from tests.integration.hadoop_jvm import JARS, OLD_JARS, HadoopJob, HadoopJvm, java_errors
 
 pytestmark = [

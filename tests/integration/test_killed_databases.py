@@ -14,9 +14,9 @@ import pytest
 
 from holdfast.errors import UnsupportedError
 from holdfast.namespace import Configuration, init_namespace, open_namespace
-from holdfast.testing.mariadb_server import MariadbServer, find_mariadb
-from holdfast.testing.postgres_server import PostgresServer, find_postgres
 from tests.patience import PATIENCE_S, wait_until
+from tests.servers.mariadb_server import MariadbServer, find_mariadb
+from tests.servers.postgres_server import PostgresServer, find_postgres
 
 _WORKERS = 3
 _SERVERS = {"postgresql": (PostgresServer, find_postgres), "mysql": (MariadbServer, find_mariadb)}

@@ -18,12 +18,12 @@ from pyspark.sql import SparkSession
 
 from holdfast.records.opening import open_store
 from holdfast.spark.units import TransactionalMap
-from holdfast.testing.postgres_server import PostgresServer
 from holdfast.units.open_work_list import open_work_list
 from tests.databases import needs_postgres
 from tests.integration.dying_units import add_words, counted, counted_words, lines_of_words
 from tests.integration.spark_session import by_value
 from tests.patience import PATIENCE_S, wait_until
+from tests.servers.postgres_server import PostgresServer
 
 pytestmark = [
     pytest.mark.slow,

@@ -10,8 +10,8 @@ import pandas
 import pytest
 
 import holdfast
+from holdfast.s3_server import SeaweedServer
 from holdfast.stores.s3.options import S3Options
-from holdfast.testing.weed import SeaweedServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,13 +22,13 @@ from holdfast.commit.layout import iter_visible
 from holdfast.commit.magic.layout import magic_work_path, pendingset_path
 from holdfast.commit.success_file import read_success
 from holdfast.fs import MagicFileSystem
+from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import iter_objects, iter_uploads, multipart
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from holdfast.stores.s3.options import S3Options
-from holdfast.testing.moto import MotoServer
-from holdfast.testing.weed import SeaweedServer
 from tests.integration.lossy_proxy import LossyProxy
+from tests.servers.moto import MotoServer
 
 pytestmark = pytest.mark.s3
 

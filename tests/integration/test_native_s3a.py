@@ -20,7 +20,7 @@ import pytest
 
 import holdfast
 from holdfast.errors import NotFoundError, UnsupportedError
-from holdfast.testing.weed import SeaweedServer
+from holdfast.s3_server import SeaweedServer
 from tests.integration.dying_jobs import dying_overwrite
 from tests.integration.spark_session import spark_session
 

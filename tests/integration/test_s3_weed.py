@@ -15,9 +15,9 @@ import pytest
 
 from holdfast.errors import AccessDeniedError, HoldfastError, NotFoundError, OutcomeUnknownError, PreconditionError
 from holdfast.runtime.runner import ThreadRunner
+from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import Create, Part, iter_objects, iter_uploads
 from holdfast.stores.s3.store import S3Store
-from holdfast.testing.weed import SeaweedServer
 from tests.integration.lossy_proxy import LossyProxy
 from tests.patience import PATIENCE_S, wait_until
 
@@ -196,7 +196,7 @@ def test_pending_uploads_survive_a_killed_server(tmp_path: Path) -> None:
 
 _STARTER = """
 import json, os, signal
-from holdfast.testing.weed import SeaweedServer
+from holdfast.s3_server import SeaweedServer
 server = SeaweedServer().start()
 print(json.dumps([server.pid, str(server._home)]), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)

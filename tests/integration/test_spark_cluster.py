@@ -23,8 +23,8 @@ from pyspark.sql import DataFrame, SparkSession
 import holdfast
 from holdfast.commit import COMMITTERS, CommitContext, open_context, recover, verify
 from holdfast.commit.layout import iter_visible
+from holdfast.s3_server import SeaweedServer
 from holdfast.spark.task_files import Task
-from holdfast.testing.weed import SeaweedServer
 from tests.frozen import thaw
 from tests.integration.spark_session import assert_clean, by_value, jobs_seen, spark_session, visible
 from tests.integration.standalone_cluster import standalone_cluster

@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 import holdfast
 from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, SaveMode, open_context, recover
 from holdfast.errors import DestinationExistsError, HoldfastError, InvalidRequestError, UnsupportedError
+from holdfast.s3_server import SeaweedServer
 from holdfast.spark.result import JobResult
 from holdfast.stores.base import iter_uploads, multipart
 from holdfast.stores.s3.options import S3Options
-from holdfast.testing.weed import SeaweedServer
 
 pytestmark = [
     pytest.mark.spark,

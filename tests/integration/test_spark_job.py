@@ -22,9 +22,9 @@ from holdfast.commit import COMMITTERS, Kind, get_committer, open_context, read_
 from holdfast.commit.committer import Action
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import DestinationExistsError, FencedError, InvalidRequestError
+from holdfast.s3_server import SeaweedServer
 from holdfast.spark.task_files import Task
 from holdfast.stores.s3.options import S3Options
-from holdfast.testing.weed import SeaweedServer
 from tests.integration.spark_session import assert_clean, by_value, visible
 
 pytestmark = [

@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 import holdfast
 from holdfast.errors import NotFoundError
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
+from holdfast.s3_server import SeaweedServer
 from holdfast.stores.s3.options import S3Options
-from holdfast.testing.weed import SeaweedServer
 
 pytestmark = [
     pytest.mark.spark,

@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 import holdfast
 from holdfast.commit import open_context, verify
 from holdfast.errors import AccessDeniedError, InvalidRequestError, NotFoundError
-from holdfast.testing.tls import Authority, TlsFront
-from holdfast.testing.weed import SeaweedServer
+from holdfast.s3_server import SeaweedServer
 from tests.integration.spark_session import assert_clean
+from tests.servers.tls import Authority, TlsFront
 
 pytestmark = [
     pytest.mark.spark,

@@ -26,8 +26,8 @@ pytest.importorskip("pyspark.sql")
 from holdfast.commit import CommitContext, Kind, open_context, read_history, verify
 from holdfast.commit.layout import JOBS
 from holdfast.commit.two_phase.decision_log import read_log
+from holdfast.s3_server import SeaweedServer
 from holdfast.stores.base import iter_objects
-from holdfast.testing.weed import SeaweedServer
 from tests.integration.spark_session import PYTHONPATH
 from tests.patience import PATIENCE_S, wait_until
 

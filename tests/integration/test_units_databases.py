@@ -19,12 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast.errors import UnsupportedError
 from holdfast.records.opening import open_store
 from holdfast.spark.units import TransactionalMap
-from holdfast.testing.mariadb_server import MariadbServer, find_mariadb
-from holdfast.testing.postgres_server import PostgresServer, find_postgres
 from holdfast.units.report import JobReport
 from tests.integration.dying_units import add_words, change_words, counted, counted_words, lines_of_words
 from tests.integration.spark_session import by_value
 from tests.patience import PATIENCE_S, wait_until
+from tests.servers.mariadb_server import MariadbServer, find_mariadb
+from tests.servers.postgres_server import PostgresServer, find_postgres
 
 pytestmark = [
     pytest.mark.spark,

@@ -21,7 +21,7 @@ from holdfast.stores.base import iter_objects
 from holdfast.stores.interceptors.faulty import SimulatedCrash
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
 from holdfast.stores.local.tree import LocalTree
-from holdfast.testing.minio_like import MinioLike
+from tests.servers.minio_like import MinioLike
 from tests.simulation.test_stuck import ERRORS, commit_file, refusing
 from tests.simulation.world import HOME, PUBLICATIONS, STEPWISE, TASKS, At, World, expected, run_job, run_tasks, start
 

@@ -19,7 +19,7 @@ from holdfast.stores.interceptors.faulty import Faulty, SimulatedCrash, crash_at
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
 from holdfast.stores.interceptors.recording import Recorder
 from holdfast.stores.probe import UploadListing
-from holdfast.testing.minio_like import MinioLike
+from tests.servers.minio_like import MinioLike
 from tests.simulation.world import HOME, TASKS, World, expected, run_job, run_task, run_tasks, start
 
 T = TypeVar("T")

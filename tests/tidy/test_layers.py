@@ -16,7 +16,7 @@ _BELOW_COMMIT = _BELOW_LOG | {"versioned_log"}
 _BELOW_TABLE = _BELOW_COMMIT | {"commit", "formats"}
 _BELOW_OPTIONS = _BELOW_TABLE | {"table"}
 _BELOW_SPARK = _BELOW_OPTIONS | {"options"}
-_BELOW_DEMO = _BELOW_SPARK | {"spark", "testing"}
+_BELOW_DEMO = _BELOW_SPARK | {"spark", "s3_server"}
 _ALLOWED = {
     "errors": set[str](),
     "wording": set[str](),
@@ -37,7 +37,7 @@ _ALLOWED = {
     "spark": _BELOW_SPARK | {"transactions", "records", "units"},
     "holdfast_checker": _BELOW_COMMIT
     | {"commit", "guarantees", "transactions", "namespace", "records", "units", "cli"},
-    "testing": _BELOW_COMMIT,
+    "s3_server": _BELOW_LOG,
     "demo": _BELOW_DEMO,
     # `holdfast demo` starts it; `holdfast fs` works with namespaces and writes to stores.
     "cli": _BELOW_DEMO | {"demo", "guarantees", "namespace", "transactions", "records", "units", "fs"},
@@ -260,8 +260,8 @@ def test_circles_are_seen() -> None:
         ("holdfast.table.read", "if TYPE_CHECKING:\n    from pyspark.sql import DataFrame", 1),
         ("holdfast.table.read", "if TYPE_CHECKING:\n    from holdfast.spark.options import Options", 1),
         ("holdfast.spark.source", "from pyspark.sql.datasource import DataSource", 0),
-        ("holdfast.testing.server", "import holdfast.demo", 1),
-        ("holdfast.cli.main", "from holdfast.demo import run\nfrom holdfast.testing.weed import WeedServer", 0),
+        ("holdfast.s3_server", "import holdfast.demo", 1),
+        ("holdfast.cli.main", "from holdfast.demo import run\nfrom holdfast.s3_server import SeaweedServer", 0),
     ],
 )
 def test_the_check_sees_what_it_should(name: str, source: str, count: int) -> None:

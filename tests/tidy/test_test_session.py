@@ -78,7 +78,7 @@ def session(folder: Path, workers: int, through: Sequence[str] = ()) -> subproce
             *("--rootdir", folder, "-n", str(workers), folder),
         ],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

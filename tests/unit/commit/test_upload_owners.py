@@ -9,7 +9,7 @@ from holdfast.commit.committer import Action, Leftover
 from holdfast.commit.layout import job_record
 from holdfast.commit.upload_owners import UploadState, find_pending
 from holdfast.errors import CorruptDataError
-from holdfast.testing.minio_like import MinioLike
+from tests.servers.minio_like import MinioLike
 from tests.simulation.world import HOME, World, start
 from tests.unit.commit.committer_jobs import Bucket
 

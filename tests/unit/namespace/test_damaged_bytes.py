@@ -17,8 +17,8 @@ from holdfast.namespace.keys import data_key
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.runtime import SystemIds
 from holdfast.stores.s3.options import S3Options
-from holdfast.testing.moto import MotoServer
 from holdfast.transactions.base import Commit
+from tests.servers.moto import MotoServer
 from tests.unit.cli.destinations import run
 
 _FRAME = 64 * 1024

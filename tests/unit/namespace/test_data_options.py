@@ -15,7 +15,7 @@ from holdfast.namespace.object_store.provider import NamespaceOptions
 from holdfast.stores.provider import StoreOptions
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.url import open_destination
-from holdfast.testing.moto import MotoServer
+from tests.servers.moto import MotoServer
 from tests.unit.cli.destinations import run
 
 pytestmark = pytest.mark.s3

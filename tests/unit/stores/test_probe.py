@@ -28,7 +28,7 @@ from holdfast.stores.memory.store import MemoryStore
 from holdfast.stores.probe import UploadListing, find_upload_listing, heeds_conditions, upload_key
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.store import S3Store
-from holdfast.testing.minio_like import MinioLike
+from tests.servers.minio_like import MinioLike
 
 T = TypeVar("T")
 IDS = SystemIds()

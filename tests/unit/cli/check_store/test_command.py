@@ -41,9 +41,9 @@ from holdfast.stores.interceptors.intercepted import InterceptedStore
 from holdfast.stores.local.store import LocalStore
 from holdfast.stores.memory import provider
 from holdfast.stores.memory.store import MemoryStore
-from holdfast.testing.minio_like import MinioLike
-from holdfast.testing.moto import MotoServer
 from tests.patience import PATIENCE_S
+from tests.servers.minio_like import MinioLike
+from tests.servers.moto import MotoServer
 from tests.unit.cli.destinations import run
 from tests.unit.stores.s3.scripted_server import Answer, ScriptedServer, error
 

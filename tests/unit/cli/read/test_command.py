@@ -17,7 +17,7 @@ import pytest
 
 from holdfast.commit import TWO_PHASE, SaveMode, open_context
 from holdfast.formats.spark.schema_json import spark_schema_json
-from holdfast.testing.moto import MotoServer
+from tests.servers.moto import MotoServer
 from tests.unit.cli.destinations import commit_table, on_screen, run, start_table
 
 

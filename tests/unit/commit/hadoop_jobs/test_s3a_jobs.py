@@ -19,7 +19,7 @@ from holdfast.stores.base import MultipartStore, iter_uploads
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation, StoreCall
 from holdfast.stores.memory.store import MemoryStore
-from holdfast.testing.minio_like import MinioLike
+from tests.servers.minio_like import MinioLike
 from tests.unit.commit.attempts import Before
 from tests.unit.commit.hadoop_jobs.dead_jobs import RECORDED, UUID, Destination, HadoopTasks, name, only
 

@@ -14,7 +14,7 @@ from holdfast.stores.base import MultipartLimits, Part
 from holdfast.stores.interceptors.faulty import Fault, FaultMode
 from holdfast.stores.interceptors.intercepted import Operation
 from holdfast.stores.memory.store import MemoryStore
-from holdfast.testing.minio_like import MinioLike
+from tests.servers.minio_like import MinioLike
 from tests.unit.commit.attempts import HOME, faulty_context, open_attempt, run_attempt
 from tests.unit.commit.committer_jobs import Bucket
 from tests.unit.commit.magic.magic_jobs import MAGIC, WithoutMetadata, hidden, leftovers, uploads, write_attempt

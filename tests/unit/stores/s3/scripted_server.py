@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from holdfast.testing.http_server import LoopbackServer, Reply, Request
+from tests.servers.http_server import LoopbackServer, Reply, Request
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from holdfast.runtime.clock import SystemClock
 from holdfast.stores.base import Create, Part
 from holdfast.stores.s3.options import S3Options
 from holdfast.stores.s3.store import S3Store
-from holdfast.testing.tls import Authority, TlsFront
+from tests.servers.tls import Authority, TlsFront
 from tests.unit.stores.s3.scripted_server import Answer, ScriptedServer, error
 
 PUT_DONE = Answer(headers={"ETag": '"e1"'})

@@ -29,8 +29,8 @@ from holdfast.stores.s3 import direct
 from holdfast.stores.s3.signing import Signer
 from holdfast.stores.s3.tls import tls_mistake
 from holdfast.stores.s3.uploads import complete_upload, create_upload, upload_part
-from holdfast.testing.tls import Authority, TlsFront
 from tests.patience import PATIENCE_S
+from tests.servers.tls import Authority, TlsFront
 from tests.unit.stores.s3.scripted_server import LOST, Answer, ScriptedServer, error
 
 DONE = Answer(body='<CompleteMultipartUploadResult><ETag>"e9"</ETag></CompleteMultipartUploadResult>')

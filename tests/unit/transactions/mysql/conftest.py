@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from holdfast.runtime import Environment
-from holdfast.testing.mariadb_server import MariadbServer
 from holdfast.transactions.mysql.connection import Link
 from holdfast.transactions.mysql.options import MysqlOptions, parse_mysql_url
 from holdfast.transactions.mysql.schema import prepare_database
 from holdfast.transactions.mysql.store import MysqlTransactionStore
+from tests.servers.mariadb_server import MariadbServer
 
 _numbers = itertools.count()
 

@@ -9,9 +9,7 @@ import pymysql
 import pytest
 
 from holdfast.errors import AccessDeniedError, InvalidRequestError, NotFoundError, UnavailableError
-from holdfast.testing.mariadb_server import MariadbServer
-from holdfast.testing.processes import free_ports
-from holdfast.testing.tls import Authority
+from holdfast.s3_server import free_ports
 from holdfast.transactions.base import MAX_VALUE_BYTES, Commit, Committed
 from holdfast.transactions.mysql.connection import chunked, connect, literal
 from holdfast.transactions.mysql.options import MysqlOptions, parse_mysql_url
@@ -19,6 +17,8 @@ from holdfast.transactions.mysql.reading import MysqlSnapshot
 from holdfast.transactions.mysql.schema import prepare_database
 from tests.databases import needs_mariadb
 from tests.interrupts import InterruptError
+from tests.servers.mariadb_server import MariadbServer
+from tests.servers.tls import Authority
 from tests.unit.transactions.mysql.conftest import Open
 
 

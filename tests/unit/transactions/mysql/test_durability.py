@@ -14,12 +14,12 @@ import pytest
 from holdfast.errors import UnavailableError, UnsupportedError
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import SimulatedClock
-from holdfast.testing.mariadb_server import MariadbServer, find_mariadb
 from holdfast.transactions.base import Commit
 from holdfast.transactions.mysql.connection import Link, Reply
 from holdfast.transactions.mysql.durability import flush_log
 from holdfast.transactions.mysql.store import MysqlTransactionStore
 from holdfast.transactions.registry import open_database
+from tests.servers.mariadb_server import MariadbServer, find_mariadb
 
 
 def test_a_server_flushes_its_log(store: MysqlTransactionStore) -> None:

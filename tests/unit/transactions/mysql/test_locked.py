@@ -10,12 +10,12 @@ from contextlib import suppress
 import pytest
 
 from holdfast.errors import ConflictError, HoldfastError, InvalidRequestError, UnavailableError
-from holdfast.testing.mariadb_server import MariadbServer
 from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict
 from holdfast.transactions.mysql.options import MysqlOptions
 from holdfast.transactions.mysql.store import MysqlTransactionStore
 from tests.lossy_tcp_proxy import Fault, LossyTcpProxy
 from tests.patience import PATIENCE_S
+from tests.servers.mariadb_server import MariadbServer
 from tests.unit.transactions.mysql.conftest import Open
 
 

@@ -16,12 +16,12 @@ import pytest
 
 from holdfast.errors import UnavailableError
 from holdfast.runtime import SystemClock
-from holdfast.testing.mariadb_server import MariadbServer
 from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.mysql.connection import Link, connect
 from holdfast.transactions.mysql.options import MysqlOptions
 from holdfast.transactions.pool import Pool
 from tests.patience import PATIENCE_S
+from tests.servers.mariadb_server import MariadbServer
 from tests.unit.transactions.mysql.conftest import Open
 
 

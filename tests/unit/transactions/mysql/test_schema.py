@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from holdfast.errors import AccessDeniedError, NotFoundError, UnavailableError, UnsupportedError
-from holdfast.testing.mariadb_server import MariadbServer
 from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.mysql import schema
 from holdfast.transactions.mysql.connection import connect
 from holdfast.transactions.mysql.options import MysqlOptions
 from holdfast.transactions.mysql.schema import check_server, prepare_database
 from holdfast.transactions.sql_files import load_schema
+from tests.servers.mariadb_server import MariadbServer
 from tests.unit.transactions.mysql.conftest import Open
 
 

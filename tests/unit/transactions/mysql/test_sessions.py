@@ -14,7 +14,6 @@ import pytest
 from holdfast.errors import OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment, SystemClock
 from holdfast.runtime.chance import SeededRandom
-from holdfast.testing.mariadb_server import MariadbServer
 from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, Progress
 from holdfast.transactions.mysql.connection import connect
 from holdfast.transactions.mysql.options import MysqlOptions, parse_mysql_url
@@ -24,6 +23,7 @@ from holdfast.transactions.mysql.store import MysqlTransactionStore
 from tests.databases import needs_mariadb
 from tests.lossy_tcp_proxy import Fault, LossyTcpProxy
 from tests.patience import PATIENCE_S, wait_until
+from tests.servers.mariadb_server import MariadbServer
 from tests.unit.transactions.mysql.conftest import Open
 
 

@@ -13,7 +13,6 @@ import pymysql
 import pytest
 
 from holdfast.errors import InvalidRequestError, UnavailableError
-from holdfast.testing.mariadb_server import MariadbServer
 from holdfast.transactions.base import (
     ABSENT,
     MAX_VALUE_BYTES,
@@ -34,6 +33,7 @@ from holdfast.transactions.mysql.options import MysqlOptions
 from holdfast.transactions.mysql.store import MysqlTransactionStore
 from tests.databases import needs_mariadb
 from tests.patience import wait_until
+from tests.servers.mariadb_server import MariadbServer
 from tests.unit.transactions.mysql.conftest import Open, wait_for_no_lock
 
 KEYS = [b"k%d" % number for number in range(8)]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import psycopg
 
-from holdfast.testing.postgres_server import PostgresServer
 from holdfast.transactions.base import Commit
 from holdfast.transactions.registry import open_database
+from tests.servers.postgres_server import PostgresServer
 
 
 def test_the_log_is_flushed(postgres_server: PostgresServer, new_postgres_url: Callable[[], str]) -> None:

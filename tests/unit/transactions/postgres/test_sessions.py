@@ -14,7 +14,6 @@ import pytest
 
 from holdfast.errors import OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment, Moment, SystemClock
-from holdfast.testing.postgres_server import PostgresServer
 from holdfast.transactions.base import AlreadyDone, Commit, Committed, Conflict, Outcome, Progress
 from holdfast.transactions.postgres import store as store_module
 from holdfast.transactions.postgres.arguments import Group
@@ -23,6 +22,7 @@ from holdfast.transactions.postgres.store import PostgresTransactionStore
 from holdfast.transactions.versions import VersionSource
 from tests.lossy_tcp_proxy import Fault, LossyTcpProxy
 from tests.patience import PATIENCE_S, wait_until
+from tests.servers.postgres_server import PostgresServer
 
 _MARK = b"the reply to this one is lost"
 

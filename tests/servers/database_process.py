@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -13,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from holdfast.errors import InvalidRequestError, UnavailableError
-from holdfast.testing.processes import end_group, free_ports, kill_tree, start_server, unprivileged_account
+from holdfast.s3_server import end_group, free_ports
+from tests.servers.processes import kill_tree, start_server_as, unprivileged_account
 
 _POLL_S = 0.02
 _STOP_S = 60.0
@@ -107,7 +109,7 @@ class DatabaseProcess:
         Raises:
             UnavailableError: it failed or took too long; the message contains the end of its log.
         """
-        process = start_server(command, self._new_log(), self.home, account=self.account)
+        process = start_server_as(self.account, command, self._new_log(), self.home)
         try:
             status: int | None = process.wait(self._timeout_s)
         except subprocess.TimeoutExpired:
@@ -128,7 +130,7 @@ class DatabaseProcess:
         Raises:
             UnavailableError: the server ended or was not ready in time; the message contains the end of its log.
         """
-        self._process = process = start_server(command, self._new_log(), self.home, environment, self.account)
+        self._process = process = start_server_as(self.account, command, self._new_log(), self.home, environment)
         deadline_s = time.monotonic() + self._timeout_s
         try:
             while not is_ready():
@@ -138,7 +140,8 @@ class DatabaseProcess:
                     raise UnavailableError(
                         f"the embedded {self._name} server does not answer: see its log", log=self.log()
                     )
-                time.sleep(_POLL_S)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_POLL_S)
         except BaseException:
             self.stop()
             raise

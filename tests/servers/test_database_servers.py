@@ -17,13 +17,13 @@ import pymysql
 import pytest
 
 from holdfast.errors import InvalidRequestError, UnavailableError, UnsupportedError
-from holdfast.testing import mariadb_server, postgres_server
-from holdfast.testing.database_process import DatabaseProcess
-from holdfast.testing.mariadb_server import MariadbServer
-from holdfast.testing.postgres_server import PostgresServer
-from holdfast.testing.processes import unprivileged_account
 from tests.databases import needs_mariadb, needs_postgres
 from tests.patience import PATIENCE_S, wait_until
+from tests.servers import mariadb_server, postgres_server
+from tests.servers.database_process import DatabaseProcess
+from tests.servers.mariadb_server import MariadbServer
+from tests.servers.postgres_server import PostgresServer
+from tests.servers.processes import unprivileged_account
 
 Server = PostgresServer | MariadbServer
 PASSWORD = "it's a \\ canary-secret/@"
@@ -144,8 +144,8 @@ def test_programs_in_a_closed_directory_are_copied(tmp_path: Path) -> None:
 
 _STARTER = """
 import json, os, signal, sys
-from holdfast.testing.mariadb_server import MariadbServer
-from holdfast.testing.postgres_server import PostgresServer
+from tests.servers.mariadb_server import MariadbServer
+from tests.servers.postgres_server import PostgresServer
 server = {kind.__name__: kind for kind in (MariadbServer, PostgresServer)}[sys.argv[1]]().start()
 print(json.dumps([server.pid, str(server._process.home), str(server._process.sockets)]), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)

@@ -1,16 +1,22 @@
-"""The embedded server: its errors when it cannot start, and its cleanup. No working server is started here."""
+"""The embedded server: its errors when it cannot start, and its cleanup. No working server is started here.
+
+Servers start whatever the parent's libraries do at a fork, with signals as they expect.
+"""
 
 from __future__ import annotations
 
+import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from holdfast import s3_server
 from holdfast.errors import UnavailableError, UnsupportedError
-from holdfast.testing import weed
-from holdfast.testing.weed import SeaweedServer
+from holdfast.s3_server import SeaweedServer, start_server
+from tests.patience import PATIENCE_S
 
 
 def _program(tmp_path: Path, body: str) -> str:
@@ -49,7 +55,7 @@ def test_a_server_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_a_temporary_directory_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weed.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(s3_server.tempfile, "tempdir", str(tmp_path))
     (tmp_path / "bin").mkdir()
     server = SeaweedServer(binary=_program(tmp_path / "bin", "raise SystemExit(1)"))
     with pytest.raises(UnavailableError):
@@ -83,3 +89,36 @@ def test_a_relative_directory_is_that_of_the_caller(tmp_path: Path, monkeypatch:
         server.start()
     flags = set((tmp_path / "home/server.log").read_text().splitlines())
     assert {f"-dir={tmp_path}/home/data", f"-s3.config={tmp_path}/home/s3.json"} <= flags
+
+
+# --- processes --------------------------------------------------------------------------------------------------------
+needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads signals from /proc")
+
+
+def test_no_code_of_libraries_runs_between_fork_and_exec(tmp_path: Path) -> None:
+    """fsspec forgets its file systems at a fork, and with them TLS contexts, whose lock another thread had just then.
+
+    The child waited forever, and so did its parent. The hook of this test ends the child instead.
+    """
+    program = """
+import os, sys
+from pathlib import Path
+from holdfast.s3_server import start_server
+os.register_at_fork(after_in_child=lambda: os._exit(7))
+sys.exit(start_server(["true"], Path("log"), Path(".")).wait())
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=PATIENCE_S)
+
+
+@needs_proc
+def test_a_server_does_not_ignore_the_signals_that_python_ignores(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert start_server(["grep", "SigIgn", "/proc/self/status"], log, tmp_path).wait(PATIENCE_S) == 0
+    ignored = int(log.read_text().split()[1], 16)
+    assert not [one for one in (signal.SIGPIPE, signal.SIGXFSZ) if ignored >> (one - 1) & 1]
+
+
+def test_the_log_says_that_a_program_does_not_exist(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert start_server([str(tmp_path / "missing")], log, tmp_path).wait(PATIENCE_S) != 0
+    assert "No such file" in log.read_text()

@@ -1,4 +1,4 @@
-"""Run servers as child processes: pick free ports, let children die with their parent, end whole process groups."""
+"""Run servers as child processes: as a user without rights, and killed with all of their children."""
 
 from __future__ import annotations
 
@@ -6,27 +6,15 @@ import contextlib
 import os
 import pwd
 import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.testing import launch
-
-_STOP_S = 5.0
-_POLL_S = 0.01
-
-
-def free_ports(count: int) -> list[int]:
-    """Return distinct free loopback ports; each is occupied until the last is chosen, so none is chosen twice."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
+from holdfast.s3_server import start_server
+from tests.patience import wait_until
+from tests.servers import become_user
 
 
 @dataclass(frozen=True)
@@ -46,43 +34,18 @@ def unprivileged_account() -> Account | None:
     return Account(nobody.pw_name, nobody.pw_uid, nobody.pw_gid)
 
 
-def start_server(
+def start_server_as(
+    account: Account | None,
     command: Sequence[str],
     log: Path,
     cwd: Path,
     environment: Mapping[str, str] | None = None,
-    account: Account | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a process in its own group, with its output in `log`; on Linux it dies with its parent.
-
-    Args:
-        account: who runs the process; None for the user of this process.
-    """
-    owner = ("", "") if account is None else (str(account.uid), str(account.gid))
-    launcher = (sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *owner)
-    with log.open("ab") as output:
-        return subprocess.Popen(
-            [*launcher, *command],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=cwd,
-            env=None if environment is None else {**os.environ, **environment},
-            start_new_session=True,
-        )
-
-
-def end_group(
-    process: subprocess.Popen[bytes], first_signal: signal.Signals = signal.SIGTERM, patience_s: float = _STOP_S
-) -> None:
-    """End a process and all processes of its group: first with `first_signal`, then with SIGKILL."""
-    for each in (first_signal, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, each)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(patience_s)
-            return
-    process.wait()
+    """Start a server as another user, like `start_server`; None for the user of this process."""
+    if account is not None:
+        become = (sys.executable, "-I", "-S", become_user.__file__, str(account.uid), str(account.gid))
+        command = [*become, *command]
+    return start_server(command, log, cwd, environment)
 
 
 def kill_tree(process: subprocess.Popen[bytes]) -> None:
@@ -97,9 +60,7 @@ def kill_tree(process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     process.wait()
-    deadline_s = time.monotonic() + _STOP_S
-    while doomed & _parents().keys() and time.monotonic() < deadline_s:
-        time.sleep(_POLL_S)
+    wait_until(lambda: not doomed & _parents().keys(), "a child of the process is still there")
 
 
 def _descendants(root: int) -> set[int]:

@@ -1,1 +1,0 @@
-"""Run S3 servers for the demo and for tests, including the tests of Holdfast's users."""

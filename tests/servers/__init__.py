@@ -1,0 +1,1 @@
+"""Servers and fakes for tests and benchmarks."""
