@@ -191,12 +191,6 @@ _PARQUET = (
 )
 
 _ORC = (
-    Deviation(
-        _by("holdfast", "orc", "-"),
-        ("date_bc",),
-        Fails("before the year 1", by_value=True),
-        "Spark's ORC reader mistakes them for later years",
-    ),
     _spark_refuses("orc", ("calendar", "geometry", "variant", "void")),
     _held(("orc",), ("string_ci",), "ORC does not store collations", "ORC does not store collations"),
     _held(("orc",), _DAY_FIELDS, "ORC files store only day-time intervals", "cast it to interval day to second"),
@@ -205,21 +199,21 @@ _ORC = (
     _held(("orc",), ("void",), "every ORC column needs a concrete type", "cast it to a concrete type"),
     Deviation(
         _by("holdfast", "orc", "-"),
-        ("date_early",),
-        Fails("which Java's calendar skips", by_value=True),
-        "only for 1582-10-05 to 1582-10-14: the calendar of Java's ORC reader skips these days",
+        ("date_bc", "date_early"),
+        Fails("ORC cannot store dates before 1582", by_value=True),
+        "only for dates before 1582-10-15, which Spark's ORC reader takes for Julian ones: use parquet",
     ),
     Deviation(
         _by("holdfast", "orc", "-"),
         ("instant_early", "instant_old", "instant_bc"),
         Fails("ORC cannot store timestamps before 1900", by_value=True),
-        "Java's ORC reader shifts them by the historical offset of the session's zone",
+        "Java's ORC reader shifts them by the historical offset of the session's zone: use parquet",
     ),
     Deviation(
         _by("holdfast", "orc", "-"),
         ("instant_fraction",),
-        Fails("the last second before 1970", by_value=True),
-        "the format confuses fractions of the last second before 1970 with those of the first second after it",
+        Fails("fractions of seconds before 1970", by_value=True),
+        "pyarrow's ORC encoder changes them: use parquet",
     ),
     Deviation(
         _by("holdfast", "orc", "pyarrow", "pandas"),
@@ -250,7 +244,13 @@ _ORC = (
     ),
     Deviation(_by("spark", "orc", "holdfast", "spark"), ("udt",), _STRUCT, "Spark stores only the struct"),
     Deviation(
-        _by("spark", "orc", "holdfast", "spark"),
+        _by("spark", "orc", "holdfast"),
+        ("date_bc", "date_early", "instant_early", "instant_old", "instant_bc"),
+        Fails("old calendar", by_value=True),
+        "Spark writes ORC in Java's old calendar: use `reader=native`",
+    ),
+    Deviation(
+        _by("spark", "orc", "spark"),
         ("date_early",),
         Reads("1582-10-15 for 1582-10-05 to 1582-10-14", skip_lost_days),
         "Spark writes ORC in Java's calendar, which skips these days",

@@ -67,14 +67,3 @@ def test_avro_refuses_what_its_python_reader_cannot_take_back(kind: pa.DataType,
     with pytest.raises(InvalidRequestError, match=r"years 1 to 9999: .*s\.at"):
         writer.write(rows)
     writer.write(rows.slice(0, 1))
-
-
-def test_orc_refuses_dates_that_its_java_reader_takes_for_others() -> None:
-    """Stock Spark 4.3 reads the last day before the year 1 as the last day of the year 1."""
-    days = pa.array([-719_162, -719_163], pa.int32()).cast(pa.date32())
-    orc = get_format("orc")
-    schema = pa.schema([("day", pa.date32())])
-    writer = orc.open_writer(io.BytesIO(), schema, orc.default_options)
-    writer.write(pa.record_batch([days], schema))
-    with pytest.raises(InvalidRequestError, match=r"before the year 1, .*day"):
-        writer.close()

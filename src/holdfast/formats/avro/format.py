@@ -20,20 +20,17 @@ import pyarrow.types as pat
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.formats.avro.types import arrow_type, column_types, with_texts
 from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
-from holdfast.formats.calendars.rebase import FileCalendars, rebase_dates, rebase_instants
 from holdfast.formats.columns.conversion import (
     batch_of,
-    child_arrays,
     finish,
     map_children,
     needed_schema,
     plain_batch,
     plain_schema,
     relabel,
-    with_child_arrays,
 )
+from holdfast.formats.columns.dates import check_years, has_old_calendar, refuse_old
 from holdfast.formats.columns.types import check_map_keys, check_types, children, is_string
-from holdfast.formats.columns.years import check_years
 from holdfast.formats.options import choice, text
 
 _SYNC_BYTES = 1024 * 1024
@@ -290,7 +287,7 @@ def _read_batches(
     wanted = {name.lower() for name in needed.names}
     present = pa.schema([(name, arrow_type(kind)) for name, kind in found.items() if name.lower() in wanted])
     rows: list[dict[str, Any]] = []
-    calendars = FileCalendars.of({key.encode(): str(value).encode() for key, value in file.metadata.items()})
+    old_calendar = has_old_calendar({key.encode(): str(value).encode() for key, value in file.metadata.items()})
 
     def flush() -> pa.RecordBatch:
         try:
@@ -300,11 +297,9 @@ def _read_batches(
                 "an Avro file contains a value that does not match its schema, such as a decimal with too many digits: "
                 "use another file"
             ) from error
-        if calendars.old_dates:
-            arrays = [_rebased(array, calendars.zone) for array in arrays]
         batch = batch_of(arrays, present, len(rows))
         rows.clear()
-        return finish(batch, needed, columns, row_filter)
+        return finish(refuse_old(batch) if old_calendar else batch, needed, columns, row_filter)
 
     for row in _rows(file, found):
         rows.append(row)
@@ -312,18 +307,6 @@ def _read_batches(
             yield flush()
     if rows:
         yield flush()
-
-
-def _rebased(array: Any, zone: str | None) -> Any:
-    """Convert dates and timestamps from the old calendar, which Spark used before 3.0 and still uses in LEGACY mode."""
-    kind = array.type
-    if pat.is_date32(kind):
-        return rebase_dates(array)
-    if pat.is_timestamp(kind) and kind.tz is not None:
-        return rebase_instants(array, zone)
-    if not pat.is_nested(kind):
-        return array
-    return with_child_arrays(array, kind, [_rebased(child, zone) for child in child_arrays(array)])
 
 
 AVRO = FileFormat(

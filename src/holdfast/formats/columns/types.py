@@ -37,6 +37,11 @@ def children(kind: pa.DataType) -> list[pa.Field]:
     return [kind.field(i) for i in range(kind.num_fields)] if pat.is_nested(kind) else []
 
 
+def holds(kind: pa.DataType, matches: Callable[[pa.DataType], bool]) -> bool:
+    """Check whether the type, or a type nested in it, matches."""
+    return matches(kind) or any(holds(child.type, matches) for child in children(kind))
+
+
 def special_struct(kind: pa.DataType) -> str | None:
     """Return ``variant``, ``geometry`` or ``geography`` if PySpark marks the struct as one of these, else None."""
     for field in children(kind) if pat.is_struct(kind) else ():

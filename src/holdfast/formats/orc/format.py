@@ -1,28 +1,28 @@
 """Read and write ORC through pyarrow.
 
-The types timestamp_ntz and interval are stored as in Spark: as whole microseconds, with Spark's type as an attribute.
-Other modules prevent changes that pyarrow would make: to nested nulls (`orc.arrays`), to fractions of a second before
-1970 and the calendar of dates (`orc.output`), and, when reading, to timestamps (`orc.instants`).
+The types timestamp_ntz, time and interval are stored as in Spark: as whole numbers, with Spark's type as an attribute.
 
-The writer rejects:
+pyarrow's encoder (26.0 and before) applies the validity bitmap of a slice to the whole column, ignores the offset of a
+struct's children, and writes a value for a non-null child of a null struct. So the writer passes nested columns to the
+encoder as a whole and without offsets, and repeats every null of a struct in all of its descendants. For the same
+reason, no nested field is stored as NOT NULL. Other columns are not touched.
 
-* timestamps before 1900, because Spark's reader shifts them by the historical offset of its own time zone (unless the
-  option oldInstants says that all readers are in UTC);
-* fractions of the last second before 1970, which the format cannot distinguish from those of the first second of 1970;
-* the ten days that the hybrid calendar skips in 1582.
+The writer rejects what Spark's reader would change: dates before 1582-10-15 (Spark takes them for Julian ones),
+timestamps before 1900 (Spark shifts them by the historical offset of its own time zone), and fractions of seconds
+before 1970 (pyarrow's encoder confuses them).
 
 Memory: rows are collected into batches of about 64 Ki before they go to the encoder, which holds one stripe (64 MiB).
 """
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.orc as pa_orc
 import pyarrow.types as pat
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
@@ -30,19 +30,20 @@ from holdfast.formats.base import ByteSink, FileFormat, FormatOptions, RowFilter
 from holdfast.formats.columns.buffer import BatchBuffer
 from holdfast.formats.columns.conversion import (
     batch_of,
+    child_arrays,
     finish,
-    leaves,
     map_children,
     needed_schema,
     plain_batch,
     plain_schema,
     relabel,
+    with_child_arrays,
 )
-from holdfast.formats.columns.types import check_columns
+from holdfast.formats.columns.dates import FIRST_INSTANT_US, GREGORIAN_DAY, times_in
+from holdfast.formats.columns.types import check_columns, children
 from holdfast.formats.options import choice
-from holdfast.formats.orc.arrays import NTZ, SPARK_TYPE, holds, split_instants, stored_table
-from holdfast.formats.orc.instants import open_orc
-from holdfast.formats.orc.output import OrcOutput
+from holdfast.formats.orc.reader import open_orc
+from holdfast.formats.streams import output_stream
 
 _STRIPE_BYTES = 64 * 1024 * 1024
 _WRITE_ROWS = 64 * 1024
@@ -54,12 +55,9 @@ class OrcOptions(FormatOptions):
 
     Attributes:
         compression: the codec, by pyarrow's name; zstd is Spark 4's default.
-        old_instants: how to handle timestamps before 1900: ``refuse``, or ``utc`` for readers whose JVM is in UTC. In
-            other time zones, Spark's ORC reader shifts such timestamps.
     """
 
     compression: str = "zstd"
-    old_instants: str = "refuse"
 
 
 _CODECS = {
@@ -71,12 +69,111 @@ _CODECS = {
     "lz4": "lz4",
 }
 
+# --- writing ----------------------------------------------------------------------------------------------------------
+_SPARK_TYPE = b"spark.sql.catalyst.type"
+_NTZ, _INTERVAL, _TIME = b"timestamp_ntz", b"interval day to second", b"time(6)"
 
-# --- types ------------------------------------------------------------------------------------------------------------
+
+def _stored_field(field: pa.Field) -> pa.Field:
+    """Return the field as ORC stores it: ORC has no types for intervals, times or Spark's timestamp_ntz."""
+    kind = field.type
+    if pat.is_timestamp(kind) and kind.tz is None:
+        return pa.field(field.name, pa.int64(), True, {_SPARK_TYPE: _NTZ})
+    if pat.is_duration(kind):
+        return pa.field(field.name, pa.int64(), True, {_SPARK_TYPE: _INTERVAL})
+    if pat.is_time(kind):
+        return pa.field(field.name, pa.int64(), True, {_SPARK_TYPE: _TIME})
+    return pa.field(field.name, map_children(kind, _stored_field), True)
+
+
+def _stored_table(table: pa.Table) -> pa.Table:
+    """Convert a table from the plain form (`columns.conversion`) to the encoder's form, defined by `_stored_field`."""
+    schema = pa.schema([_stored_field(field) for field in table.schema])
+    columns = [
+        pa.chunked_array([_stored_column(chunk, field.type) for chunk in column.chunks], field.type)
+        for column, field in zip(table.columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _stored_column(column: Any, kind: pa.DataType) -> Any:
+    if not pat.is_nested(column.type):
+        return _stored_leaf(column, kind)
+    # Concatenating copies the rows of a slice, on all levels, into arrays without offsets.
+    return _stored(pa.concat_arrays([column]), kind)
+
+
+def _stored(array: Any, kind: pa.DataType) -> Any:
+    """Convert an array without offset to the stored type."""
+    if not pat.is_nested(kind):
+        return _stored_leaf(array, kind)
+    below = array.flatten() if pat.is_struct(kind) else child_arrays(array)  # flatten: null where the struct is null
+    pairs = zip(below, children(kind), strict=True)
+    return with_child_arrays(array, kind, [_stored(child, field.type) for child, field in pairs])
+
+
+def _stored_leaf(array: Any, kind: pa.DataType) -> Any:
+    if pat.is_time(array.type):
+        array = array.cast(pa.time64("ns"))  # Spark's unit
+    return array if array.type.equals(kind) else array.cast(kind)
+
+
+def _refuse_changed(table: pa.Table) -> None:
+    """Refuse values of a stored table that Spark's reader would not return unchanged."""
+    for path, kind, numbers in times_in(table):
+        least = pc.min(numbers).as_py()
+        if least is None or least >= 0:
+            continue
+        if pat.is_date32(kind):
+            if least < GREGORIAN_DAY:
+                raise InvalidRequestError("ORC cannot store dates before 1582-10-15: use parquet", column=path)
+            continue
+        if least < FIRST_INSTANT_US:
+            raise InvalidRequestError("ORC cannot store timestamps before 1900: use parquet", column=path)
+        early = pc.filter(numbers, pc.less(numbers, 0))
+        if not pc.all(pc.equal(pc.multiply(pc.divide(early, 1_000_000), 1_000_000), early)).as_py():
+            raise InvalidRequestError(
+                "ORC cannot store fractions of seconds before 1970: use parquet, or truncate the column", column=path
+            )
+
+
+class _OrcWriter:
+    def __init__(self, sink: ByteSink, schema: pa.Schema, options: OrcOptions) -> None:
+        self._plain = plain_schema(schema)
+        self._buffer = BatchBuffer(self._plain)
+        self._stripe_bytes = 0  # decoded bytes passed to the encoder since it may last have ended a stripe
+        self._encoder = pa_orc.ORCWriter(
+            output_stream(sink), compression=options.compression, stripe_size=_STRIPE_BYTES, file_version="0.12"
+        )
+        self._empty = True
+
+    @property
+    def buffered_bytes(self) -> int:
+        return self._buffer.bytes + self._stripe_bytes
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._buffer.add(plain_batch(batch, self._plain))
+        if self._buffer.rows >= _WRITE_ROWS:
+            self._flush()
+
+    def close(self) -> None:
+        if self._buffer.rows or self._empty:
+            self._flush()
+        self._encoder.close()
+
+    def _flush(self) -> None:
+        self._stripe_bytes = (self._stripe_bytes + self._buffer.bytes) % _STRIPE_BYTES
+        table = _stored_table(self._buffer.take())
+        _refuse_changed(table)
+        self._encoder.write(table)
+        self._empty = False
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
 def _logical_field(field: pa.Field) -> pa.Field:
-    """Return the field that was stored as `field`: the inverse of `stored_field`, even for files that Spark wrote."""
-    spark_type = (field.metadata or {}).get(SPARK_TYPE, b"")
-    if spark_type == NTZ:
+    """Return the field that was stored as `field`: the inverse of `_stored_field`, even for files that Spark wrote."""
+    spark_type = (field.metadata or {}).get(_SPARK_TYPE, b"")
+    if spark_type == _NTZ:
         kind = pa.timestamp("us")
     elif spark_type.startswith((b"interval year", b"interval month")):
         raise UnsupportedError(
@@ -93,115 +190,6 @@ def _logical_field(field: pa.Field) -> pa.Field:
     return pa.field(field.name, kind, field.nullable)
 
 
-_GREGORIAN, _LOST_FROM = datetime.date(1582, 10, 15), datetime.date(1582, 10, 5)
-_FIRST_US = -2_208_988_800_000_000  # 1900-01-01
-_GREGORIAN_US, _LOST_FROM_US = -12_219_292_800_000_000, -12_220_156_800_000_000
-_LOST_US = (-999_000, -1)  # the second before 1970, from its first millisecond on
-
-
-def _lost_days(path: str) -> InvalidRequestError:
-    return InvalidRequestError(
-        "ORC cannot store 1582-10-05 to 1582-10-14, which Java's calendar skips: use parquet", column=path
-    )
-
-
-def _is_counted(kind: pa.DataType) -> bool:
-    return bool(pat.is_timestamp(kind) or pat.is_date(kind))
-
-
-@dataclass(slots=True)
-class _Needs:
-    """The features of the ORC file that the values written so far require."""
-
-    holds_old_instants: bool
-    proleptic: bool = False
-    split: bool = False
-
-    def inspect(self, table: pa.Table) -> None:
-        """Record the features that a stored table requires, and reject values that no reader would return unchanged."""
-        for field, column in zip(table.schema, table.columns, strict=True):
-            for chunk in column.chunks if holds(field.type, _is_counted) else []:
-                for path, leaf in leaves(field.name, chunk):
-                    if pat.is_timestamp(leaf.type):
-                        self._inspect_instants(path, leaf.cast(pa.int64()))
-                    elif pat.is_date(leaf.type):
-                        self._inspect_dates(path, leaf)
-
-    def _inspect_dates(self, path: str, dates: Any) -> None:
-        old = pc.filter(dates, pc.less(dates, _GREGORIAN))
-        self.proleptic = self.proleptic or len(old) > 0
-        if pc.any(pc.less(old, datetime.date.min)).as_py():
-            raise InvalidRequestError(
-                "ORC cannot store dates before the year 1, which Spark's reader takes for later years: use parquet",
-                column=path,
-            )
-        if pc.any(pc.greater_equal(old, _LOST_FROM)).as_py():
-            raise _lost_days(path)
-
-    def _inspect_instants(self, path: str, micros: Any) -> None:
-        least = pc.min(micros).as_py()
-        if least is None or least >= 0:
-            return
-        if least < _FIRST_US and not self.holds_old_instants:
-            raise InvalidRequestError(
-                "ORC cannot store timestamps before 1900 for readers in every zone: use parquet, or oldInstants=utc",
-                column=path,
-            )
-        early = pc.filter(micros, pc.less(micros, 0))
-        if least < _GREGORIAN_US:
-            self.proleptic = True
-            lost = pc.and_(pc.greater_equal(early, _LOST_FROM_US), pc.less(early, _GREGORIAN_US))
-            if pc.any(lost).as_py():
-                raise _lost_days(path)
-        first, last = _LOST_US
-        if pc.any(pc.and_(pc.greater_equal(early, first), pc.less_equal(early, last))).as_py():
-            raise InvalidRequestError(
-                "ORC cannot store fractions of the last second before 1970: use parquet, or truncate the column",
-                column=path,
-            )
-        whole = pc.equal(pc.multiply(pc.divide(early, 1_000_000), 1_000_000), early)
-        self.split = self.split or not pc.all(whole).as_py()
-
-
-# --- writing ----------------------------------------------------------------------------------------------------------
-class _OrcWriter:
-    def __init__(self, sink: ByteSink, schema: pa.Schema, options: OrcOptions) -> None:
-        self._plain = plain_schema(schema)
-        self._buffer = BatchBuffer(self._plain)
-        self._stripe_bytes = 0  # decoded bytes passed to the encoder since it may last have ended a stripe
-        self._output = OrcOutput(sink, options.compression, _STRIPE_BYTES)
-        self._needs = _Needs(options.old_instants == "utc")
-        self._empty = True
-
-    @property
-    def buffered_bytes(self) -> int:
-        return self._buffer.bytes + self._stripe_bytes
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        self._buffer.add(plain_batch(batch, self._plain))
-        # A split stripe (seconds and fractions apart) is written in one piece, so it gets more rows.
-        enough = self._buffer.bytes >= _STRIPE_BYTES if self._needs.split else self._buffer.rows >= _WRITE_ROWS
-        if enough:
-            self._flush()
-
-    def close(self) -> None:
-        if self._buffer.rows or self._empty:
-            self._flush()
-        self._output.close(self._needs.proleptic)
-
-    def _flush(self) -> None:
-        added = self._stripe_bytes + self._buffer.bytes
-        table = stored_table(self._buffer.take())
-        self._needs.inspect(table)
-        if self._needs.split:
-            self._output.write_split(*split_instants(table))
-        else:
-            self._output.write(table)
-        self._stripe_bytes = 0 if self._needs.split else added % _STRIPE_BYTES
-        self._empty = False
-
-
-# --- reading ----------------------------------------------------------------------------------------------------------
 def _read_schema(source: BinaryIO, options: OrcOptions) -> pa.Schema:
     return plain_schema(pa.schema([_logical_field(field) for field in open_orc(source).schema]))
 
@@ -248,7 +236,6 @@ ORC = FileFormat(
         "compression": choice("compression", _CODECS),
         "codec": choice("compression", _CODECS),
         "orc.compress": choice("compression", _CODECS),
-        "oldinstants": choice("old_instants", {"refuse": "refuse", "utc": "utc"}),
     },
     extension=lambda options: ".orc" if options.compression == "uncompressed" else f".{options.compression}.orc",
     check_schema=lambda schema: check_columns("orc", schema),

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from holdfast.errors import UnsupportedError
-from holdfast.formats.calendars.rebase import FileCalendars, rebase_dates, rebase_instants
 from holdfast.formats.columns.conversion import child_arrays, map_children, with_child_arrays
 from holdfast.formats.columns.types import children, is_string
 
@@ -76,7 +75,7 @@ def column_changes(schema: pa.Schema, columns: Iterable[Any], notes: Mapping[byt
         columns: the leaf columns of the footer (`pyarrow.parquet.ColumnSchema`), in order.
         notes: the key-value metadata of the footer.
     """
-    walk = _Walk(iter(columns), FileCalendars.of(notes))
+    walk = _Walk(iter(columns))
     noted = _spark_types(notes.get(b"org.apache.spark.sql.parquet.row.metadata"))
     found = ((index, walk.change(field.type, noted.get(field.name))) for index, field in enumerate(schema))
     return {index: change for index, change in found if change is not None}
@@ -101,7 +100,6 @@ class _Walk:
     """A walk through the types of a schema and the footer's leaf columns in parallel."""
 
     leaves: Iterator[Any]
-    calendars: FileCalendars
 
     def change(self, kind: pa.DataType, noted: object) -> ColumnChange | None:
         if not pat.is_nested(kind):
@@ -123,7 +121,7 @@ class _Walk:
     def _leaf(self, kind: pa.DataType, column: Any, noted: object) -> ColumnChange | None:
         physical = column.physical_type
         if physical == "INT96":
-            return self._instants(self.calendars.old_int96)
+            return _cast_to(_INSTANT)
         if isinstance(noted, str) and noted.startswith("interval"):
             return _interval_change(kind, noted)
         if pat.is_duration(kind):
@@ -134,20 +132,7 @@ class _Walk:
             return _cast_to(pa.int32())  # Spark uses the physical type that the writer chose
         if physical == "BYTE_ARRAY" and pat.is_binary(kind) and column.logical_type.type == "ENUM":
             return _cast_to(pa.string())
-        if pat.is_date32(kind) and self.calendars.old_dates:
-            return ColumnChange(kind, rebase_dates)
-        if pat.is_timestamp(kind) and kind.tz is not None and self.calendars.old_dates:
-            return self._instants(True)
         return None
-
-    def _instants(self, rebased: bool) -> ColumnChange:
-        zone = self.calendars.zone
-
-        def apply(array: Any) -> Any:
-            array = array.cast(_INSTANT)
-            return rebase_instants(array, zone) if rebased else array
-
-        return ColumnChange(_INSTANT, apply)
 
 
 def _interval_change(kind: pa.DataType, noted: str) -> ColumnChange | None:

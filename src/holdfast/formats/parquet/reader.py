@@ -1,9 +1,9 @@
 """Read a Parquet file from any writer, with the values and types that stock Spark would return.
 
 Parquet and Arrow have types that Spark lacks, and older encodings contain less information: Spark's own default for
-timestamps is INT96, which has no unit, zone or statistics, and Spark before 3.0 used another calendar. This module
-makes the same conversions as Spark's reader (`parquet.columns`), so that the rest of Holdfast need not know about these
-differences.
+timestamps is INT96, which has no unit, zone or statistics. This module makes the same conversions as Spark's reader
+(`parquet.columns`), so that the rest of Holdfast need not know about these differences; it refuses values in the
+calendar of Spark before 3.0.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pyarrow.types as pat
 from holdfast.errors import CorruptDataError
 from holdfast.formats.base import RowFilter
 from holdfast.formats.columns.conversion import batch_of, finish, needed_schema
+from holdfast.formats.columns.dates import has_old_calendar, refuse_old
 from holdfast.formats.columns.variant import refuse_shredded
 from holdfast.formats.parquet.columns import column_changes, spark_field
 from holdfast.formats.spark.schema_json import SPARK_SCHEMA_KEY, recognized_schema
@@ -50,6 +51,7 @@ class SparkFile:
             raise CorruptDataError("not a Parquet file: check what wrote it") from error
         physical = self._file.schema
         columns = (physical.column(index) for index in range(len(physical.names)))
+        self._old_calendar = has_old_calendar(self._file.metadata.metadata or {})
         self._physical: pa.Schema = self._file.schema_arrow
         self._changes = column_changes(self._physical, columns, self._file.metadata.metadata or {})
 
@@ -89,7 +91,8 @@ class SparkFile:
                 yield finish(batch, needed, columns, row_filter)
         elif groups:
             for batch in self._checked(groups, found):
-                yield finish(self._change(batch), needed, columns, row_filter)
+                changed = self._change(batch)
+                yield finish(refuse_old(changed) if self._old_calendar else changed, needed, columns, row_filter)
 
     def _checked(self, groups: list[int], columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Yield the batches of row groups.
@@ -119,9 +122,11 @@ class SparkFile:
 
     def _prune(self, schema: pa.Schema, row_filter: RowFilter, groups: list[int]) -> list[int]:
         """Drop the row groups in which, according to their statistics, no row can pass the filter."""
+        if self._old_calendar:  # whose values are refused, not skipped
+            return groups
         for name in row_filter.columns:
             index = self._physical.get_field_index(name)
-            # The filter uses the requested types and today's calendar; the statistics use those of the file.
+            # The filter uses the requested types; the statistics use those of the file.
             if index < 0 or index in self._changes:
                 return groups
             if not self._physical.field(index).type.equals(schema.field(name).type):

@@ -11,9 +11,7 @@ import decimal
 import io
 import json
 import math
-import zipfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -23,8 +21,6 @@ import pytest
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.formats import RowFilter
-from holdfast.formats.calendars.rebase import rebase_dates, rebase_instants
-from holdfast.formats.parquet.columns import column_changes
 from holdfast.formats.parquet.format import PARQUET, ParquetOptions
 
 INSTANT = pa.timestamp("us", "UTC")
@@ -110,147 +106,56 @@ def test_nan_is_found_where_statistics_know_of_one_value_only(kind: pa.DataType)
 
 
 def test_statistics_of_another_calendar_or_of_int96_rule_nothing_out() -> None:
-    day = datetime.datetime(1500, 1, 1, tzinfo=datetime.timezone.utc)
-    noon = int((day - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)).total_seconds()) * 1_000_000
-    table = pa.table({"x": pa.array([noon + 9 * 86_400_000_000], INSTANT)})  # Julian 1 January
-    spark = {"org.apache.spark.version": "4.3.0", "org.apache.spark.timeZone": "UTC"}
-    only = RowFilter(pc.field("x") == pa.scalar(day, INSTANT), frozenset({"x"}))
-    old = written(table, {**spark, "org.apache.spark.legacyDateTime": ""})
-    assert read(old, only=only).num_rows == 1
-    int96 = written(table, {**spark, "org.apache.spark.legacyINT96": ""}, use_deprecated_int96_timestamps=True)
-    assert read(int96, only=only).num_rows == 1
+    only = RowFilter(pc.field("x") > pa.scalar(datetime.datetime(2026, 1, 1), INSTANT), frozenset({"x"}))
+    old = written(pa.table({"x": COLUMNS["instant"]}), OLD)
+    with pytest.raises(UnsupportedError, match="old calendar"):
+        read(old, only=only)
+    table = pa.table({"x": pa.array([1_800_000_000_000_000], INSTANT)})
+    assert read(written(table, NOTES, use_deprecated_int96_timestamps=True), only=only).num_rows == 1
 
 
 # --- calendars --------------------------------------------------------------------------------------------------------
 NOTES = {"org.apache.spark.version": "4.3.0"}
-OLD = {**NOTES, "org.apache.spark.legacyDateTime": "", "org.apache.spark.legacyINT96": ""}
-DAYS = [-719_164, -141_428, -141_427, 0, None]  # Julian 0001-01-01 and 1582-10-04, Gregorian 1582-10-15
-REBASED = [-719_162, -141_438, -141_427, 0, None]
+OLD = {**NOTES, "org.apache.spark.legacyDateTime": ""}
+EARLY = pa.array([-141_428], pa.int32()).cast(pa.date32())  # the last Julian day
+COLUMNS = {
+    "day": EARLY,
+    "instant": pa.array([-2_208_988_800_000_001], INSTANT),
+    "nested": pa.StructArray.from_arrays([pa.MapArray.from_arrays([0, 1], ["k"], EARLY)], ["m"]),
+}
 
 
+@pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize(
-    ("notes", "days"),
+    ("notes", "is_old"),
     [
-        ({}, DAYS),  # no metadata says that Spark wrote it: Spark takes the values as they are
-        (NOTES, DAYS),
-        (OLD, REBASED),
-        ({"org.apache.spark.version": "2.4.8"}, REBASED),
-        ({**NOTES, "org.apache.spark.legacyINT96": ""}, DAYS),
+        ({}, False),  # no metadata says that Spark wrote it: Spark takes the values as they are
+        (NOTES, False),
+        (OLD, True),
+        ({**NOTES, "org.apache.spark.legacyINT96": ""}, True),
+        ({"org.apache.spark.version": "2.4.8"}, True),
+        ({"org.apache.spark.version": "3.1.0"}, False),
     ],
 )
-def test_dates_are_rebased_where_spark_rebases_them(notes: dict[str, str], days: list[int | None]) -> None:
+def test_values_that_the_old_calendar_changes_are_refused(notes: dict[str, str], is_old: bool, column: str) -> None:
+    source = written(pa.table({"x": COLUMNS[column], "y": [1]}), notes)
+    assert read(source, columns=["y"])["y"].to_pylist() == [1]
+    if is_old:
+        with pytest.raises(UnsupportedError, match=r"Spark's old calendar are read by Spark only.*column='x"):
+            read(source)
+    else:
+        assert read(source)["x"].combine_chunks().cast(COLUMNS[column].type).equals(COLUMNS[column])
+
+
+def test_later_values_and_local_times_of_the_old_calendar_are_read() -> None:
     table = pa.table(
         {
-            "x": pa.array(DAYS, pa.int32()).cast(pa.date32()),
-            "s": pa.array(
-                [None if day is None else {"l": [None, day], "n": 1} for day in DAYS],
-                pa.struct([("l", pa.list_(pa.int32())), ("n", pa.int8())]),
-            ).cast(pa.struct([("l", pa.list_(pa.date32())), ("n", pa.int8())])),
+            "day": pa.array([-141_427, None], pa.int32()).cast(pa.date32()),
+            "instant": pa.array([-2_208_988_800_000_000, None], INSTANT),
+            "local": pa.array([-12_300_000_000_000_000, None], pa.timestamp("us")),
         }
     )
-    found = read(written(table.slice(0), notes), None, ["x", "s"])
-    assert found["x"].combine_chunks().cast(pa.int32()).to_pylist() == days
-    nested = pa.struct([("l", pa.list_(pa.int32())), ("n", pa.int8())])
-    assert found["s"].combine_chunks().cast(nested).to_pylist() == [
-        None if day is None else {"l": [None, day], "n": 1} for day in days
-    ]
-
-
-@pytest.mark.parametrize(
-    ("version", "int96", "rebased"),
-    [("2.4.8", True, True), ("3.0.1", True, True), ("3.0.1", False, False), ("3.1.0", True, False)],
-)
-def test_int96_was_changed_one_version_later(version: str, int96: bool, rebased: bool) -> None:
-    notes = {"org.apache.spark.version": version, "org.apache.spark.timeZone": "America/Los_Angeles"}
-    table = pa.table({"x": pa.array([-12_219_264_000_000_001, -2_717_640_000_000_000], INSTANT)})
-    found = read(written(table, notes, use_deprecated_int96_timestamps=int96))
-    # One microsecond before the calendars diverge: ten days and Los Angeles' 422 seconds. No shift from 1883-11-18 on.
-    moved = -(10 * 86_400 + 422) * 1_000_000 if rebased else 0
-    assert micros(found["x"].combine_chunks()) == [-12_219_264_000_000_001 + moved, -2_717_640_000_000_000]
-
-
-def test_nested_instants_are_rebased_in_every_place() -> None:
-    kind = pa.struct([("m", pa.map_(pa.string(), INSTANT)), ("l", pa.list_(INSTANT, 2))])
-    rows = [{"m": [("k", -12_300_000_000_000_000)], "l": [0, -12_300_000_000_000_000]}, None, {"m": None, "l": None}]
-    source = written(pa.table({"x": pa.array(rows, kind)}), {**OLD, "org.apache.spark.timeZone": "UTC"})
-    moved = -12_300_000_000_000_000 - 10 * 86_400_000_000
-    numbers = pa.struct([("m", pa.map_(pa.string(), pa.int64())), ("l", pa.list_(pa.int64()))])
-    assert read(source)["x"].combine_chunks().cast(numbers).to_pylist() == [
-        {"m": [("k", moved)], "l": [0, moved]},
-        None,
-        {"m": None, "l": None},
-    ]
-
-
-def test_a_part_of_a_nested_array_is_rebased_as_the_whole() -> None:
-    """Batches may be slices of longer arrays, with an offset on each level."""
-    columns = {
-        "l": [None if day is None else [day, None, 0] for day in DAYS],
-        "m": [None if day is None else [(number, day)] for number, day in enumerate(DAYS)],
-        "s": [None if day is None else {"d": [day] * number} for number, day in enumerate(DAYS)],
-        "f": [None if day is None else [day, 0] for day in DAYS],
-    }
-    days = pa.date32()
-    kinds = [
-        ("l", pa.list_(days)),
-        ("m", pa.map_(pa.int32(), days)),
-        ("s", pa.struct([("d", pa.list_(days))])),
-        ("f", pa.list_(days, 2)),
-    ]
-    file = pq.ParquetFile(written(pa.table(columns, pa.schema(kinds)), OLD))
-    leaves = [file.schema.column(index) for index in range(len(file.schema))]
-    changes = column_changes(file.schema_arrow, leaves, file.metadata.metadata)
-    assert sorted(changes) == [0, 1, 2, 3]
-    table = file.read()
-    for index, change in changes.items():
-        whole = table.column(index).combine_chunks()
-        rebased = change.apply(whole)
-        assert not rebased.equals(whole.cast(rebased.type))
-        for start in range(len(DAYS)):
-            part = change.apply(whole.slice(start, 2))
-            part.validate(full=True)
-            assert part.equals(rebased.slice(start, 2))
-
-
-@pytest.mark.parametrize("zone", [None, "Mars/Olympus"])
-def test_an_old_instant_without_its_zone_is_refused(zone: str | None) -> None:
-    notes = {**OLD, **({} if zone is None else {"org.apache.spark.timeZone": zone})}
-    with pytest.raises(UnsupportedError, match="time zone"):
-        read(written(pa.table({"x": pa.array([-2_208_988_800_000_001], INSTANT)}), notes))
-    later = written(pa.table({"x": pa.array([-2_208_988_800_000_000], INSTANT)}), notes)
-    assert micros(read(later)["x"].combine_chunks()) == [-2_208_988_800_000_000]
-
-
-@pytest.mark.parametrize(("zone", "offset_s"), [("+05:30", 19_800), ("GMT-8", -28_800), ("UTC+01:00:01", 3601)])
-def test_a_fixed_offset_has_only_the_calendar(zone: str, offset_s: int) -> None:
-    last_julian_us = (-141_427 * 86_400 - offset_s) * 1_000_000 - 1
-    found = rebase_instants(pa.array([last_julian_us, last_julian_us + 1], INSTANT), zone)
-    assert micros(found) == [last_julian_us - 10 * 86_400_000_000, last_julian_us + 1]
-
-
-def test_every_zone_is_rebased_by_spark_s_own_figures() -> None:
-    """Covers all 602 zones of Spark's table, at each of their transitions and a moment and a week before and after."""
-    pyspark = pytest.importorskip("pyspark")
-    (jar,) = (Path(pyspark.__file__).parent / "jars").glob("spark-sql-api_*.jar")
-    with zipfile.ZipFile(jar) as opened:
-        zones = json.loads(opened.read("julian-gregorian-rebase-micros.json"))
-    assert len(zones) > 590
-    for zone in zones:
-        switches = [second * 1_000_000 for second in zone["switches"]]
-        near = [at + step for at in switches for step in (-604_800_000_000, -1, 0, 1, 604_800_000_000)]
-        instants = [instant for instant in near if instant >= switches[0]]
-        expected = []
-        for instant in instants:
-            last = max(index for index, switch in enumerate(switches) if switch <= instant)
-            expected.append(instant + zone["diffs"][last] * 1_000_000)
-        assert micros(rebase_instants(pa.array(instants, INSTANT), zone["tz"])) == expected, zone["tz"]
-
-
-def test_dates_before_our_era_follow_the_same_rule() -> None:
-    """Julian -0004-02-29 (also a leap year) and 29 February 100, a day that the Gregorian calendar lacks."""
-    julian_day = -719_164 - 5 * 365 - 1 + 31 + 28  # days since 1 January of the year -4
-    found = rebase_dates(pa.array([julian_day, -682_946], pa.int32()).cast(pa.date32())).cast(pa.int32()).to_pylist()
-    assert found == [julian_day + 2, -682_944]
+    assert read(written(table, OLD), columns=table.schema.names).equals(table)
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
