@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for a script, on
 
 from benchmarks.command_line import add_json_option, add_results_option, positive, run
 from benchmarks.measure import Result, Say
-from benchmarks.namespace_runs.databases import DATABASES, Database, opened
+from benchmarks.namespace_runs.databases import DATABASES, DatabaseServer, opened
 from benchmarks.unit_runs.peers import PEERS
 from benchmarks.unit_runs.plots import plot
 from benchmarks.unit_runs.rates import NETWORKS
@@ -58,18 +58,18 @@ def _plan_of(arguments: argparse.Namespace, say: Say) -> Plan:
     )
 
 
-def _measure(name: str, database: Database, workers: WorkerProcesses, plan: Plan) -> Iterator[Result]:
-    plan.say(f"[bold]{name}, {database.name}[/bold]")
+def _measure(name: str, server: DatabaseServer, workers: WorkerProcesses, plan: Plan) -> Iterator[Result]:
+    plan.say(f"[bold]{name}, {server.name}[/bold]")
     if name == "rates":
-        yield from measure_rates(database, workers, plan)
+        yield from measure_rates(server, workers, plan)
     elif name == "retry":
-        yield from measure_retry(database, workers, plan)
+        yield from measure_retry(server, workers, plan)
     elif name == "shares":
-        yield from measure_shares(database, plan)
+        yield from measure_shares(server, plan)
     elif name == "levels":
-        yield from measure_levels(database, plan)
+        yield from measure_levels(server, plan)
     else:
-        yield from measure_memory(database, plan)
+        yield from measure_memory(server, plan)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -101,9 +101,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             for chosen in arguments.database or DATABASES:
                 names = [one for one in arguments.only or _WHAT if chosen in _ONLY_ON.get(one, DATABASES)]
                 if names:
-                    with opened(chosen) as database:
+                    with opened(chosen) as server:
                         for name in names:
-                            yield from _measure(name, database, workers, plan)
+                            yield from _measure(name, server, workers, plan)
 
     def display(results: list[Result], console: Console) -> None:
         show(results, console)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from holdfast.runtime import Ids
 from holdfast.transactions.base import Commit, Committed, Outcome, Record
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 
 __all__ = ["ForgetfulDatabase"]
 
 
-class ForgetfulDatabase(MemoryTransactionStore):
+class ForgetfulDatabase(MemoryBackend):
     """A database that can lose its newest commits, though their callers were told that they had taken effect.
 
     Attributes:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.stores.base import ObjectStore, iter_objects
-from holdfast.transactions.base import Database
+from holdfast.transactions.base import Backend
 
 __all__ = ["problems_of"]
 
@@ -48,7 +48,7 @@ class _Records:
     others: dict[str, dict[bytes, Any]] = field(default_factory=dict)
 
 
-def _read(database: Database) -> _Records:
+def _read(database: Backend) -> _Records:
     found = _Records()
     with database.snapshot() as snapshot:
         page = snapshot.scan(b"\0", b"\xff", 10_000_000)
@@ -63,7 +63,7 @@ def _read(database: Database) -> _Records:
 
 
 def problems_of(
-    database: Database, store: ObjectStore | None = None, prefix: str = "", *, strays: bool = False
+    database: Backend, store: ObjectStore | None = None, prefix: str = "", *, strays: bool = False
 ) -> list[str]:
     """Describe what is wrong with a namespace; nothing if it is whole.
 

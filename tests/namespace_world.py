@@ -15,15 +15,15 @@ from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.base import ObjectStore
 from holdfast.stores.memory.store import MemoryStore
 from holdfast.transactions.base import (
+    Backend,
     Commit,
-    Database,
     LockedTransaction,
     Outcome,
     Record,
     ScanPage,
     SnapshotReader,
 )
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 
 __all__ = ["SUPERUSER", "HookedDatabase", "World", "all_records"]
 
@@ -45,11 +45,11 @@ class World:
     safety_age_s: int = 3600
     clock: StillClock = field(default_factory=lambda: StillClock(1_800_000_000.0))
     ids: CountingIds = field(default_factory=CountingIds)
-    database: Database = None  # type: ignore[assignment]  # set below
+    database: Backend = None  # type: ignore[assignment]  # set below
     store: ObjectStore = None  # type: ignore[assignment]  # set below
 
     def __post_init__(self) -> None:
-        self.database = self.database or MemoryTransactionStore(self.ids)
+        self.database = self.database or MemoryBackend(self.ids)
         self.store = self.store or MemoryStore(clock=self.clock, ids=self.ids)
         self.configuration = Configuration(
             name="world",
@@ -68,7 +68,7 @@ class World:
         user: str = SUPERUSER,
         groups: Sequence[str] = (),
         *,
-        database: Database | None = None,
+        database: Backend | None = None,
         blobs: BlobStore | None = None,
         mode: Mode = "optimistic",
     ) -> Namespace:
@@ -88,7 +88,7 @@ class World:
         return {key: record for key, record in all_records(self.database).items() if key[:1] == kind}
 
 
-def all_records(database: Database) -> dict[bytes, Record]:
+def all_records(database: Backend) -> dict[bytes, Record]:
     """Return all records."""
     return dict(database.scan(b"\0", b"\xff", 1_000_000).records)
 
@@ -102,7 +102,7 @@ class HookedDatabase:
         has_snapshots: False lets snapshots show the present state, to show that a test notices.
     """
 
-    inner: Database
+    inner: Backend
     before: Callable[[str, object], None]
     has_snapshots: bool = True
     _is_inside: bool = False

@@ -11,7 +11,7 @@ import pytest
 from holdfast.namespace import Configuration, Namespace, init_namespace, open_namespace
 from holdfast.namespace.operation import Mode
 from holdfast.stores.url import open_destination
-from holdfast.transactions.registry import open_database
+from holdfast.transactions.registry import open_backend
 from tests.namespace_check import problems_of
 
 __all__ = ["SHARED", "SharedNamespace", "shared", "shared_namespace", "shared_on"]
@@ -36,7 +36,7 @@ class SharedNamespace:
 
     def problems(self, *, strays: bool = False) -> list[str]:
         """Describe what is wrong with the namespace: see `problems_of`."""
-        database, blobs = open_database(self.url), open_destination(self.data)
+        database, blobs = open_backend(self.url), open_destination(self.data)
         try:
             return problems_of(database, blobs.store, blobs.key(""), strays=strays)
         finally:

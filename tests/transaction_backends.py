@@ -14,12 +14,12 @@ from functools import partial
 import pytest
 
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Database
+from holdfast.transactions.base import Backend
 from holdfast.transactions.group_commit import GroupCommit
-from holdfast.transactions.memory.store import MemoryTransactionStore
-from holdfast.transactions.registry import open_database
+from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.registry import open_backend
+from holdfast.transactions.sqlite.backend import SqliteBackend
 from holdfast.transactions.sqlite.connection import prepare_file
-from holdfast.transactions.sqlite.store import SqliteTransactionStore
 
 __all__ = ["BACKENDS", "Handles", "opened"]
 
@@ -29,36 +29,36 @@ class Handles:
     """Handles on one database.
 
     Attributes:
-        store, other: each with its own connections; the same object if the records are in this process's memory.
+        backend, other: each with its own connections; the same object if the records are in this process's memory.
         url: with which another process opens the database; empty if no other process can.
     """
 
-    store: Database
-    other: Database
+    backend: Backend
+    other: Backend
     url: str = ""
 
 
 def _memory(request: pytest.FixtureRequest) -> Handles:
-    store = MemoryTransactionStore()
-    return Handles(store, store)
+    backend = MemoryBackend()
+    return Handles(backend, backend)
 
 
 def _memory_in_groups(request: pytest.FixtureRequest) -> Handles:
-    inner = MemoryTransactionStore()
+    inner = MemoryBackend()
     return Handles(GroupCommit(inner), GroupCommit(inner))
 
 
 def _sqlite(request: pytest.FixtureRequest) -> Handles:
     path = str(request.getfixturevalue("tmp_path_factory").mktemp("sqlite") / "records.db")
     prepare_file(path, create=True)
-    store, other = (SqliteTransactionStore(path, Environment()) for _ in range(2))
-    return Handles(store, other, f"sqlite://{path}")
+    backend, other = (SqliteBackend(path, Environment()) for _ in range(2))
+    return Handles(backend, other, f"sqlite://{path}")
 
 
 def _by_url(find: Callable[[pytest.FixtureRequest], str], request: pytest.FixtureRequest) -> Handles:
     """Open two handles as users do: with group commit, unless the URL says otherwise."""
     url = find(request)
-    return Handles(open_database(url, create=True), open_database(url), url)
+    return Handles(open_backend(url, create=True), open_backend(url), url)
 
 
 def _sqlite_url(request: pytest.FixtureRequest) -> str:
@@ -98,5 +98,5 @@ def opened(name: str, request: pytest.FixtureRequest) -> Iterator[Handles]:
         yield handles
     finally:
         for _ in range(2):
-            handles.store.close()
+            handles.backend.close()
             handles.other.close()

@@ -1,6 +1,6 @@
-"""Run jobs of computation units over a store that fails when it is told to, and say what one unit after the other does.
+"""Run jobs of computation units over a database that fails when it is told to, and say what units do in turn.
 
-`Shaky` counts the calls of a store, and lets a test act before and after each. `Model` is a transaction over a
+`Shaky` counts the calls of a database, and lets a test act before and after each. `Model` is a transaction over a
 dictionary: the same functions run on it, one by one, to find the state that some order of the units gives.
 """
 
@@ -13,22 +13,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from holdfast.errors import ConflictError, OutcomeUnknownError, UnavailableError
+from holdfast.records.database import Database
 from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row, encode_row
-from holdfast.records.store import Store
 from holdfast.runtime import Environment, NoAlarm, SeededRandom
 from holdfast.runtime.simulated import CountingIds, SimulatedClock
 from holdfast.transactions.base import (
+    Backend,
     Commit,
-    Database,
     LockedTransaction,
     Outcome,
     Record,
     ScanPage,
     SnapshotReader,
-    TransactionStore,
+    TransactionBackend,
 )
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import MAP, Job, begin_job, read_progress
 from holdfast.units.progress import TaskProgress, progress_range
@@ -73,7 +73,7 @@ class Shaky:
         last: what the last call has returned.
     """
 
-    inner: Database
+    inner: Backend
     before: Callable[[int, str], object] = lambda _number, _name: None
     after: Callable[[int, str], object] = lambda _number, _name: None
     calls: list[str] = field(default_factory=list)
@@ -170,7 +170,9 @@ def change_at(call: int, act: Callable[[], object]) -> Callable[[int, str], None
     return before
 
 
-def refused_after_failovers(prepare: Callable[[Store], object], act: Callable[[Store], object], advice: str) -> int:
+def refused_after_failovers(
+    prepare: Callable[[Database], object], act: Callable[[Database], object], advice: str
+) -> int:
     """Act on a database that loses commits, each number of them before each call; return how often that was refused.
 
     Args:
@@ -179,10 +181,10 @@ def refused_after_failovers(prepare: Callable[[Store], object], act: Callable[[S
         advice: what each refusal says.
     """
     quiet = Shaky(ForgetfulDatabase(keeps=False))
-    store = Store(quiet, "memory://", Environment())
-    prepare(store)
+    db = Database(quiet, "memory://", Environment())
+    prepare(db)
     quiet.calls.clear()
-    act(store)
+    act(db)
     refused = 0
     for call in range(1, len(quiet.calls) + 1):
         for lost in range(1, quiet.calls.count("commit") + 1):
@@ -191,46 +193,46 @@ def refused_after_failovers(prepare: Callable[[Store], object], act: Callable[[S
 
 
 def _is_refused(
-    prepare: Callable[[Store], object], act: Callable[[Store], object], advice: str, call: int, lost: int
+    prepare: Callable[[Database], object], act: Callable[[Database], object], advice: str, call: int, lost: int
 ) -> bool:
     database = ForgetfulDatabase(keeps=False)
     shaky = Shaky(database)
-    store = Store(shaky, "memory://", Environment())
-    prepare(store)
+    db = Database(shaky, "memory://", Environment())
+    prepare(db)
     database.forget_nothing_before()
     shaky.calls.clear()
     shaky.before = change_at(call, lambda: database.forget(min(lost, database.newest)))
     try:
-        act(store)
+        act(db)
     except ConflictError as error:
         if advice not in str(error):
             raise
-        act(store)
+        act(db)
         return True
     return False
 
 
 # --- jobs -------------------------------------------------------------------------------------------------------------
-def finish(store: TransactionStore, job: Job) -> None:
+def finish(db: TransactionBackend, job: Job) -> None:
     """Record that the tasks of a job are finished, however far they are."""
-    found = dict(read_records(store, *progress_range(job.id)))
+    found = dict(read_records(db, *progress_range(job.id)))
     done = {key: replace(TaskProgress.of(one.value), is_finished=True).to_bytes() for key, one in found.items()}
-    store.commit(Commit(puts=done))
+    db.commit(Commit(puts=done))
 
 
 class UnitWorld:
-    """A store with the table ``t``, and a job with one task or several.
+    """A database with the table ``t``, and a job with one task or several.
 
     Args:
         database: holds the records; a new one in memory if none is given.
     """
 
-    def __init__(self, database: Database | None = None, *, shards: int = 1, name: str = "job", seed: int = 0) -> None:
-        self.inner = MemoryTransactionStore(CountingIds()) if database is None else database
+    def __init__(self, database: Backend | None = None, *, shards: int = 1, name: str = "job", seed: int = 0) -> None:
+        self.inner = MemoryBackend(CountingIds()) if database is None else database
         self.clock = SimulatedClock()
         self.environment = Environment(clock=self.clock, ids=CountingIds(seed << 20), chance=SeededRandom(seed))
-        self.store = Store(self.inner, "memory://", self.environment)
-        self.store.create_table(_TABLE, exist_ok=True)
+        self.db = Database(self.inner, "memory://", self.environment)
+        self.db.create_table(_TABLE, exist_ok=True)
         self.job = self.begin(name, shards)
 
     def begin(self, name: str, shards: int = 1) -> Job:
@@ -241,7 +243,7 @@ class UnitWorld:
         function: UnitFunction,
         settings: UnitSettings | None = None,
         *,
-        database: Database | None = None,
+        database: Backend | None = None,
         shard: int = 0,
         reads: UnitReads | None = None,
         run: str = "",
@@ -265,7 +267,7 @@ class UnitWorld:
     @property
     def cells(self) -> dict[tuple[Row, str], Any]:
         """All cells of the table."""
-        return {(row, column): one for row, found in self.store.scan(_TABLE) for column, one in found.items()}
+        return {(row, column): one for row, found in self.db.scan(_TABLE) for column, one in found.items()}
 
 
 def units(keys: Iterable[Row], value: object = None) -> list[Unit]:

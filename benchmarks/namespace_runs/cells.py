@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.measure import Say, run_in_turn
 from benchmarks.namespace_runs.clients import Clients, Layout, Taken
-from benchmarks.namespace_runs.databases import USER, Database
+from benchmarks.namespace_runs.databases import USER, DatabaseServer
 from benchmarks.namespace_runs.worker import Order
 from holdfast.namespace import Namespace
 from holdfast.namespace.operation import Mode
@@ -114,7 +114,9 @@ def url_for(url: str, mode: str, layout: Layout) -> str:
 _roots = itertools.count()
 
 
-def run_cells(cells: Sequence[Cell], database: Database, clients: Clients, rounds: int, say: Say) -> Iterator[Measured]:
+def run_cells(
+    cells: Sequence[Cell], database: DatabaseServer, clients: Clients, rounds: int, say: Say
+) -> Iterator[Measured]:
     """Measure cells in a namespace of their own: in rounds, those of one layout in turn; then comes the next layout."""
     url = database.new_namespace()
     with database.open(url) as namespace:
@@ -132,7 +134,7 @@ def run_cells(cells: Sequence[Cell], database: Database, clients: Clients, round
 
 def _contender(
     cell: Cell,
-    database: Database,
+    database: DatabaseServer,
     clients: Clients,
     namespace: Namespace,
     url: str,

@@ -18,7 +18,7 @@ from holdfast.namespace import Configuration, Namespace, init_namespace, open_na
 from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
 
-__all__ = ["DATABASES", "USER", "Database", "opened"]
+__all__ = ["DATABASES", "USER", "DatabaseServer", "opened"]
 
 USER = "bench"
 """The superuser of every namespace here, and the user of every client."""
@@ -42,7 +42,7 @@ _MARIADB = {
 
 
 @dataclass(frozen=True)
-class Database:
+class DatabaseServer:
     """A running database server, or a directory for database files.
 
     Attributes:
@@ -79,20 +79,20 @@ class Database:
 
 
 @contextmanager
-def _sqlite(folder: Path) -> Iterator[Database]:
+def _sqlite(folder: Path) -> Iterator[DatabaseServer]:
     numbers = itertools.count()
     settings = {"version": sqlite3.sqlite_version, "journal_mode": "wal", "synchronous": "full"}
-    yield Database("sqlite", lambda: f"sqlite://{folder}/names{next(numbers)}.db", folder, settings)
+    yield DatabaseServer("sqlite", lambda: f"sqlite://{folder}/names{next(numbers)}.db", folder, settings)
 
 
 @contextmanager
-def _postgres(folder: Path) -> Iterator[Database]:
+def _postgres(folder: Path) -> Iterator[DatabaseServer]:
     numbers = itertools.count()
     with PostgresServer(shared_buffers="512MB", settings=_POSTGRES) as server:
         names = ("server_version", "fsync", "synchronous_commit", "full_page_writes", "shared_buffers")
         with psycopg.connect(server.url(), autocommit=True) as connection:
             settings = {name: str(connection.execute(f"SHOW {name}").fetchone()[0]) for name in names}  # type: ignore[index]  # every setting has a row
-        yield Database(
+        yield DatabaseServer(
             "postgresql",
             lambda: server.create_database(f"names{next(numbers)}"),
             folder,
@@ -103,7 +103,7 @@ def _postgres(folder: Path) -> Iterator[Database]:
 
 
 @contextmanager
-def _mariadb(folder: Path) -> Iterator[Database]:
+def _mariadb(folder: Path) -> Iterator[DatabaseServer]:
     numbers = itertools.count()
     with MariadbServer(buffer_pool="512M", settings=_MARIADB) as server:
         names = ("version", "innodb_flush_log_at_trx_commit", "innodb_doublewrite", "innodb_buffer_pool_size")
@@ -114,14 +114,16 @@ def _mariadb(folder: Path) -> Iterator[Database]:
                 settings = dict(zip(names, map(str, cursor.fetchone()), strict=True))
         finally:
             connection.close()
-        yield Database("mariadb", lambda: server.create_database(f"names{next(numbers)}"), folder, settings, server.pid)
+        yield DatabaseServer(
+            "mariadb", lambda: server.create_database(f"names{next(numbers)}"), folder, settings, server.pid
+        )
 
 
 DATABASES = {"postgresql": _postgres, "sqlite": _sqlite, "mariadb": _mariadb}
 
 
 @contextmanager
-def opened(name: str) -> Iterator[Database]:
+def opened(name: str) -> Iterator[DatabaseServer]:
     """Start a database; it is gone at the end."""
     folder = Path(tempfile.mkdtemp(prefix="holdfast-names-"))
     try:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from benchmarks.measure import Say
-from benchmarks.namespace_runs.databases import USER, Database
+from benchmarks.namespace_runs.databases import USER, DatabaseServer
 from benchmarks.namespace_runs.directories import fill
 from holdfast.namespace import Namespace
 from holdfast.runtime import Environment
@@ -53,12 +53,12 @@ def _spread(count: int, size: int) -> list[int]:
     return [(number * 7919 + 13) % count * (size // count) for number in range(count)]
 
 
-def _new_client(database: Database, namespace: Namespace) -> Namespace:
+def _new_client(database: DatabaseServer, namespace: Namespace) -> Namespace:
     """Return a client of the same namespace that has seen nothing yet, with the same connections."""
     return Namespace(namespace.database, namespace.blobs, namespace.configuration, Environment(), user=USER)
 
 
-def measure_entries(database: Database, sizes: Sequence[int], samples: int, say: Say) -> Series:
+def measure_entries(database: DatabaseServer, sizes: Sequence[int], samples: int, say: Say) -> Series:
     """Measure operations on entries of one directory that grows from size to size."""
     found: dict[str, dict[int, float]] = {name: {} for name in ENTRY_OPERATIONS}
     url = database.new_namespace()
@@ -97,7 +97,7 @@ def _on_entries(namespace: Namespace, size: int, samples: int) -> Iterator[tuple
     fill(namespace, "/grows", map(_entry, numbers))
 
 
-def measure_depths(database: Database, samples: int, say: Say) -> Series:
+def measure_depths(database: DatabaseServer, samples: int, say: Say) -> Series:
     """Measure operations at the end of a path, by its depth: with hints, and by clients that have seen nothing."""
     found: dict[str, dict[int, float]] = {name: {} for name in DEPTH_OPERATIONS}
     url = database.new_namespace()
@@ -113,7 +113,7 @@ def measure_depths(database: Database, samples: int, say: Say) -> Series:
     return found
 
 
-def _at_depth(database: Database, namespace: Namespace, operation: str, parent: str, samples: int) -> float:
+def _at_depth(database: DatabaseServer, namespace: Namespace, operation: str, parent: str, samples: int) -> float:
     name, _, how = operation.partition(", ")
     clients = [_new_client(database, namespace) for _ in range(samples if how == "cold" else 1)]
     for client in clients:
@@ -130,7 +130,7 @@ def _at_depth(database: Database, namespace: Namespace, operation: str, parent: 
     return _median_us(act, range(samples))
 
 
-def measure_trees(database: Database, sizes: Sequence[int], trees: int, say: Say) -> Series:
+def measure_trees(database: DatabaseServer, sizes: Sequence[int], trees: int, say: Say) -> Series:
     """Measure renames and recursive deletions of directories with so many entries below."""
     found: dict[str, dict[int, float]] = {name: {} for name in TREE_OPERATIONS}
     url = database.new_namespace()

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.namespace_runs.cells import MODES, url_for
 from benchmarks.namespace_runs.clients import Clients, Layout
-from benchmarks.namespace_runs.databases import USER, Database
+from benchmarks.namespace_runs.databases import USER, DatabaseServer
 from benchmarks.namespace_runs.directories import count_entries
 from benchmarks.namespace_runs.worker import Order
 from benchmarks.namespace_runs.workloads import tree_directories
@@ -75,7 +75,7 @@ def find_juicefs() -> str | None:
 class Juicefs:
     """A JuiceFS volume in a database of its own."""
 
-    def __init__(self, program: str, database: Database, options: str) -> None:
+    def __init__(self, program: str, database: DatabaseServer, options: str) -> None:
         self._program = program
         self._database = database
         url = database.new_url()
@@ -131,7 +131,7 @@ def _created(report: str, what: str) -> tuple[int, float]:
 
 
 def make_our_tree(
-    database: Database, namespace: Namespace, clients: Clients, url: str, options: str, layout: Layout, files: int
+    database: DatabaseServer, namespace: Namespace, clients: Clients, url: str, options: str, layout: Layout, files: int
 ) -> TreeRun:
     """Make the same tree in a namespace.
 

@@ -12,7 +12,7 @@ from benchmarks.measure import Result, Say, run_in_turn
 from benchmarks.namespace_runs import paper
 from benchmarks.namespace_runs.cells import Cell, Measured, run_cells
 from benchmarks.namespace_runs.clients import Clients, Layout
-from benchmarks.namespace_runs.databases import Database
+from benchmarks.namespace_runs.databases import DatabaseServer
 from benchmarks.namespace_runs.experiments import EXPERIMENTS, OPERATIONS, Scale
 from benchmarks.namespace_runs.growth import Series, measure_depths, measure_entries, measure_trees
 from benchmarks.namespace_runs.peer import DURABILITIES, Juicefs, TreeRun, make_our_tree
@@ -48,7 +48,7 @@ class Run:
 
 
 # --- the experiments of paper 004 -------------------------------------------------------------------------------------
-def measure_paper(experiment: str, database: Database, clients: Clients, run: Run) -> Iterator[Result]:
+def measure_paper(experiment: str, database: DatabaseServer, clients: Clients, run: Run) -> Iterator[Result]:
     """Measure an experiment of the paper on one database."""
     cells = EXPERIMENTS[experiment](run.scale)
     found = list(run_cells(cells, database, clients, run.rounds, run.say))
@@ -103,7 +103,7 @@ def _seconds(found: Sequence[Measured], layout: Layout) -> dict[str, list[float]
 
 
 # --- where the time goes ----------------------------------------------------------------------------------------------
-def measure_waits(database: Database, clients: Clients, run: Run) -> Iterator[Result]:
+def measure_waits(database: DatabaseServer, clients: Clients, run: Run) -> Iterator[Result]:
     """Watch the connections to PostgreSQL while directories are made in one directory."""
     found: list[dict[str, Any]] = []
     for layout, modes in ((run.scale.wide, run.scale.modes), (Layout(1, run.scale.wide.clients), ("grouped",))):
@@ -135,7 +135,7 @@ def measure_waits(database: Database, clients: Clients, run: Run) -> Iterator[Re
 
 
 # --- growth -----------------------------------------------------------------------------------------------------------
-def measure_growth(database: Database, run: Run) -> Iterator[Result]:
+def measure_growth(database: DatabaseServer, run: Run) -> Iterator[Result]:
     """Measure how the cost of an operation depends on the size of a directory, on depth, and on the size of a tree."""
     for name, series in (
         ("entries", measure_entries(database, run.entries, run.samples, run.say)),
@@ -159,7 +159,7 @@ def _growths(series: Series) -> dict[str, float]:
 
 # --- the peer ---------------------------------------------------------------------------------------------------------
 def measure_peer(
-    database: Database, clients: Clients, program: str, layouts: Sequence[Layout], run: Run
+    database: DatabaseServer, clients: Clients, program: str, layouts: Sequence[Layout], run: Run
 ) -> Iterator[Result]:
     """Compare with JuiceFS on the same server, in turn.
 
@@ -196,7 +196,7 @@ def _run_trees(makers: Mapping[str, Callable[[], TreeRun]], run: Run) -> Mapping
 
 
 def _peer_result(
-    database: Database, durability: str, count: int, files: int, taken: Mapping[str, Sequence[TreeRun]]
+    database: DatabaseServer, durability: str, count: int, files: int, taken: Mapping[str, Sequence[TreeRun]]
 ) -> Result:
     rates = {name: statistics.median(one.files / one.files_s for one in runs) for name, runs in taken.items()}
     rows = [

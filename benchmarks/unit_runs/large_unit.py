@@ -8,9 +8,9 @@ import time
 
 from benchmarks.peak_memory import growth_mb, start_mb
 from holdfast.records.cell_transaction import CellTransaction
-from holdfast.records.store import Store
+from holdfast.records.database import Database
 from holdfast.runtime import Environment
-from holdfast.units.connections import store_of_process
+from holdfast.units.connections import database_of_process
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import begin_job
 from holdfast.units.settings import UnitSettings
@@ -26,16 +26,16 @@ _PAGE = 500
 _TABLE = "large"
 
 
-def create_large_cells(store: Store) -> None:
+def create_large_cells(database: Database) -> None:
     """Create the cells that the unit reads."""
-    store.create_table(_TABLE)
+    database.create_table(_TABLE)
     for first in range(0, CELLS, _PAGE):
 
         def put(cells: CellTransaction, first: int = first) -> None:
             for row in range(first, first + _PAGE):
                 cells.put(_TABLE, row, row.to_bytes(4, "big") * (_BYTES // 4))
 
-        store.transact(put)
+        database.transact(put)
 
 
 def _sum_up(transaction: UnitTransaction, key: int, value: None) -> None:
@@ -49,14 +49,14 @@ def _sum_up(transaction: UnitTransaction, key: int, value: None) -> None:
 def main() -> None:
     """Run the unit, and print the megabytes that it took, and the seconds."""
     url, buffering = sys.argv[1:]
-    store, environment = store_of_process(url), Environment()
-    job = begin_job(store.database, f"large-{buffering}", kind="map", shards=1, environment=environment)
-    execution = UnitExecution(_sum_up, store.database, UnitSettings(buffering=buffering), environment)
-    task = ShardTask(execution, store.database, job, 0)
+    database, environment = database_of_process(url), Environment()
+    job = begin_job(database.backend, f"large-{buffering}", kind="map", shards=1, environment=environment)
+    execution = UnitExecution(_sum_up, database.backend, UnitSettings(buffering=buffering), environment)
+    task = ShardTask(execution, database.backend, job, 0)
     before_mb, before_s = start_mb(), time.monotonic()
     task.run([Unit.of(0, None)])
     found = {"mb": growth_mb(before_mb), "seconds": time.monotonic() - before_s}
-    assert store.get(_TABLE, "total") == CELLS * _BYTES
+    assert database.get(_TABLE, "total") == CELLS * _BYTES
     print(json.dumps(found))
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from holdfast.records.opening import open_store
-from holdfast.records.store import Store
+from holdfast.records.database import Database
+from holdfast.records.opening import open_database
 from holdfast.spark.units import TransactionalMap
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.unit_transaction import UnitTransaction
@@ -35,13 +35,13 @@ def visit_with_work_list(spark: SparkSession, url: str, levels: int, width: int)
             for neighbor in _next_nodes(node, levels, width):
                 transaction.emit(neighbor)
 
-    with open_store(url, create=True) as store:
-        store.create_table(_DISTANCE)
-        open_work_list(store, _WORK, create=True).add_many(((0, place), None) for place in range(width))
+    with open_database(url, create=True) as database:
+        database.create_table(_DISTANCE)
+        open_work_list(database, _WORK, create=True).add_many(((0, place), None) for place in range(width))
         before_s = time.monotonic()
-        TransactionalMap(visit, store=url).run_work_list(spark, _WORK, tasks=_TASKS)
+        TransactionalMap(visit, database=url).run_work_list(spark, _WORK, tasks=_TASKS)
         seconds = time.monotonic() - before_s
-        _check(store, levels, width)
+        _check(database, levels, width)
     return seconds
 
 
@@ -54,22 +54,22 @@ def visit_with_jobs(spark: SparkSession, url: str, levels: int, width: int) -> f
             for neighbor in _next_nodes(node, levels, width):
                 transaction.put(_FRONTIER, neighbor, b"")
 
-    with open_store(url, create=True) as store:
+    with open_database(url, create=True) as database:
         for table in (_DISTANCE, _FRONTIER):
-            store.create_table(table)
+            database.create_table(table)
         before_s = time.monotonic()
         frontier: list[Any] = [(0, place) for place in range(width)]
         for level in range(levels):
             pairs = spark.sparkContext.parallelize([(node, None) for node in frontier], _TASKS)
-            TransactionalMap(visit, store=url).run(pairs, tasks=_TASKS)
-            frontier = [row for row, _ in store.scan(_FRONTIER, start=(level + 1, 0), end=(level + 2, 0))]
+            TransactionalMap(visit, database=url).run(pairs, tasks=_TASKS)
+            frontier = [row for row, _ in database.scan(_FRONTIER, start=(level + 1, 0), end=(level + 2, 0))]
         seconds = time.monotonic() - before_s
-        _check(store, levels, width)
+        _check(database, levels, width)
     return seconds
 
 
-def _check(store: Store, levels: int, width: int) -> None:
-    found = {row: columns["value"] for row, columns in store.scan(_DISTANCE)}
+def _check(database: Database, levels: int, width: int) -> None:
+    found = {row: columns["value"] for row, columns in database.scan(_DISTANCE)}
     expected = {(level, place): level for level in range(levels) for place in range(width)}
     if found != expected:
         raise RuntimeError(f"{len(found)} of {len(expected)} nodes were visited")

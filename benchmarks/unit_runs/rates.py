@@ -13,14 +13,14 @@ from urllib.parse import urlsplit
 import psycopg
 
 from benchmarks.measure import Say, run_in_turn
-from benchmarks.namespace_runs.databases import Database
+from benchmarks.namespace_runs.databases import DatabaseServer
 from benchmarks.unit_runs import peers
 from benchmarks.unit_runs.network import Network, delayed
 from benchmarks.unit_runs.tasks import create_cells, total
 from benchmarks.unit_runs.worker import Order, order_json
 from benchmarks.worker_processes import WorkerProcesses
-from holdfast.records.opening import open_store
-from holdfast.records.store import Store
+from holdfast.records.database import Database
+from holdfast.records.opening import open_database
 from holdfast.units.jobs import begin_job, forget_job
 
 __all__ = ["DELAY_S", "NETWORKS", "Cell", "Measured", "Place", "Run", "opened_place", "run_cells", "run_once"]
@@ -38,16 +38,16 @@ class Place:
     """A database with all cells, in the tables of Holdfast and of the peers.
 
     Attributes:
-        database: its server.
-        store: to prepare and to check runs.
+        server: its database server.
+        database: to prepare and to check runs.
         url: of the database, for that.
         worker_url: of the database, for workers.
         network: what is between them, in words.
         added_s: what the network adds to a round trip, as measured.
     """
 
+    server: DatabaseServer
     database: Database
-    store: Store
     url: str
     worker_url: str
     network: str
@@ -56,31 +56,31 @@ class Place:
     @property
     def has_peers(self) -> bool:
         """Whether the peers know the database."""
-        return self.database.name == "postgresql"
+        return self.server.name == "postgresql"
 
 
 @contextmanager
-def opened_place(database: Database, network: str) -> Iterator[Place]:
+def opened_place(server: DatabaseServer, network: str) -> Iterator[Place]:
     """Create all cells in a new database.
 
     Args:
         network: ``local`` or ``proxy``.
     """
-    url = database.new_url()
+    url = server.new_url()
     with ExitStack() as stack:
         added_s = 0.0
-        worker_url, words = url, "a file" if database.pid is None else "TCP on the same machine"
+        worker_url, words = url, "a file" if server.pid is None else "TCP on the same machine"
         if network == "proxy":
             found = stack.enter_context(delayed(_port(url), DELAY_S))
             worker_url, words = _with_port(url, found.port), _words(found)
             added_s = (found.delayed_ms - found.direct_ms) / 1000
-        elif database.name == "postgresql":
+        elif server.name == "postgresql":
             worker_url, words = _with_socket(url), "Unix socket"
-        store = stack.enter_context(open_store(url, create=True))
-        create_cells(store)
-        if database.name == "postgresql":
+        database = stack.enter_context(open_database(url, create=True))
+        create_cells(database)
+        if server.name == "postgresql":
             peers.create_tables(url)
-        yield Place(database=database, store=store, url=url, worker_url=worker_url, network=words, added_s=added_s)
+        yield Place(server=server, database=database, url=url, worker_url=worker_url, network=words, added_s=added_s)
 
 
 def _words(network: Network) -> str:
@@ -206,7 +206,7 @@ def run_cells(
         run_in_turn({cell.variant: contender(cell) for cell in chosen}, rounds, lambda line: None, warm_ups=0)
         for cell in chosen:
             measured = Measured(cell, taken[cell.variant])
-            say(f"  {place.database.name}, {workload}, {count} workers, {cell.variant}: {measured.rate:,.0f}/s")
+            say(f"  {place.server.name}, {workload}, {count} workers, {cell.variant}: {measured.rate:,.0f}/s")
             yield measured
 
 
@@ -221,7 +221,7 @@ def run_once(cell: Cell, place: Place, workers: WorkerProcesses, *, seed: int) -
     if is_peer:
         peers.forget_progress(place.url, cell.workers)
     else:
-        begin_job(place.store.database, job, kind="map", shards=cell.workers, environment=place.store.environment)
+        begin_job(place.database.backend, job, kind="map", shards=cell.workers, environment=place.database.environment)
     before = _total(place, is_peer=is_peer)
     orders = [
         Order(
@@ -239,11 +239,11 @@ def run_once(cell: Cell, place: Place, workers: WorkerProcesses, *, seed: int) -
         for worker in range(cell.workers)
     ]
     workers.ask([order_json(order) for order in orders])
-    server_s = place.database.cpu_s()
+    server_s = place.server.cpu_s()
     answers = workers.ask([{"do": "go"}] * cell.workers, cell.limit_s)
-    server_s = place.database.cpu_s() - server_s
+    server_s = place.server.cpu_s() - server_s
     if not is_peer:
-        forget_job(place.store.database, job, place.store.environment)
+        forget_job(place.database.backend, job, place.database.environment)
     run = _run_of(cell, answers, _total(place, is_peer=is_peer) - before, server_s)
     if run.wrong and cell.variant != "naive":
         raise RuntimeError(f"{cell.variant}: the cells are wrong by {run.wrong} of {run.units} units")
@@ -251,7 +251,7 @@ def run_once(cell: Cell, place: Place, workers: WorkerProcesses, *, seed: int) -
 
 
 def _total(place: Place, *, is_peer: bool) -> int:
-    return peers.peer_total(place.url) if is_peer else total(place.store)
+    return peers.peer_total(place.url) if is_peer else total(place.database)
 
 
 def _run_of(cell: Cell, answers: Sequence[Mapping[str, Any]], added: int, server_s: float) -> Run:

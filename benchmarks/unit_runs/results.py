@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.fresh_process import run_module
 from benchmarks.measure import Result, Say, run_in_turn
-from benchmarks.namespace_runs.databases import Database
+from benchmarks.namespace_runs.databases import DatabaseServer
 from benchmarks.spark_session import open_session
 from benchmarks.unit_runs.large_unit import CELLS as LARGE_CELLS
 from benchmarks.unit_runs.large_unit import create_large_cells
@@ -50,18 +50,18 @@ class Plan:
     say: Say
 
 
-def _settings(experiment: str, database: Database, **others: object) -> dict[str, object]:
-    return {"experiment": experiment, "database": database.name, "server": dict(database.settings), **others}
+def _settings(experiment: str, server: DatabaseServer, **others: object) -> dict[str, object]:
+    return {"experiment": experiment, "database": server.name, "server": dict(server.settings), **others}
 
 
 # --- units per second -------------------------------------------------------------------------------------------------
-def measure_rates(database: Database, workers: WorkerProcesses, plan: Plan) -> Iterator[Result]:
+def measure_rates(server: DatabaseServer, workers: WorkerProcesses, plan: Plan) -> Iterator[Result]:
     """Measure units per second; yield a result for each network and workload."""
     for network in plan.networks:
-        if network != "local" and database.pid is None:
+        if network != "local" and server.pid is None:
             continue
-        with opened_place(database, network) as place:
-            plan.say(f"  {database.name}: {place.network}")
+        with opened_place(server, network) as place:
+            plan.say(f"  {server.name}: {place.network}")
             variants = [one for one in plan.variants if place.has_peers or one not in PEERS]
             for workload in plan.workloads:
                 cells = [
@@ -72,8 +72,8 @@ def measure_rates(database: Database, workers: WorkerProcesses, plan: Plan) -> I
                 found = list(run_cells(cells, place, workers, plan.rounds, plan.say))
                 yield from _rate_results(
                     found,
-                    f"units-{database.name}-{network}-{workload}",
-                    _settings("rates", database, network=place.network, workload=workload, limit_s=plan.limit_s),
+                    f"units-{server.name}-{network}-{workload}",
+                    _settings("rates", server, network=place.network, workload=workload, limit_s=plan.limit_s),
                     has_targets=(network, workload) == ("proxy", "uniform"),
                 )
 
@@ -115,12 +115,12 @@ def _rate_results(
 
 
 # --- a task that is repeated ------------------------------------------------------------------------------------------
-def measure_retry(database: Database, workers: WorkerProcesses, plan: Plan) -> Iterator[Result]:
+def measure_retry(server: DatabaseServer, workers: WorkerProcesses, plan: Plan) -> Iterator[Result]:
     """Give every worker up after half of its units, and repeat it; yield what the cells add up to."""
     units = min(plan.units, 1_000)
     dies_after = units // 2
     rows = []
-    with opened_place(database, "local") as place:
+    with opened_place(server, "local") as place:
         for variant in _RETRIED:
             if variant not in plan.variants or (variant in PEERS and not place.has_peers):
                 continue
@@ -131,25 +131,25 @@ def measure_retry(database: Database, workers: WorkerProcesses, plan: Plan) -> I
             rows.append({"variant": variant, "meant": units * cell.workers, "wrong": run.wrong})
             plan.say(f"  {variant}: {rows[-1]['meant']} units, wrong by {run.wrong:+g}")
     yield Result(
-        benchmark=f"units-{database.name}-retry",
-        title=f"tasks that are given up after half of their units, and repeated, {database.name}",
+        benchmark=f"units-{server.name}-retry",
+        title=f"tasks that are given up after half of their units, and repeated, {server.name}",
         figure=sum(bool(row["wrong"]) for row in rows if row["variant"] != "naive"),
         figure_name="variants with a wrong sum, apart from naive",
         target=0,
-        settings=_settings("retry", database, units=units),
+        settings=_settings("retry", server, units=units),
         details={"rows": rows},
     )
 
 
 # --- in Spark ---------------------------------------------------------------------------------------------------------
-def measure_shares(database: Database, plan: Plan) -> Iterator[Result]:
+def measure_shares(server: DatabaseServer, plan: Plan) -> Iterator[Result]:
     """Measure where the time of jobs in Spark goes."""
     from benchmarks.unit_runs.shares import measure_shares as measure
 
     rows = []
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-units-") as home,
-        opened_place(database, "proxy") as place,
+        opened_place(server, "proxy") as place,
         open_session(Path(home)) as spark,
     ):
         for variant in (one for one in _SHARED if one in plan.variants):
@@ -157,27 +157,27 @@ def measure_shares(database: Database, plan: Plan) -> Iterator[Result]:
             rows.append(dict(measure(spark, variant, units, place)))
             plan.say(f"  {variant}: {json.dumps(rows[-1]['shares'])}")
     yield Result(
-        benchmark=f"units-{database.name}-shares",
-        title=f"shares of a job in Spark, two tasks, {database.name} through the proxy",
+        benchmark=f"units-{server.name}-shares",
+        title=f"shares of a job in Spark, two tasks, {server.name} through the proxy",
         figure=max(row["shares"]["Spark"] for row in rows),
         figure_name="largest share of Spark",
         target=1.0,
-        settings=_settings("shares", database, network=place.network),
+        settings=_settings("shares", server, network=place.network),
         details={"rows": rows},
     )
 
 
-def measure_levels(database: Database, plan: Plan) -> Iterator[Result]:
+def measure_levels(server: DatabaseServer, plan: Plan) -> Iterator[Result]:
     """Compare a work list with one Spark job per level of a graph."""
     from benchmarks.unit_runs.levels import CONTENDERS
 
     width = 8
     with tempfile.TemporaryDirectory(prefix="holdfast-units-") as home, open_session(Path(home)) as spark:
         for visit in CONTENDERS.values():
-            visit(spark, database.new_url(), 2, width)  # starts Spark's workers
+            visit(spark, server.new_url(), 2, width)  # starts Spark's workers
         seconds = run_in_turn(
             {
-                name: lambda number, visit=visit: visit(spark, database.new_url(), plan.levels, width)
+                name: lambda number, visit=visit: visit(spark, server.new_url(), plan.levels, width)
                 for name, visit in CONTENDERS.items()
             },
             min(plan.rounds, 2),
@@ -185,36 +185,36 @@ def measure_levels(database: Database, plan: Plan) -> Iterator[Result]:
             warm_ups=0,
         )
     result = Result(
-        benchmark=f"units-{database.name}-levels",
-        title=f"{plan.levels} levels of {width} nodes, {database.name}",
+        benchmark=f"units-{server.name}-levels",
+        title=f"{plan.levels} levels of {width} nodes, {server.name}",
         figure=0.0,
         figure_name="seconds with a work list / with one Spark job per level",
         target=0.1,
         seconds=seconds,
-        settings=_settings("levels", database, levels=plan.levels, width=width),
+        settings=_settings("levels", server, levels=plan.levels, width=width),
     )
     yield result.with_figure(result.ratio_of("work list", "a job per level"))
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------
-def measure_memory(database: Database, plan: Plan) -> Iterator[Result]:
+def measure_memory(server: DatabaseServer, plan: Plan) -> Iterator[Result]:
     """Measure the memory of a unit that reads many cells, with both kinds of buffering."""
-    from holdfast.records.opening import open_store
+    from holdfast.records.opening import open_database
 
-    url = database.new_url()
-    with open_store(url, create=True) as store:
-        create_large_cells(store)
+    url = server.new_url()
+    with open_database(url, create=True) as database:
+        create_large_cells(database)
     found: dict[str, Any] = {
         buffering: run_module("benchmarks.unit_runs.large_unit", url, buffering) for buffering in ("client", "server")
     }
     for buffering, taken in found.items():
         plan.say(f"  {buffering}: {taken['mb']:.0f} MB, {taken['seconds']:.1f} s")
     yield Result(
-        benchmark=f"units-{database.name}-memory",
-        title=f"peak memory of a unit that reads {LARGE_CELLS:,} cells of 1 KB, {database.name}",
+        benchmark=f"units-{server.name}-memory",
+        title=f"peak memory of a unit that reads {LARGE_CELLS:,} cells of 1 KB, {server.name}",
         figure=found["server"]["mb"] / found["client"]["mb"],
         figure_name="MB with server-side buffering / client-side",
         target=0.5,
-        settings=_settings("memory", database, cells=LARGE_CELLS),
+        settings=_settings("memory", server, cells=LARGE_CELLS),
         details={"rows": [{"buffering": buffering, **taken} for buffering, taken in found.items()]},
     )

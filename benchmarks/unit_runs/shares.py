@@ -35,9 +35,9 @@ class Shares:
 
     Attributes:
         spark: not in the tasks' units: planning, shuffling and sorting the rows, starting tasks.
-        function: in the functions of the units, without the calls of the store.
+        function: in the functions of the units, without the calls of the database.
         client: what else the tasks' Python does: rows from Spark, groups, keys, progress.
-        network: what the network adds to the calls of the store: as many round trips as there are calls.
+        network: what the network adds to the calls of the database: as many round trips as there are calls.
         database: the rest of these calls: the server, its disk, and the driver in Python.
     """
 
@@ -93,7 +93,7 @@ def _run(spark: SparkSession, variant: str, units: int, place: Place) -> tuple[f
     rows = spark.range(units).selectExpr("id", f"int({first}) AS one", f"int({first} + 1) AS other")
     job = TransactionalMap(
         _step,
-        store=place.worker_url,
+        database=place.worker_url,
         reads=_reads if chosen.hints else None,
         group=chosen.group,
         buffering=chosen.buffering,

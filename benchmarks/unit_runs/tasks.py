@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from benchmarks.unit_runs.workloads import CELLS
 from holdfast.records.cell_transaction import CellTransaction
+from holdfast.records.database import Database
 from holdfast.records.keys import cells_range
 from holdfast.records.rows import read_cells
-from holdfast.records.store import Store
 from holdfast.runtime import Environment
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import find_job
@@ -48,22 +48,22 @@ VARIANTS: Mapping[str, Variant] = {
 }
 
 
-def create_cells(store: Store) -> None:
+def create_cells(database: Database) -> None:
     """Create the table with all cells."""
-    store.create_table(TABLE)
+    database.create_table(TABLE)
     for first in range(0, CELLS, _BATCH):
 
         def put(cells: CellTransaction, first: int = first) -> None:
             for row in range(first, first + _BATCH):
                 cells.put(TABLE, row, 0)
 
-        store.transact(put)
+        database.transact(put)
 
 
-def total(store: Store) -> int:
+def total(database: Database) -> int:
     """Return the sum of all cells."""
-    with store.snapshot() as snapshot:
-        cells = read_cells(snapshot.reader, *cells_range(store.table(TABLE).id))
+    with database.snapshot() as snapshot:
+        cells = read_cells(snapshot.reader, *cells_range(database.table(TABLE).id))
         return sum(int(content.value()) for _, content in cells)  # type: ignore[arg-type]  # all of them are integers
 
 
@@ -81,17 +81,17 @@ def reads(key: int, cells: tuple[int, int]) -> list[Cell]:
     return [(TABLE, cells[0]), (TABLE, cells[1])]
 
 
-def run_attempt(store: Store, variant: str, job: str, shard: int, cells: Iterable[tuple[int, int]]) -> Statistics:
+def run_attempt(database: Database, variant: str, job: str, shard: int, cells: Iterable[tuple[int, int]]) -> Statistics:
     """Attempt a task, and return what happened."""
     chosen = VARIANTS[variant]
     execution = UnitExecution(
         step,
-        store.database,
+        database.backend,
         UnitSettings(group=chosen.group, buffering=chosen.buffering),
         Environment(),
         reads=reads if chosen.hints else None,
     )
-    task = ShardTask(execution, store.database, find_job(store.database, job), shard)
+    task = ShardTask(execution, database.backend, find_job(database.backend, job), shard)
     return task.run(_units(cells))
 
 

@@ -19,8 +19,8 @@ from typing import Any
 from benchmarks.unit_runs import peers
 from benchmarks.unit_runs.tasks import run_attempt
 from benchmarks.unit_runs.workloads import pairs
-from holdfast.records.store import Store
-from holdfast.units.connections import store_of_process
+from holdfast.records.database import Database
+from holdfast.units.connections import database_of_process
 
 __all__ = ["Order", "main", "order_json"]
 
@@ -73,9 +73,9 @@ def _prepare(order: Order, connections: dict[str, peers.Connection]) -> Callable
         connection = connections[order.url]
         connection.execute("SELECT 1")
         return lambda: _run_peer(order, connection)
-    store = store_of_process(order.url)
-    store.tables()
-    return lambda: _run_units(order, store)
+    database = database_of_process(order.url)
+    database.tables()
+    return lambda: _run_units(order, database)
 
 
 def _run_peer(order: Order, connection: peers.Connection) -> dict[str, Any]:
@@ -89,10 +89,10 @@ def _run_peer(order: Order, connection: peers.Connection) -> dict[str, Any]:
     return {"units": done.units, "conflicts": done.conflicts}
 
 
-def _run_units(order: Order, store: Store) -> dict[str, Any]:
+def _run_units(order: Order, database: Database) -> dict[str, Any]:
     for cells in _attempts(order):
         try:
-            statistics = run_attempt(store, order.variant, order.job, order.worker, cells)
+            statistics = run_attempt(database, order.variant, order.job, order.worker, cells)
         except _Dead:
             continue
     return {"units": statistics.units, "conflicts": statistics.conflicts, "statistics": statistics.to_json()}

@@ -24,9 +24,9 @@ def serve(txn, order_id: str, order: Row) -> None:
     txn.add("totals", outcome)
 
 
-def main(store: str, orders: str, checkpoint: str) -> None:
+def main(db: str, orders: str, checkpoint: str) -> None:
     spark = SparkSession.builder.appName("orders").getOrCreate()
-    serve_batch = holdfast.TransactionalMap(serve, store=store).for_each_batch(key="order_id", job="orders")
+    serve_batch = holdfast.TransactionalMap(serve, database=db).for_each_batch(key="order_id", job="orders")
     rows = spark.readStream.schema("order_id string, customer string, item string, quantity int").json(orders)
     stream = rows.writeStream.foreachBatch(serve_batch).option("checkpointLocation", checkpoint)
     stream.trigger(availableNow=True).start().awaitTermination()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
-    from holdfast.records.opening import open_store
+    from holdfast.records.opening import open_database
     from holdfast.spark.count import count
     from holdfast.spark.job import job
     from holdfast.spark.read import read
@@ -27,7 +27,7 @@ __all__ = [
     "__version__",
     "count",
     "job",
-    "open_store",
+    "open_database",
     "open_work_list",
     "read",
     "watch",
@@ -41,7 +41,7 @@ _MODULES = {
     "TransactionalReduce": "holdfast.spark.units.runner",
     "count": "holdfast.spark.count",
     "job": "holdfast.spark.job",
-    "open_store": "holdfast.records.opening",
+    "open_database": "holdfast.records.opening",
     "open_work_list": "holdfast.units.open_work_list",
     "read": "holdfast.spark.read",
     "watch": "holdfast.units.aggregation",

@@ -69,4 +69,4 @@ def test_the_guide_to_namespaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_the_guide_to_tables_of_a_store(tmp_path: Path) -> None:
     url = f"sqlite://{tmp_path}/shop.db"
-    run_examples("how-to/load-and-read-tables-of-the-store.md", {"spark": new_session(), "url": url})
+    run_examples("how-to/load-and-read-tables.md", {"spark": new_session(), "url": url})

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.transactions.conformance import Check, Subject, checks_for, subject_of
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from tests.transaction_backends import BACKENDS, Handles, opened
 
-_CHECKS = checks_for(MemoryTransactionStore)
+_CHECKS = checks_for(MemoryBackend)
 
 
 @pytest.fixture(scope="module", params=[pytest.param(name, marks=marks) for name, (_open, marks) in BACKENDS.items()])
@@ -21,8 +21,8 @@ def handles(request: pytest.FixtureRequest) -> Iterator[Handles]:
 
 @pytest.mark.parametrize("check", _CHECKS, ids=lambda check: check.name)
 def test_conformance(handles: Handles, check: Check[Subject]) -> None:
-    assert check in checks_for(handles.store)
-    check.run(subject_of(check, handles.store, handles.other))
+    assert check in checks_for(handles.backend)
+    check.run(subject_of(check, handles.backend, handles.other))
 
 
 def test_every_check_has_a_name_of_its_own_and_says_what_it_checks() -> None:

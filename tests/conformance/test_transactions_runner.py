@@ -9,34 +9,34 @@ import pytest
 from holdfast.errors import UnavailableError
 from holdfast.transactions.base import Record
 from holdfast.transactions.conformance import Check, Subject, checks_for, run_conformance, subject_of
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from tests.transactions import wrong_stores as wrong
 
 
 def test_report_of_a_right_store() -> None:
-    report = run_conformance(MemoryTransactionStore(), rounds=2)
+    report = run_conformance(MemoryBackend(), rounds=2)
     assert report.passed, str(report)
-    assert len(report.results) == len(checks_for(MemoryTransactionStore))
+    assert len(report.results) == len(checks_for(MemoryBackend))
     assert all(line.startswith("ok ") for line in str(report).splitlines())
 
 
 def test_checks_follow_methods() -> None:
     class Least:
-        get_many = MemoryTransactionStore.get_many
-        scan = MemoryTransactionStore.scan
-        commit = MemoryTransactionStore.commit
-        commit_group = MemoryTransactionStore.commit_group
-        close = MemoryTransactionStore.close
+        get_many = MemoryBackend.get_many
+        scan = MemoryBackend.scan
+        commit = MemoryBackend.commit
+        commit_group = MemoryBackend.commit_group
+        close = MemoryBackend.close
 
     names = {check.name for check in checks_for(Least)}
-    more = {check.name for check in checks_for(MemoryTransactionStore)} - names
+    more = {check.name for check in checks_for(MemoryBackend)} - names
     assert {"check_get_many", "check_increment_race"} <= names
     assert {"check_locked_rollback", "check_snapshot"} <= more
     assert all("locked" in name or "snapshot" in name or "durable" in name for name in more)
 
 
 def test_a_store_that_ends_is_not_asked_on() -> None:
-    class Ends(MemoryTransactionStore):
+    class Ends(MemoryBackend):
         calls = 0
 
         def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
@@ -52,13 +52,13 @@ def test_a_store_that_ends_is_not_asked_on() -> None:
 
 
 def test_declared_deviations_have_to_be_there() -> None:
-    report = run_conformance(MemoryTransactionStore(), rounds=1, deviations={"check_puts": "none"})
+    report = run_conformance(MemoryBackend(), rounds=1, deviations={"check_puts": "none"})
     assert not report.passed
     assert "check_puts: passes, despite the declared deviation: none" in str(report)
 
 
 # --- mistakes that one caller sees ------------------------------------------------------------------------------------
-_ALONE: Mapping[type[MemoryTransactionStore], set[str]] = {
+_ALONE: Mapping[type[MemoryBackend], set[str]] = {
     wrong.ValidatesNothing: {"check_puts", "check_adds", "check_pairs_in_order", "check_aba", "check_random_commits"},
     wrong.ValidatesWhatItWrites: {"check_absent_reads", "check_conflict_changes_nothing", "check_guard_is_read_too"},
     wrong.ValidatesNoAbsence: {"check_absent_reads", "check_skew_through_absence", "check_group_reads"},
@@ -96,13 +96,13 @@ _ALONE: Mapping[type[MemoryTransactionStore], set[str]] = {
 
 
 @pytest.mark.parametrize("kind", _ALONE, ids=lambda kind: kind.__name__)
-def test_a_mistake_is_found(kind: type[MemoryTransactionStore]) -> None:
+def test_a_mistake_is_found(kind: type[MemoryBackend]) -> None:
     checks = {check.name: check for check in checks_for(kind)}
     for name in _ALONE[kind]:
         assert _fails(checks[name], kind()), f"{name} passes"
 
 
-def _fails(check: Check[Subject], store: MemoryTransactionStore, rounds: int = 3) -> bool:
+def _fails(check: Check[Subject], store: MemoryBackend, rounds: int = 3) -> bool:
     try:
         check.run(subject_of(check, store, rounds=rounds))
     except (AssertionError, KeyError, IndexError, UnavailableError):
@@ -134,6 +134,6 @@ def test_a_race_is_found(kind: type[wrong.InSteps], name: str) -> None:
 
 def test_a_replica_that_lags_is_found() -> None:
     [check] = [check for check in checks_for(wrong.Lags) if check.name == "check_read_after_commit"]
-    leader = MemoryTransactionStore()
+    leader = MemoryBackend()
     with pytest.raises((AssertionError, KeyError)):
         check.run(subject_of(check, leader, wrong.Lags(leader)))

@@ -117,7 +117,7 @@ def rows_of_replaced(spark: SparkSession, before: str, now: str) -> DataFrame:
 
 
 def units(spark: SparkSession, base: Path) -> Any:
-    url = f"sqlite://{base}/store.db?synchronous=normal"
+    url = f"sqlite://{base}/database.db?synchronous=normal"
     rows = spark.range(0, 60, 1, 2).selectExpr("id % 20 as k", "concat('v', id) as v", "id")
 
     def note(txn: Any, key: Any, value: Any) -> None:
@@ -133,25 +133,27 @@ def units(spark: SparkSession, base: Path) -> Any:
                 txn.emit(near)
 
     found: dict[str, Any] = {}
-    with holdfast.open_store(url, create=True) as store:
+    with holdfast.open_database(url, create=True) as db:
         for table in ("seen", "sizes", "visits"):
-            store.create_table(table)
-        open_work_list(store, "tree", create=True).add(1)
+            db.create_table(table)
+        open_work_list(db, "tree", create=True).add(1)
         reports = {
-            "map": TransactionalMap(note, store=url).run(rows, key="id"),
-            "reduce": TransactionalReduce(note_size, store=url).run(rows, key="k", tasks=3),
-            "work list": TransactionalMap(visit, store=url).run_work_list(spark, "tree", tasks=2),
-            "no rows": TransactionalMap(note, store=url).run(rows.filter("1 = 0"), key="id", tasks=3),
-            "few rows": TransactionalMap(note, store=url).run(rows.filter("id = 7"), key="id", tasks=5),
-            "dropped lines": TransactionalMap(note, store=url).run(lines_without_drops(spark, base), key="id", tasks=2),
-            "placed rows": TransactionalMap(note, store=url).run(
+            "map": TransactionalMap(note, database=url).run(rows, key="id"),
+            "reduce": TransactionalReduce(note_size, database=url).run(rows, key="k", tasks=3),
+            "work list": TransactionalMap(visit, database=url).run_work_list(spark, "tree", tasks=2),
+            "no rows": TransactionalMap(note, database=url).run(rows.filter("1 = 0"), key="id", tasks=3),
+            "few rows": TransactionalMap(note, database=url).run(rows.filter("id = 7"), key="id", tasks=5),
+            "dropped lines": TransactionalMap(note, database=url).run(
+                lines_without_drops(spark, base), key="id", tasks=2
+            ),
+            "placed rows": TransactionalMap(note, database=url).run(
                 rows.repartition(xxhash64("id")).filter("length(v) > 0"), key="id", tasks=2
             ),
         }
         for name, report in reports.items():
             found[name] = [report.total.units, len(report.tasks)]
         for table in ("seen", "sizes", "visits"):
-            found[table] = [[row, columns["value"]] for row, columns in store.scan(table)]
+            found[table] = [[row, columns["value"]] for row, columns in db.scan(table)]
         replaced = {
             "reordered": ("SELECT 1 AS id, 'v' AS v", "SELECT 'v' AS v, 1 AS id"),
             "retyped": ("SELECT 1 AS id, NULL AS v", "SELECT 1 AS id, 'v' AS v"),
@@ -159,23 +161,23 @@ def units(spark: SparkSession, base: Path) -> Any:
             "field": ("SELECT 1 AS id, struct(1 AS a) AS v", "SELECT 1 AS id, struct(1 AS b) AS v"),
         }
         for name, queries in replaced.items():
-            store.create_table(name)
+            db.create_table(name)
 
             def note_value(txn: Any, key: Any, value: Any, table: str = name) -> None:
                 txn.put(table, key, str(value["v"]))
 
-            TransactionalMap(note_value, store=url).run(
+            TransactionalMap(note_value, database=url).run(
                 rows_of_replaced(spark, *queries), key="id", job="replaced-" + name
             )
-            found[f"replaced: {name}"] = [[row, columns["value"]] for row, columns in store.scan(name)]
+            found[f"replaced: {name}"] = [[row, columns["value"]] for row, columns in db.scan(name)]
     calls: dict[str, Callable[[], object]] = {
-        "pairs": lambda: TransactionalMap(note, store=url).run([(1, 2)], key="id"),
-        "null": lambda: TransactionalMap(note, store=url).run(rows.selectExpr("nullif(id, 3) id", "v"), key="id"),
-        "no text": lambda: TransactionalMap(note, store=url).run(
+        "pairs": lambda: TransactionalMap(note, database=url).run([(1, 2)], key="id"),
+        "null": lambda: TransactionalMap(note, database=url).run(rows.selectExpr("nullif(id, 3) id", "v"), key="id"),
+        "no text": lambda: TransactionalMap(note, database=url).run(
             spark.sql("SELECT cast(X'4DFC' AS string) AS id, 'v' AS v"), key="id"
         ),
-        "dotted": lambda: TransactionalMap(note, store=url).run(rows.selectExpr("v", "id AS `a.b`"), key="v"),
-        "failing": lambda: TransactionalMap(lambda txn, key, row: 1 // 0, store=url).run(rows, key="id"),
+        "dotted": lambda: TransactionalMap(note, database=url).run(rows.selectExpr("v", "id AS `a.b`"), key="v"),
+        "failing": lambda: TransactionalMap(lambda txn, key, row: 1 // 0, database=url).run(rows, key="id"),
     }
     for name, call in calls.items():
         try:

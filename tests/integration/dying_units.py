@@ -19,8 +19,8 @@ from typing import Any
 from pyspark import TaskContext
 
 from holdfast.errors import OutcomeUnknownError
-from holdfast.records.store import Store
-from holdfast.units.metered_store import MeteredStore
+from holdfast.records.database import Database
+from holdfast.units.metered_backend import MeteredBackend
 from tests.patience import PATIENCE_S
 
 __all__ = [
@@ -82,9 +82,9 @@ def counted(lines: Sequence[tuple[int, str]]) -> Counter[str]:
     return Counter(word for _number, line in lines for word in line.split())
 
 
-def counted_words(store: Store) -> Counter[str]:
-    """Return what a store says."""
-    with store.snapshot() as snapshot:
+def counted_words(db: Database) -> Counter[str]:
+    """Return what a database says."""
+    with db.snapshot() as snapshot:
         return Counter({row: columns["value"] for row, columns in snapshot.scan("words")})
 
 
@@ -140,17 +140,17 @@ class _Attempt:
 
 
 _now: _Attempt | None = None
-_commit = MeteredStore.commit
+_commit = MeteredBackend.commit
 
 
-def _dying_commit(store: MeteredStore, commit: Any) -> Any:
+def _dying_commit(db: MeteredBackend, commit: Any) -> Any:
     now = _now
     if now is None or TaskContext.get() is None or now.token != _token() or not commit.puts:
-        return _commit(store, commit)
+        return _commit(db, commit)
     now.commits += 1
     if now.is_time(COMMITTING, now.commits):
         now.die()
-    outcome = _commit(store, commit)
+    outcome = _commit(db, commit)
     if now.is_time(COMMITTED, now.commits):
         now.die()
     if now.is_time(UNKNOWN, now.commits):
@@ -209,7 +209,7 @@ class Dying:
     def _begin(self) -> _Attempt:
         global _now
         if _now is None or _now.token != _token():
-            MeteredStore.commit = _dying_commit  # type: ignore[method-assign] # the product has no hook for deaths
+            MeteredBackend.commit = _dying_commit  # type: ignore[method-assign] # the product has no hook for deaths
             context = TaskContext.get()
             assert context is not None
             number = context.attemptNumber()
@@ -228,7 +228,7 @@ def marks(folder: Path) -> Counter[str]:
 
 def naive(url: str, plan: Sequence[str], folder: Path, after: int) -> Callable[[Iterator[Any]], None]:
     """Return what people write without units: increments from `foreachPartition`, each line in its own transaction."""
-    from holdfast.records.opening import open_store
+    from holdfast.records.opening import open_database
 
     def run(rows: Iterator[Any]) -> None:
         context = TaskContext.get()
@@ -236,10 +236,10 @@ def naive(url: str, plan: Sequence[str], folder: Path, after: int) -> Callable[[
         number = context.attemptNumber()
         point = plan[number] if number < len(plan) else None
         now = _Attempt(_token(), point, folder, after)
-        with open_store(f"{url}&group=off") as store:
+        with open_database(f"{url}&group=off") as db:
             for row in rows:
                 now.calls += 1
-                store.transact(lambda cells, row=row: add_words(cells, row["number"], row), attempts=1000)  # type: ignore[misc] # a lambda in a loop
+                db.transact(lambda cells, row=row: add_words(cells, row["number"], row), attempts=1000)  # type: ignore[misc] # a lambda in a loop
                 if now.calls == now.after and now.point == RAISING:
                     now.mark()
                     raise ValueError("injected")

@@ -14,7 +14,7 @@ from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.stores.base import Create, Put
 from holdfast.stores.url import open_destination
-from holdfast.transactions.registry import open_database
+from holdfast.transactions.registry import open_backend
 from tests.databases import needs_postgres
 from tests.namespace_check import problems_of
 from tests.servers.postgres_server import PostgresServer
@@ -32,7 +32,7 @@ def _open(url: str) -> Namespace:
 def _new_namespace(server: PostgresServer, folder: Path) -> str:
     url = server.create_database("ns")
     init_namespace(Configuration(name="ns", data=f"file://{folder}", superuser="root"), url, register=False)
-    database = open_database(url)
+    database = open_backend(url)
     database.make_durable()
     database.close()
     return url
@@ -64,7 +64,7 @@ def _live_on(url: str, data: Path, forget: Callable[[], None]) -> None:
         ann.collect()
         assert bob.open("/bob2/file").read() == b"bob's"
         assert {one.path for one in bob.walk("/")} == {"/bob0", "/bob1", "/bob2", "/bob2/file"}
-    database, blobs = open_database(url), open_destination(f"file://{data}")
+    database, blobs = open_backend(url), open_destination(f"file://{data}")
     try:
         assert problems_of(database, blobs.store, blobs.key(""), strays=True) == []
     finally:

@@ -16,7 +16,7 @@ pytest.importorskip("pyspark.sql")
 
 from pyspark.sql import SparkSession
 
-from holdfast.records.opening import open_store
+from holdfast.records.opening import open_database
 from holdfast.spark.units import TransactionalMap
 from holdfast.units.open_work_list import open_work_list
 from tests.databases import needs_postgres
@@ -65,9 +65,9 @@ def server() -> Iterator[PostgresServer]:
 @pytest.fixture
 def url(server: PostgresServer) -> str:
     url = server.create_database("words")
-    with open_store(url, create=True) as store:
-        store.create_table("words")
-        store.database.make_durable()
+    with open_database(url, create=True) as db:
+        db.create_table("words")
+        db.backend.make_durable()
     return url
 
 
@@ -94,11 +94,11 @@ def test_a_job_is_there_although_no_unit_was_committed(
         add_words(txn, key, value)
 
     rows = spark.createDataFrame(LINES, "number int, line string")
-    job = background(lambda: TransactionalMap(step, store=url).run(rows, key="number", tasks=1))
+    job = background(lambda: TransactionalMap(step, database=url).run(rows, key="number", tasks=1))
     kill_at(gate, server, job)
     assert job.result(PATIENCE_S).total.units == len(LINES)
-    with open_store(url) as store:
-        assert counted_words(store) == counted(LINES)
+    with open_database(url) as db:
+        assert counted_words(db) == counted(LINES)
 
 
 def test_units_of_a_work_list_that_were_lost_run_again(
@@ -109,14 +109,14 @@ def test_units_of_a_work_list_that_were_lost_run_again(
             gate.pass_on()
         txn.add("words", key, 1)
 
-    with open_store(url) as store:
-        items = open_work_list(store, "numbers", create=True)
+    with open_database(url) as db:
+        items = open_work_list(db, "numbers", create=True)
         items.add_many((number, None) for number in range(len(LINES)))
-        units = TransactionalMap(step, store=url, group=1)
+        units = TransactionalMap(step, database=url, group=1)
         job = background(lambda: units.run_work_list(spark, "numbers", tasks=2))
         kill_at(gate, server, job, lambda: items.counts()[0] == 0)
         job.result(PATIENCE_S)
-        assert {row: columns["value"] for row, columns in store.scan("words")} == dict.fromkeys(range(len(LINES)), 1)
+        assert {row: columns["value"] for row, columns in db.scan("words")} == dict.fromkeys(range(len(LINES)), 1)
 
 
 def test_rows_that_a_task_has_reported_are_there(
@@ -134,7 +134,7 @@ def test_rows_that_a_task_has_reported_are_there(
     def load() -> None:
         context.setJobGroup(group, group)
         frame = spark.createDataFrame(context.parallelize([0, 1], 2).mapPartitionsWithIndex(rows), "row int, n int")
-        writer = frame.write.format("holdfast-store").option("url", url).option("table", "words")
+        writer = frame.write.format("holdfast-database").option("url", url).option("table", "words")
         writer.option("batchRows", 2).mode("append").save()
 
     def one_is_done() -> bool:
@@ -146,5 +146,5 @@ def test_rows_that_a_task_has_reported_are_there(
     job = background(load)
     kill_at(gate, server, job, one_is_done)
     job.result(PATIENCE_S)
-    with open_store(url) as store:
-        assert dict(store.scan("words")) == {number: {"n": number} for number in range(20)}
+    with open_database(url) as db:
+        assert dict(db.scan("words")) == {number: {"n": number} for number in range(20)}

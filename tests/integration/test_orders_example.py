@@ -21,7 +21,7 @@ pytest.importorskip("pyspark.sql")
 from pyspark.sql import SparkSession
 
 import holdfast
-from holdfast.records import Store
+from holdfast.records import Database
 from holdfast.runtime import SeededRandom
 from holdfast.transactions.base import Committed
 from tests.integration.spark_session import PYTHONPATH, ROOT, by_value
@@ -29,7 +29,7 @@ from tests.patience import PATIENCE_S, wait_until
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn; the subject here is the store
+    pytest.mark.filterwarnings("ignore"),  # PySpark's own imports warn; the subject here is the database
 ]
 
 by_value(__name__)
@@ -39,20 +39,20 @@ _ITEMS, _CUSTOMERS, _LEFT, _BALANCE = 20, 40, 60, 400
 
 
 class Shop:
-    """A store with stock and balances, and files of orders."""
+    """A database with stock and balances, and files of orders."""
 
     def __init__(self, folder: Path, files: int, orders: int) -> None:
         self.url = f"sqlite://{folder}/shop.db"
         self.orders = folder / "orders"
         self.checkpoint = folder / "checkpoint"
-        self.store: Store = holdfast.open_store(self.url, create=True)
+        self.db: Database = holdfast.open_database(self.url, create=True)
         for table in ("stock", "balances", "orders", "totals"):
-            self.store.create_table(table)
+            self.db.create_table(table)
         for number in range(_ITEMS):
-            self.store.put("stock", f"i{number}", _LEFT, column="left")
-            self.store.put("stock", f"i{number}", number + 1, column="price")
+            self.db.put("stock", f"i{number}", _LEFT, column="left")
+            self.db.put("stock", f"i{number}", number + 1, column="price")
         for number in range(_CUSTOMERS):
-            self.store.put("balances", f"c{number}", _BALANCE)
+            self.db.put("balances", f"c{number}", _BALANCE)
         chance = SeededRandom(7)
         self.orders.mkdir()
         self.placed: dict[str, dict[str, Any]] = {}
@@ -71,9 +71,9 @@ class Shop:
 
     def check(self) -> None:
         """Every order has one outcome, and stock, balances and totals say the same as the outcomes."""
-        outcomes = {row: cells["value"] for row, cells in self.store.scan("orders")}
+        outcomes = {row: cells["value"] for row, cells in self.db.scan("orders")}
         assert outcomes.keys() == self.placed.keys()
-        totals = {row: cells["value"] for row, cells in self.store.scan("totals")}
+        totals = {row: cells["value"] for row, cells in self.db.scan("totals")}
         income = totals.pop("income")
         assert totals == dict(Counter(outcomes.values()))
         sold: Counter[str] = Counter()
@@ -83,10 +83,10 @@ class Shop:
             if outcome == "served":
                 sold[order["item"]] += order["quantity"]
                 paid[order["customer"]] += order["quantity"] * (int(order["item"][1:]) + 1)
-        for item, cells in self.store.scan("stock"):
+        for item, cells in self.db.scan("stock"):
             assert cells["left"] == _LEFT - sold[item]
             assert cells["left"] >= 0
-        for customer, cells in self.store.scan("balances"):
+        for customer, cells in self.db.scan("balances"):
             assert cells["value"] == _BALANCE - paid[customer]
             assert cells["value"] >= 0
         assert income == sum(paid.values())
@@ -144,17 +144,17 @@ def test_workers_that_die(
 
 
 def _die_after_the_next_commit() -> None:
-    from holdfast.transactions.sqlite.store import SqliteTransactionStore
+    from holdfast.transactions.sqlite.backend import SqliteBackend
 
-    commit = SqliteTransactionStore.commit
+    commit = SqliteBackend.commit
 
-    def commit_and_die(self: SqliteTransactionStore, one: Any) -> Any:
+    def commit_and_die(self: SqliteBackend, one: Any) -> Any:
         outcome = commit(self, one)
         if isinstance(outcome, Committed):
             os._exit(3)
         return outcome
 
-    SqliteTransactionStore.commit = commit_and_die  # type: ignore[method-assign] # this process ends with it
+    SqliteBackend.commit = commit_and_die  # type: ignore[method-assign] # this process ends with it
 
 
 @pytest.mark.slow
@@ -176,7 +176,7 @@ def test_drivers_that_are_killed(tmp_path: Path) -> None:
                 assert process.wait(PATIENCE_S) == 0
             else:
                 wait_until(
-                    lambda least=kills: sum(1 for _ in shop.store.scan("orders")) >= least,
+                    lambda least=kills: sum(1 for _ in shop.db.scan("orders")) >= least,
                     "no progress",
                     over=lambda running=process: running.poll() is not None,
                 )

@@ -13,8 +13,8 @@ pytest.importorskip("pyspark.sql")
 
 from pyspark.sql import SparkSession
 
-from holdfast.records.opening import open_store
-from holdfast.records.store import Store
+from holdfast.records.database import Database
+from holdfast.records.opening import open_database
 from holdfast.spark.units import TransactionalMap
 from holdfast.units.open_work_list import open_work_list
 from tests.integration.dying_units import ANYTIME, COMMITTED, COMMITTING, FUNCTION, Dying, marks
@@ -47,14 +47,14 @@ PLANS = {
 
 @dataclass(frozen=True)
 class Scene:
-    """A store, and how the workers on it die.
+    """A database, and how the workers on it die.
 
     Attributes:
         folder: where they leave their marks.
     """
 
     spark: SparkSession
-    store: Store
+    db: Database
     folder: Path
     plan: Sequence[str]
     group: int
@@ -62,34 +62,34 @@ class Scene:
     def begin(self, tables: Iterable[str], begin: Callable[[Any], list[int]]) -> list[int]:
         """Create tables and fill them; return the first keys."""
         for table in tables:
-            self.store.create_table(table)
-        return self.store.transact(begin)
+            self.db.create_table(table)
+        return self.db.transact(begin)
 
     def run(self, step: Callable[..., None], first: Iterable[int]) -> None:
         """Run the units of a work list to its end; check that workers died as planned."""
-        self.store.create_table("words")  # who dies in the function has written to it
-        work = open_work_list(self.store, "work", create=True)
+        self.db.create_table("words")  # who dies in the function has written to it
+        work = open_work_list(self.db, "work", create=True)
         work.add_many((key, None) for key in first)
         dying = Dying(step, self.plan, self.folder)
-        TransactionalMap(dying, store=self.store, group=self.group).run_work_list(self.spark, "work", tasks=WORKERS)
+        TransactionalMap(dying, database=self.db, group=self.group).run_work_list(self.spark, "work", tasks=WORKERS)
         assert work.counts() == (0, 0)
         assert not self.column("words")
         assert marks(self.folder).total() >= len(self.plan), "at least one worker died as often as it could"
 
     def column(self, table: str) -> dict[Any, Any]:
-        return {row: columns["value"] for row, columns in self.store.scan(table)}
+        return {row: columns["value"] for row, columns in self.db.scan(table)}
 
 
 @pytest.fixture
 def scene(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """Return the scene of a backend, a plan and a group size."""
     backend, plan, group = request.param
-    url = f"sqlite://{tmp_path}/store.db?synchronous=normal"
+    url = f"sqlite://{tmp_path}/database.db?synchronous=normal"
     if backend == "postgresql":
         url = request.getfixturevalue("new_postgres_url")()
     (tmp_path / "marks").mkdir()
-    with open_store(url, create=True) as store:
-        yield Scene(spark, store, tmp_path / "marks", PLANS[plan], group)
+    with open_database(url, create=True) as db:
+        yield Scene(spark, db, tmp_path / "marks", PLANS[plan], group)
 
 
 EVERYTHING = pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_spanning_tree_is_minimal(scene: Scene) -> None:
     scene.run(steps, scene.begin(("member", "component", "tree", "weight"), steps.begin))
     tree = lightest_tree(edges)
     assert scene.column("tree") == tree
-    assert scene.store.get("weight", "sum") == sum(tree.values())
+    assert scene.db.get("weight", "sum") == sum(tree.values())
     assert len(set(scene.column("component").values())) == 1
 
 

@@ -1,6 +1,6 @@
 """Run units on real clusters: executors are killed, attempts run twice at the same time, a host freezes and thaws.
 
-The store is the only thing that attempts share: what a twin or a zombie has left to commit conflicts with it.
+The database is the only thing that attempts share: what a twin or a zombie has left to commit conflicts with it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ pytest.importorskip("pyspark.sql")
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from holdfast.records.opening import open_store
-from holdfast.records.store import Store
+from holdfast.records.database import Database
+from holdfast.records.opening import open_database
 from holdfast.spark.units import TransactionalMap, TransactionalReduce
 from holdfast.units.open_work_list import open_work_list
 from tests.frozen import thaw
@@ -44,12 +44,12 @@ RIGHT = counted(LINES)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def db(tmp_path: Path) -> Database:
     (tmp_path / "signals").mkdir()
-    store = open_store(f"sqlite://{tmp_path}/store.db?synchronous=normal", create=True)
-    store.create_table("words")
-    store.create_table("visits")
-    return store
+    db = open_database(f"sqlite://{tmp_path}/database.db?synchronous=normal", create=True)
+    db.create_table("words")
+    db.create_table("visits")
+    return db
 
 
 @pytest.fixture
@@ -61,8 +61,8 @@ def lines(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(LINES, "number int, line string")
 
 
-def visits(store: Store) -> dict[Any, Any]:
-    return {row: columns["value"] for row, columns in store.scan("visits")}
+def visits(db: Database) -> dict[Any, Any]:
+    return {row: columns["value"] for row, columns in db.scan("visits")}
 
 
 def attempt() -> tuple[int, int]:
@@ -126,36 +126,36 @@ def local_cluster() -> Iterator[SparkSession]:
         yield session
 
 
-def test_executors_are_killed_in_a_map(local_cluster: SparkSession, store: Store, signals: Path) -> None:
-    units = TransactionalMap(KillsExecutor(change_words, signals), store=store, group=8)
+def test_executors_are_killed_in_a_map(local_cluster: SparkSession, db: Database, signals: Path) -> None:
+    units = TransactionalMap(KillsExecutor(change_words, signals), database=db, group=8)
     report = units.run(lines(local_cluster), key="number", tasks=4)
     assert {path.name for path in signals.iterdir()} == {"killed-0", "killed-1"}
-    assert (counted_words(store), report.total.units) == (RIGHT, len(LINES))
+    assert (counted_words(db), report.total.units) == (RIGHT, len(LINES))
 
 
-def test_executors_are_killed_in_a_reduce(local_cluster: SparkSession, store: Store, signals: Path) -> None:
+def test_executors_are_killed_in_a_reduce(local_cluster: SparkSession, db: Database, signals: Path) -> None:
     def count_values(txn: Any, word: str, values: list[int]) -> None:
         txn.add("words", word, len(values))
 
     pairs = local_cluster.sparkContext.parallelize(LINES, 4).flatMap(lambda one: [(word, 1) for word in one[1].split()])
-    units = TransactionalReduce(KillsExecutor(count_values, signals), store=store, group=8)
+    units = TransactionalReduce(KillsExecutor(count_values, signals), database=db, group=8)
     report = units.run(pairs, tasks=4)
     assert {path.name for path in signals.iterdir()} == {"killed-0", "killed-1"}
-    assert (counted_words(store), report.total.units) == (RIGHT, len(RIGHT))
+    assert (counted_words(db), report.total.units) == (RIGHT, len(RIGHT))
 
 
-def test_executors_are_killed_in_a_work_list(local_cluster: SparkSession, store: Store, signals: Path) -> None:
+def test_executors_are_killed_in_a_work_list(local_cluster: SparkSession, db: Database, signals: Path) -> None:
     def double(txn: Any, key: int, value: Any) -> None:
         txn.add("visits", key)
         for near in (2 * key, 2 * key + 1):
             if near < 2000:
                 txn.emit(near)
 
-    open_work_list(store, "tree", create=True).add(1)
-    units = TransactionalMap(KillsExecutor(double, signals), store=store, group=8, lease_s=3)
+    open_work_list(db, "tree", create=True).add(1)
+    units = TransactionalMap(KillsExecutor(double, signals), database=db, group=8, lease_s=3)
     report = units.run_work_list(local_cluster, "tree", tasks=2)
     assert len(list(signals.iterdir())) >= 1
-    assert visits(store) == dict.fromkeys(range(1, 2000), 1)
+    assert visits(db) == dict.fromkeys(range(1, 2000), 1)
     assert report.total.units == 1999
 
 
@@ -203,13 +203,13 @@ class WaitsForTwin(Counting):
 
 @pytest.mark.parametrize(("function", "group"), [(add_words, 1), (add_words, 16), (change_words, 4)])
 def test_two_attempts_at_one_task_run_at_the_same_time(
-    function: Callable[[Any, Any, Any], object], group: int, two_hosts: SparkSession, store: Store, signals: Path
+    function: Callable[[Any, Any, Any], object], group: int, two_hosts: SparkSession, db: Database, signals: Path
 ) -> None:
-    units = TransactionalMap(WaitsForTwin(function, signals), store=store, group=group)
+    units = TransactionalMap(WaitsForTwin(function, signals), database=db, group=group)
     report = units.run(lines(two_hosts), key="number", tasks=2)
     assert {path.name for path in signals.iterdir()} >= {"half-0", "half-1"}
-    assert (counted_words(store), report.total.units) == (RIGHT, len(LINES))
-    assert report.tasks[SLOW].conflicts > 0, "the twins have met in the store"
+    assert (counted_words(db), report.total.units) == (RIGHT, len(LINES))
+    assert report.tasks[SLOW].conflicts > 0, "the twins have met in the database"
     assert report.tasks[SLOW].skipped > 0, "each twin has found units that the other had done"
 
 
@@ -253,23 +253,23 @@ def is_in_units(frame: FrameType | None) -> bool:
     return False
 
 
-def test_a_zombie_on_a_frozen_host_changes_nothing(two_hosts: SparkSession, store: Store, signals: Path) -> None:
+def test_a_zombie_on_a_frozen_host_changes_nothing(two_hosts: SparkSession, db: Database, signals: Path) -> None:
     def note_host(pairs: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         (signals / "host-with-data").write_text(str(executor_pid()))
         return pairs
 
     pairs = two_hosts.sparkContext.parallelize(LINES, 1).mapPartitions(note_host)
-    units = TransactionalMap(Freezes(add_words, signals), store=store, group=8, timeout_s=PATIENCE_S)
+    units = TransactionalMap(Freezes(add_words, signals), database=db, group=8, timeout_s=PATIENCE_S)
     try:
         report = units.run(pairs, tasks=2)
-        assert (counted_words(store), report.total.units) == (RIGHT, len(LINES))
+        assert (counted_words(db), report.total.units) == (RIGHT, len(LINES))
         assert (signals / "victims").exists(), "no host has frozen"
         (signals / "go-on").touch()
         wait_until((signals / "went-on").exists, "the zombie does not go on")
         zombie = Path("/proc", (signals / "went-on").read_text())
         wait_until(lambda: (signals / "ended").exists() or not zombie.exists(), "the zombie does not end")
-        assert counted_words(store) == RIGHT
+        assert counted_words(db) == RIGHT
     finally:
         (signals / "go-on").touch()
         thaw(signals / "victims")
-    assert counted_words(store) == RIGHT
+    assert counted_words(db) == RIGHT

@@ -17,7 +17,7 @@ pytest.importorskip("pyspark.sql")
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import UnsupportedError
-from holdfast.records.opening import open_store
+from holdfast.records.opening import open_database
 from holdfast.spark.units import TransactionalMap
 from holdfast.units.report import JobReport
 from tests.integration.dying_units import add_words, change_words, counted, counted_words, lines_of_words
@@ -100,7 +100,7 @@ def locked(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         "connection.execute('BEGIN EXCLUSIVE'); print('locked', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path / "store.db")],
+        [sys.executable, "-c", program, str(tmp_path / "database.db")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -113,9 +113,9 @@ def locked(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 def test_a_file_that_another_process_locks_is_waited_for(
     lines: DataFrame, gates: Gates, locked: subprocess.Popen[str], background: Any, tmp_path: Path
 ) -> None:
-    with open_store(f"sqlite://{tmp_path}/store.db?synchronous=normal", create=True) as store:
-        store.create_table("words")
-        units = TransactionalMap(gated(add_words, gates), store=store, group=8)
+    with open_database(f"sqlite://{tmp_path}/database.db?synchronous=normal", create=True) as db:
+        db.create_table("words")
+        units = TransactionalMap(gated(add_words, gates), database=db, group=8)
         job = background(lambda: units.run(lines, key="number", tasks=2))
         assert locked.stdin is not None
         assert locked.stdout is not None
@@ -129,7 +129,7 @@ def test_a_file_that_another_process_locks_is_waited_for(
         assert not job.done()
         locked.stdin.close()
         report = job.result(PATIENCE_S)
-        assert counted_words(store) == counted(LINES)
+        assert counted_words(db) == counted(LINES)
         assert report.total.units == len(LINES)
 
 
@@ -153,10 +153,10 @@ def test_a_database_that_is_killed_under_load_loses_and_repeats_nothing(
         pytest.skip(str(error))
     with kind(settings=settings.get(name)) as server:
         url = server.create_database("words")
-        with open_store(url, create=True) as store:
-            store.create_table("words")
-            store.database.make_durable()
-        units = TransactionalMap(gated(function, gates), store=url, group=group)
+        with open_database(url, create=True) as db:
+            db.create_table("words")
+            db.backend.make_durable()
+        units = TransactionalMap(gated(function, gates), database=url, group=group)
         job = background(lambda: units.run(lines, key="number", tasks=2))
         for number in range(1, KILLS + 1):
             gates.open(number, job)
@@ -165,6 +165,6 @@ def test_a_database_that_is_killed_under_load_loses_and_repeats_nothing(
             server.kill()
             server.start()
         report = job.result(PATIENCE_S)
-        with open_store(url) as store:
-            assert counted_words(store) == counted(LINES)
+        with open_database(url) as db:
+            assert counted_words(db) == counted(LINES)
         assert report.total.units == len(LINES)

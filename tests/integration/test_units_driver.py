@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark.sql")
 
-from holdfast.records.opening import open_store
+from holdfast.records.opening import open_database
 from holdfast.units.jobs import find_job, read_progress
 from tests.integration.dying_units import counted, counted_words, lines_of_words
 from tests.integration.spark_session import PYTHONPATH
@@ -42,17 +42,17 @@ def drive(url: str, marks: Path, key: int) -> tuple[int, str]:
 
 
 def test_a_job_survives_its_driver(tmp_path: Path) -> None:
-    url = f"sqlite://{tmp_path}/store.db"
-    with open_store(url, create=True) as store:
-        store.create_table("words")
+    url = f"sqlite://{tmp_path}/database.db"
+    with open_database(url, create=True) as db:
+        db.create_table("words")
         done = 0
         for key in (LINES // 4, LINES // 2):
             status, _ = drive(url, tmp_path, key)
             assert (status, (tmp_path / f"killed-{key}").exists()) == (-signal.SIGKILL, True)
-            before, done = done, sum(one.done for one in read_progress(store.database, find_job(store.database, JOB)))
+            before, done = done, sum(one.done for one in read_progress(db.backend, find_job(db.backend, JOB)))
             assert before < done < LINES, "units that were done stay done, and each application has done more"
         assert drive(url, tmp_path, NEVER)[0] == 0
-        assert counted_words(store) == counted(lines_of_words(LINES))
+        assert counted_words(db) == counted(lines_of_words(LINES))
         assert drive(url, tmp_path, 0) == (0, f"units {LINES}\n"), "a finished job does not run again"
         assert not (tmp_path / "killed-0").exists()
-        assert counted_words(store) == counted(lines_of_words(LINES))
+        assert counted_words(db) == counted(lines_of_words(LINES))

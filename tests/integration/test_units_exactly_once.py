@@ -11,8 +11,8 @@ pytest.importorskip("pyspark.sql")
 
 from pyspark.sql import DataFrame, SparkSession
 
-from holdfast.records.opening import open_store
-from holdfast.records.store import Store
+from holdfast.records.database import Database
+from holdfast.records.opening import open_database
 from holdfast.spark.units import TransactionalMap, TransactionalReduce
 from tests.integration.dying_units import (
     ANYTIME,
@@ -77,36 +77,36 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    store = open_store(f"sqlite://{tmp_path}/store.db?synchronous=normal", create=True)
-    store.create_table("words")
-    return store
+def db(tmp_path: Path) -> Database:
+    db = open_database(f"sqlite://{tmp_path}/database.db?synchronous=normal", create=True)
+    db.create_table("words")
+    return db
 
 
 @pytest.mark.parametrize(("plan", "name", "group"), cases())
-def test_each_line_counts_once(plan: str, name: str, group: int, lines: DataFrame, store: Store, folder: Path) -> None:
+def test_each_line_counts_once(plan: str, name: str, group: int, lines: DataFrame, db: Database, folder: Path) -> None:
     dying = Dying(FUNCTIONS[name], PLANS[plan], folder)
-    report = TransactionalMap(dying, store=store, group=group).run(lines, key="number", tasks=TASKS)
-    assert counted_words(store) == RIGHT
+    report = TransactionalMap(dying, database=db, group=group).run(lines, key="number", tasks=TASKS)
+    assert counted_words(db) == RIGHT
     assert report.total.units == len(LINES)
     assert marks(folder) == Counter(PLANS[plan] * TASKS)
 
 
 @pytest.mark.slow
-def test_each_key_is_reduced_once(spark: SparkSession, store: Store, folder: Path) -> None:
+def test_each_key_is_reduced_once(spark: SparkSession, db: Database, folder: Path) -> None:
     pairs = spark.sparkContext.parallelize(LINES, 4).flatMap(lambda line: [(word, line[0]) for word in line[1].split()])
     dying = Dying(put_number_of_values, (COMMITTED, FUNCTION), folder)
-    report = TransactionalReduce(dying, store=store, group=8).run(pairs, tasks=TASKS)
-    assert counted_words(store) == RIGHT
+    report = TransactionalReduce(dying, database=db, group=8).run(pairs, tasks=TASKS)
+    assert counted_words(db) == RIGHT
     assert report.total.units == len(RIGHT)
     assert marks(folder) == Counter((COMMITTED, FUNCTION) * TASKS)
 
 
 @pytest.mark.slow
-def test_plain_increments_count_twice(lines: DataFrame, store: Store, folder: Path) -> None:
+def test_plain_increments_count_twice(lines: DataFrame, db: Database, folder: Path) -> None:
     """The same deaths without units: every attempt that dies after 20 lines has counted them, and the next does too."""
     plan = (COMMITTED, RAISING)
-    lines.repartition(TASKS, "number").foreachPartition(naive(store.full_url, plan, folder, after=20))
+    lines.repartition(TASKS, "number").foreachPartition(naive(db.full_url, plan, folder, after=20))
     assert marks(folder) == Counter(plan * TASKS)
-    assert counted_words(store) != RIGHT
-    assert counted_words(store).total() == RIGHT.total() + TASKS * len(plan) * 20 * 10
+    assert counted_words(db) != RIGHT
+    assert counted_words(db).total() == RIGHT.total() + TASKS * len(plan) * 20 * 10

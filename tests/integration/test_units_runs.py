@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import InvalidRequestError
-from holdfast.records.opening import open_store
-from holdfast.records.store import Store
+from holdfast.records.database import Database
+from holdfast.records.opening import open_database
 from holdfast.spark.units import TransactionalMap, TransactionalReduce, inputs, runner
 from holdfast.units.job_state import poll
 from holdfast.units.jobs import list_jobs
@@ -35,10 +35,10 @@ ROWS, BAD = 40, 39
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    store = open_store(f"sqlite://{tmp_path}/store.db?synchronous=normal", create=True)
-    store.create_table("seen")
-    return store
+def db(tmp_path: Path) -> Database:
+    db = open_database(f"sqlite://{tmp_path}/database.db?synchronous=normal", create=True)
+    db.create_table("seen")
+    return db
 
 
 def note(txn: Any, key: Any, value: Any) -> None:
@@ -65,22 +65,22 @@ def fails_in_sizes(txn: Any, key: Any, values: Any) -> None:
     txn.add("seen", key, len(values))
 
 
-def seen(store: Store) -> dict[Any, int]:
-    return {row: columns["value"] for row, columns in store.scan("seen")}
+def seen(db: Database) -> dict[Any, int]:
+    return {row: columns["value"] for row, columns in db.scan("seen")}
 
 
 def once(*keys: int) -> dict[Any, int]:
     return dict.fromkeys(range(*keys), 1)
 
 
-def stop(spark: SparkSession, store: Store, tasks: int) -> tuple[int, dict[Any, int]]:
+def stop(spark: SparkSession, db: Database, tasks: int) -> tuple[int, dict[Any, int]]:
     """Begin the job, whose unit 39 fails; return how many units have taken effect, and the table."""
     with pytest.raises(InvalidRequestError) as caught:
-        TransactionalMap(fails, store=store, group=4).run(spark.range(ROWS), key="id", job="j", tasks=tasks)
-    done = len(seen(store))
+        TransactionalMap(fails, database=db, group=4).run(spark.range(ROWS), key="id", job="j", tasks=tasks)
+    done = len(seen(db))
     assert "; then run the job again with its name, and it goes on error=" in str(caught.value)
     assert f"unit={BAD} job='j' done={done} units={ROWS}" in str(caught.value)
-    return done, seen(store)
+    return done, seen(db)
 
 
 # --- the input is fixed before the first unit -------------------------------------------------------------------------
@@ -111,32 +111,32 @@ DEFAULT = {("grown", 2), ("grown", 64), ("another column", 2)}
     ],
 )
 def test_other_rows_are_refused_as_a_whole_and_the_advice_works(
-    name: str, tasks: int, spark: SparkSession, store: Store
+    name: str, tasks: int, spark: SparkSession, db: Database
 ) -> None:
     make, key, sentence = OTHERS[name]
-    done, before = stop(spark, store, tasks)
-    mended = TransactionalMap(note, store=store, group=4)
+    done, before = stop(spark, db, tasks)
+    mended = TransactionalMap(note, database=db, group=4)
     for _ in range(2):
         with pytest.raises(InvalidRequestError, match=f"{sentence}.*job='j'.*done={done} units={ROWS}"):
             mended.run(make(spark), key=key, job="j")
-        assert seen(store) == before, "nothing of the refused rows has taken effect"
+        assert seen(db) == before, "nothing of the refused rows has taken effect"
     assert mended.run(spark.range(ROWS), key="id", job="j").total.units == ROWS
-    assert seen(store) == once(ROWS)
+    assert seen(db) == once(ROWS)
     if name == "grown":
         mended.run(spark.range(60).filter(f"id >= {ROWS}"), key="id", job="j-new-rows")
-        assert seen(store) == once(60)
+        assert seen(db) == once(60)
 
 
-def test_a_row_that_was_repaired_runs_and_another_number_of_tasks_is_refused(spark: SparkSession, store: Store) -> None:
+def test_a_row_that_was_repaired_runs_and_another_number_of_tasks_is_refused(spark: SparkSession, db: Database) -> None:
     """Only keys tell rows apart: the other columns may have been repaired in the source."""
-    _done, before = stop(spark, store, 2)
-    mended = TransactionalMap(note, store=store, group=4)
+    _done, before = stop(spark, db, 2)
+    mended = TransactionalMap(note, database=db, group=4)
     repaired = spark.range(ROWS).selectExpr("cast(id AS int) AS id", "'repaired' AS more").repartition(5)
     with pytest.raises(InvalidRequestError, match="another number of tasks: leave the number out"):
         mended.run(repaired, key="id", job="j", tasks=64)
-    assert seen(store) == before
+    assert seen(db) == before
     assert mended.run(repaired, key="id", job="j").total.units == ROWS
-    assert seen(store) == once(ROWS)
+    assert seen(db) == once(ROWS)
 
 
 SIZES: dict[str, str] = {"of a key that is done": "id % 40", "of a new key": "40"}
@@ -144,29 +144,29 @@ SIZES: dict[str, str] = {"of a key that is done": "id % 40", "of a new key": "40
 
 @pytest.mark.parametrize("form", ["rows", pytest.param("pairs", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SIZES)
-def test_new_rows_for_reduce_are_refused(name: str, form: str, spark: SparkSession, store: Store) -> None:
+def test_new_rows_for_reduce_are_refused(name: str, form: str, spark: SparkSession, db: Database) -> None:
     def values(df: DataFrame) -> tuple[Any, Any]:
         return (df, "k") if form == "rows" else (df.rdd.map(lambda row: (row["k"], row["id"])), None)
 
     def run(function: Any, df: DataFrame, job: str = "j") -> Any:
         data, key = values(df)
-        return TransactionalReduce(function, store=store, group=4).run(data, key=key, job=job, tasks=2)
+        return TransactionalReduce(function, database=db, group=4).run(data, key=key, job=job, tasks=2)
 
     old = spark.range(120).selectExpr("id % 40 AS k", "id")
     with pytest.raises(InvalidRequestError, match="the function of a unit failed"):
         run(fails_in_sizes, old)
-    before = seen(store)
+    before = seen(db)
     new = old.union(spark.range(120, 121).selectExpr(f"{SIZES[name]} AS k", "id"))
     with pytest.raises(InvalidRequestError, match="the job began with other rows"):
         run(note_size, new)
-    assert seen(store) == before
+    assert seen(db) == before
     run(note_size, old)
-    assert seen(store) == dict.fromkeys(range(ROWS), 3)
+    assert seen(db) == dict.fromkeys(range(ROWS), 3)
     with pytest.raises(InvalidRequestError, match=r"had other rows: .*run all rows of these keys"):
         run(note_size, new)
     key = 0 if name == "of a key that is done" else 40
     run(put_size, new.filter(f"k = {key}"), job="j-new-rows")
-    assert seen(store) == {**dict.fromkeys(range(ROWS), 3), key: 4 if key == 0 else 1}
+    assert seen(db) == {**dict.fromkeys(range(ROWS), 3), key: 4 if key == 0 else 1}
 
 
 # --- rows that cannot be units ----------------------------------------------------------------------------------------
@@ -185,39 +185,39 @@ UNSUITABLE: Mapping[str, tuple[Callable[[SparkSession], Any], str]] = {
 
 @pytest.mark.parametrize("name", [pytest.param("twice in pairs", marks=pytest.mark.slow), "twice", "null"])
 def test_rows_without_a_key_of_their_own_are_refused_before_any_unit(
-    name: str, spark: SparkSession, store: Store
+    name: str, spark: SparkSession, db: Database
 ) -> None:
     make, sentence = UNSUITABLE[name]
     data = make(spark)
     key = "id" if isinstance(data, DataFrame) else None
     with pytest.raises(InvalidRequestError, match=f"{sentence}.*job='j' done=0"):
-        TransactionalMap(note, store=store, group=1).run(data, key=key, job="j", tasks=2)
-    assert seen(store) == {} and list_jobs(store.database) == []
+        TransactionalMap(note, database=db, group=1).run(data, key=key, job="j", tasks=2)
+    assert seen(db) == {} and list_jobs(db.backend) == []
 
 
-def test_a_job_without_a_name_tells_the_one_it_got(spark: SparkSession, store: Store) -> None:
+def test_a_job_without_a_name_tells_the_one_it_got(spark: SparkSession, db: Database) -> None:
     with pytest.raises(InvalidRequestError) as caught:
-        TransactionalMap(fails, store=store).run(spark.range(ROWS), key="id", tasks=2)
-    [job] = list_jobs(store.database)
-    assert f"job={job.name!r} done={len(seen(store))} units={ROWS}" in str(caught.value)
-    assert poll(store.database, job.name).share() == len(seen(store)) / ROWS
-    TransactionalMap(note, store=store).run(spark.range(ROWS), key="id", job=job.name)
-    assert seen(store) == once(ROWS)
+        TransactionalMap(fails, database=db).run(spark.range(ROWS), key="id", tasks=2)
+    [job] = list_jobs(db.backend)
+    assert f"job={job.name!r} done={len(seen(db))} units={ROWS}" in str(caught.value)
+    assert poll(db.backend, job.name).share() == len(seen(db)) / ROWS
+    TransactionalMap(note, database=db).run(spark.range(ROWS), key="id", job=job.name)
+    assert seen(db) == once(ROWS)
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="exceptions have notes since Python 3.11")
 @pytest.mark.slow
-def test_an_error_of_spark_has_a_note(spark: SparkSession, store: Store) -> None:
-    stop(spark, store, 2)
+def test_an_error_of_spark_has_a_note(spark: SparkSession, db: Database) -> None:
+    stop(spark, db, 2)
     broken = spark.range(ROWS).selectExpr("id", f"assert_true(id <> {BAD}) AS ok")
     with pytest.raises(Exception, match="is not true") as caught:
-        TransactionalMap(note, store=store).run(broken, key="id", job="j", tasks=2)
-    assert f"it goes on: job='j' done={len(seen(store))} units={ROWS}" in caught.value.__notes__[0]
+        TransactionalMap(note, database=db).run(broken, key="id", job="j", tasks=2)
+    assert f"it goes on: job='j' done={len(seen(db))} units={ROWS}" in caught.value.__notes__[0]
 
 
 # --- two passes over the rows -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("form", ["rows", pytest.param("pairs", marks=pytest.mark.slow)])
-def test_a_source_is_evaluated_once(form: str, spark: SparkSession, store: Store) -> None:
+def test_a_source_is_evaluated_once(form: str, spark: SparkSession, db: Database) -> None:
     """Spark keeps what it has sorted, so the two passes over the rows see the same ones, however random they are."""
     evaluated = spark.sparkContext.accumulator(0)
 
@@ -227,13 +227,13 @@ def test_a_source_is_evaluated_once(form: str, spark: SparkSession, store: Store
 
     pairs = spark.sparkContext.parallelize(range(ROWS), 4).map(row)
     data, key = (pairs.toDF("id long, b long"), "id") if form == "rows" else (pairs, None)
-    assert TransactionalMap(note, store=store).run(data, key=key, job="j", tasks=2).total.units == ROWS
-    assert (evaluated.value, seen(store)) == (ROWS, once(ROWS))
+    assert TransactionalMap(note, database=db).run(data, key=key, job="j", tasks=2).total.units == ROWS
+    assert (evaluated.value, seen(db)) == (ROWS, once(ROWS))
 
 
 @pytest.mark.parametrize("to", [pytest.param(39, marks=pytest.mark.slow), 41])
 def test_rows_that_change_between_the_passes_do_not_run(
-    to: int, spark: SparkSession, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    to: int, spark: SparkSession, db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark Connect evaluates a source twice."""
     size = tmp_path / "size"
@@ -249,17 +249,17 @@ def test_rows_that_change_between_the_passes_do_not_run(
         return found
 
     monkeypatch.setattr(inputs, "is_classic", lambda _spark: False)
-    units = TransactionalMap(note, store=store)
+    units = TransactionalMap(note, database=db)
     size.write_text(str(ROWS))
     rows = spark.range(1).coalesce(1).mapInArrow(ids, "id long")
     with monkeypatch.context() as patched:
         patched.setattr(runner, "begin_job", meanwhile)
         with pytest.raises(InvalidRequestError, match=r"the rows have changed since.*; then run the job again"):
             units.run(rows, key="id", job="j", tasks=2)
-    assert seen(store).keys() <= once(ROWS).keys()
+    assert seen(db).keys() <= once(ROWS).keys()
     size.write_text(str(ROWS))
     assert units.run(rows, key="id", job="j").total.units == ROWS
-    assert seen(store) == once(ROWS)
+    assert seen(db) == once(ROWS)
 
 
 # --- the end of a run -------------------------------------------------------------------------------------------------
@@ -293,13 +293,13 @@ def is_idle(spark: SparkSession) -> bool:
 
 @pytest.mark.parametrize("work", ["rows", pytest.param("work list", marks=pytest.mark.slow)])
 def test_no_unit_takes_effect_after_a_run_has_raised(
-    work: str, spark: SparkSession, store: Store, tmp_path: Path
+    work: str, spark: SparkSession, db: Database, tmp_path: Path
 ) -> None:
     """One task is in the middle of a unit when another one fails, and commits only when `run` has raised."""
-    open_work_list(store, "frontier", create=True).add_many((key, None) for key in range(16))
+    open_work_list(db, "frontier", create=True).add_many((key, None) for key in range(16))
 
     def run(function: Any) -> Any:
-        units = TransactionalMap(function, store=store, group=1, timeout_s=PATIENCE_S)
+        units = TransactionalMap(function, database=db, group=1, timeout_s=PATIENCE_S)
         if work == "rows":
             return units.run(spark.range(16), key="id", job="j", tasks=2)
         return units.run_work_list(spark, "frontier", job="j", tasks=2)
@@ -310,14 +310,14 @@ def test_no_unit_takes_effect_after_a_run_has_raised(
     finally:
         (tmp_path / "raised").touch()
     wait_until(lambda: is_idle(spark), "a task of the run goes on")
-    assert seen(store) == {}
+    assert seen(db) == {}
     assert run(note).total.units == 16
-    assert seen(store) == once(16)
+    assert seen(db) == once(16)
 
 
 # --- a finished job ---------------------------------------------------------------------------------------------------
-def test_a_finished_job_says_so_if_it_is_given_other_rows(spark: SparkSession, store: Store) -> None:
-    words = TransactionalMap(note, store=store)
+def test_a_finished_job_says_so_if_it_is_given_other_rows(spark: SparkSession, db: Database) -> None:
+    words = TransactionalMap(note, database=db)
     words.run(spark.range(ROWS), key="id", job="j", tasks=2)
     again = words.run(spark.range(ROWS).repartition(3), key="id", job="j")
     assert (again.ran, again.total.units) == (False, ROWS)
@@ -327,5 +327,5 @@ def test_a_finished_job_says_so_if_it_is_given_other_rows(spark: SparkSession, s
     ):
         words.run(spark.range(60), key="id", job="j")
     with pytest.raises(InvalidRequestError, match="run it as it was; choose another name only if"):
-        TransactionalReduce(note_size, store=store).run(spark.range(ROWS), key="id", job="j")
-    assert seen(store) == once(ROWS)
+        TransactionalReduce(note_size, database=db).run(spark.range(ROWS), key="id", job="j")
+    assert seen(db) == once(ROWS)

@@ -20,8 +20,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import InvalidRequestError
-from holdfast.records.opening import open_store
-from holdfast.records.store import Store
+from holdfast.records.database import Database
+from holdfast.records.opening import open_database
 from holdfast.spark.units import TransactionalMap, TransactionalReduce
 from holdfast.units.jobs import list_jobs
 from holdfast.units.unit import UnitFunction
@@ -36,10 +36,10 @@ by_value(__name__)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    store = open_store(f"sqlite://{tmp_path}/store.db?synchronous=normal", create=True)
-    store.create_table("seen")
-    return store
+def db(tmp_path: Path) -> Database:
+    db = open_database(f"sqlite://{tmp_path}/database.db?synchronous=normal", create=True)
+    db.create_table("seen")
+    return db
 
 
 def note(txn: Any, key: int, row: Any) -> None:
@@ -50,8 +50,8 @@ def adds_to(row: str) -> UnitFunction:
     return lambda txn, key, value: txn.add("total", row, key)
 
 
-def seen(store: Store) -> dict[Any, int]:
-    return {row: columns["value"] for row, columns in store.scan("seen")}
+def seen(db: Database) -> dict[Any, int]:
+    return {row: columns["value"] for row, columns in db.scan("seen")}
 
 
 def add_rows(txn: Any, key: int, row: Any) -> None:
@@ -79,9 +79,9 @@ def write(folder: Path, name: str, *numbers: int) -> None:
     (folder / name).write_text("".join(f"{number}\n" for number in numbers))
 
 
-def test_batches_count_once_from_any_checkpoint(spark: SparkSession, store: Store, tmp_path: Path) -> None:
+def test_batches_count_once_from_any_checkpoint(spark: SparkSession, db: Database, tmp_path: Path) -> None:
     files = tmp_path / "files"
-    count = TransactionalMap(note, store=store).for_each_batch(key="id", job="counts", tasks=2)
+    count = TransactionalMap(note, database=db).for_each_batch(key="id", job="counts", tasks=2)
     left = ["after the job", "before the job"]
 
     def fails(batch: DataFrame, number: int) -> None:
@@ -98,20 +98,20 @@ def test_batches_count_once_from_any_checkpoint(spark: SparkSession, store: Stor
         with pytest.raises(StreamingQueryException, match=error):
             stream(spark, files, tmp_path / "first", fails)
     stream(spark, files, tmp_path / "first", fails)
-    assert seen(store) == dict.fromkeys(range(1, 6), 1), "the last batch was repeated twice"
-    assert len(list_jobs(store.database)) == 2
+    assert seen(db) == dict.fromkeys(range(1, 6), 1), "the last batch was repeated twice"
+    assert len(list_jobs(db.backend)) == 2
 
     write(tmp_path / "other files", "0", 1, 6)
     stream(spark, tmp_path / "other files", tmp_path / "second", count)
-    assert seen(store) == {**dict.fromkeys(range(1, 7), 1), 1: 2}, "batch 0 of the new checkpoint was not dropped"
+    assert seen(db) == {**dict.fromkeys(range(1, 7), 1), 1: 2}, "batch 0 of the new checkpoint was not dropped"
 
 
 def test_a_repeated_batch_with_other_rows_goes_on_when_the_query_is_as_it_was(
-    spark: SparkSession, store: Store, tmp_path: Path
+    spark: SparkSession, db: Database, tmp_path: Path
 ) -> None:
     """The driver dies between the end of a batch and Spark's note of it, and the query is changed before it goes on."""
     files, checkpoint = tmp_path / "files", tmp_path / "checkpoint"
-    count = TransactionalMap(note, store=store).for_each_batch(key="id", job="counts", tasks=2)
+    count = TransactionalMap(note, database=db).for_each_batch(key="id", job="counts", tasks=2)
     write(files, "0", 1, 2, 3)
     stream(spark, files, checkpoint, count)
     (checkpoint / "commits" / "0").unlink()
@@ -119,9 +119,9 @@ def test_a_repeated_batch_with_other_rows_goes_on_when_the_query_is_as_it_was(
     write(files, "1", 4)
     with pytest.raises(StreamingQueryException, match=r"run the query once more as it was when the batch began"):
         stream(spark, files, checkpoint, lambda batch, number: count(batch.filter("id <> 3"), number))
-    assert seen(store) == dict.fromkeys((1, 2, 3), 1)
+    assert seen(db) == dict.fromkeys((1, 2, 3), 1)
     stream(spark, files, checkpoint, count)
-    assert seen(store) == dict.fromkeys((1, 2, 3, 4), 1)
+    assert seen(db) == dict.fromkeys((1, 2, 3, 4), 1)
 
 
 def one_after_the_other(*calls: Callable[[], None]) -> None:
@@ -152,12 +152,12 @@ def fails_at_2(txn: Any, key: int, value: Any) -> None:
     ids=["one after the other", "after an error", "in threads"],
 )
 def test_two_functions_do_not_share_a_name(
-    function: UnitFunction, way: Callable[..., None], spark: SparkSession, store: Store, tmp_path: Path
+    function: UnitFunction, way: Callable[..., None], spark: SparkSession, db: Database, tmp_path: Path
 ) -> None:
-    """The second one would leave out what the first one has done, also if its URL of the store is another one."""
-    store.create_table("total")
-    first = TransactionalMap(function, store=store, group=1)
-    second = TransactionalMap(adds_to("second"), store=f"sqlite:///{tmp_path}/store.db")
+    """The second one would leave out what the first one has done, also if its URL of the database is another one."""
+    db.create_table("total")
+    first = TransactionalMap(function, database=db, group=1)
+    second = TransactionalMap(adds_to("second"), database=f"sqlite:///{tmp_path}/database.db")
 
     def both(name: str) -> Callable[[DataFrame, int], None]:
         run_first, run_second = first.for_each_batch(key="id", job="n"), second.for_each_batch(key="id", job=name)
@@ -170,16 +170,16 @@ def test_two_functions_do_not_share_a_name(
     write(tmp_path / "files", "0", 1, 2, 3)
     with pytest.raises(StreamingQueryException, match=r"has begun already: .*give each a job name.* job='n-"):
         stream(spark, tmp_path / "files", tmp_path / "checkpoint", both("n"))
-    assert None in (store.get("total", "first"), store.get("total", "second")), "one of them has not run"
+    assert None in (db.get("total", "first"), db.get("total", "second")), "one of them has not run"
 
 
-def test_functions_have_names_or_stores_of_their_own(spark: SparkSession, store: Store, tmp_path: Path) -> None:
-    with closing(open_store(f"sqlite://{tmp_path}/other.db", create=True)) as other:
-        for one in (store, other):
+def test_functions_have_names_or_dbs_of_their_own(spark: SparkSession, db: Database, tmp_path: Path) -> None:
+    with closing(open_database(f"sqlite://{tmp_path}/other.db", create=True)) as other:
+        for one in (db, other):
             one.create_table("total")
         units = [
-            TransactionalMap(adds_to(row), store=one).for_each_batch(key="id", job=name)
-            for row, one, name in (("first", store, "n"), ("second", store, "totals"), ("third", other, "n"))
+            TransactionalMap(adds_to(row), database=one).for_each_batch(key="id", job=name)
+            for row, one, name in (("first", db, "n"), ("second", db, "totals"), ("third", other, "n"))
         ]
 
         def run(batch: DataFrame, number: int) -> None:
@@ -188,15 +188,15 @@ def test_functions_have_names_or_stores_of_their_own(spark: SparkSession, store:
 
         write(tmp_path / "files", "0", 1, 2, 3)
         stream(spark, tmp_path / "files", tmp_path / "checkpoint", run)
-        assert store.get_many("total", ["first", "second"]) == {"first": 6, "second": 6}
-        assert other.get("total", "third") == 6, "the job has the same name, but is in another store"
+        assert db.get_many("total", ["first", "second"]) == {"first": 6, "second": 6}
+        assert other.get("total", "third") == 6, "the job has the same name, but is in another database"
 
 
 def test_a_batch_is_repeated_also_under_a_job_group_of_its_own(
-    spark: SparkSession, store: Store, tmp_path: Path
+    spark: SparkSession, db: Database, tmp_path: Path
 ) -> None:
     """The group says nothing about the run of the query then."""
-    step = TransactionalMap(note, store=store).for_each_batch(key="id", job="n")
+    step = TransactionalMap(note, database=db).for_each_batch(key="id", job="n")
     fails = [True]
 
     def run(batch: DataFrame, number: int) -> None:
@@ -210,7 +210,7 @@ def test_a_batch_is_repeated_also_under_a_job_group_of_its_own(
         stream(spark, tmp_path / "files", tmp_path / "checkpoint", run)
     fails.append(False)
     stream(spark, tmp_path / "files", tmp_path / "checkpoint", run)
-    assert seen(store) == {1: 1, 2: 1, 3: 1}
+    assert seen(db) == {1: 1, 2: 1, 3: 1}
 
 
 def fails_at_3(txn: Any, key: int, row: Any) -> None:
@@ -230,7 +230,7 @@ CHANGES: dict[str, tuple[type[TransactionalMap], dict[str, Any]]] = {
     "name", [name if name == "key" else pytest.param(name, marks=pytest.mark.slow) for name in CHANGES]
 )
 def test_a_batch_that_is_half_done_goes_on_when_the_query_is_as_it_was(
-    name: str, spark: SparkSession, store: Store, tmp_path: Path
+    name: str, spark: SparkSession, db: Database, tmp_path: Path
 ) -> None:
     kind, changed = CHANGES[name]
 
@@ -244,22 +244,22 @@ def test_a_batch_that_is_half_done_goes_on_when_the_query_is_as_it_was(
 
     write(tmp_path / "files", "0", 1, 2, 3)
     with pytest.raises(StreamingQueryException, match=r"mend it; then start the query again.*injected"):
-        run(TransactionalMap(fails_at_3, store=store, group=1), key="id")
-    before = seen(store)
+        run(TransactionalMap(fails_at_3, database=db, group=1), key="id")
+    before = seen(db)
     with pytest.raises(StreamingQueryException) as caught:
-        run(kind(note, store=store), **changed)
+        run(kind(note, database=db), **changed)
     [told] = re.findall(r"InputChangedError: (.*)", str(caught.value).partition("JVM stacktrace")[0])
     assert re.search(r"run the query once more as it was.*another name would run again what is done", told)
-    assert seen(store) == before
-    run(TransactionalMap(note, store=store), key="id")
-    assert seen(store) == dict.fromkeys((1, 2, 3), 1)
+    assert seen(db) == before
+    run(TransactionalMap(note, database=db), key="id")
+    assert seen(db) == dict.fromkeys((1, 2, 3), 1)
 
 
 def test_a_name_that_is_used_again_is_no_reason_to_drop_a_batch(
-    spark: SparkSession, store: Store, tmp_path: Path
+    spark: SparkSession, db: Database, tmp_path: Path
 ) -> None:
     """Whoever names jobs after the numbers of batches is told when a new checkpoint begins with 0 again."""
-    units = TransactionalMap(note, store=store)
+    units = TransactionalMap(note, database=db)
 
     def count(batch: DataFrame, number: int) -> None:
         units.run(batch, key="id", job=f"batch-{number}", tasks=2)
@@ -269,15 +269,15 @@ def test_a_name_that_is_used_again_is_no_reason_to_drop_a_batch(
     write(tmp_path / "files", "0", 4)
     with pytest.raises(StreamingQueryException, match=r"the job is finished, and had other rows.*job='batch-0'"):
         stream(spark, tmp_path / "files", tmp_path / "second", count)
-    assert seen(store) == dict.fromkeys((1, 2, 3), 1)
+    assert seen(db) == dict.fromkeys((1, 2, 3), 1)
 
 
 def test_a_batch_that_an_older_checkpoint_makes_anew_is_not_dropped(
-    spark: SparkSession, store: Store, tmp_path: Path
+    spark: SparkSession, db: Database, tmp_path: Path
 ) -> None:
     """Its keys are those of a batch that has counted, as if Spark repeated that, but it has rows that have not."""
     files, checkpoint, copy = tmp_path / "files", tmp_path / "checkpoint", tmp_path / "copy"
-    count = TransactionalMap(add_rows, store=store).for_each_batch(key="id", job="counts", tasks=2)
+    count = TransactionalMap(add_rows, database=db).for_each_batch(key="id", job="counts", tasks=2)
 
     def run() -> None:
         stream(spark, files, checkpoint, lambda batch, number: count(batch.groupBy("id").count(), number), at_once=9)
@@ -292,49 +292,49 @@ def test_a_batch_that_an_older_checkpoint_makes_anew_is_not_dropped(
     copy.rename(checkpoint)
     with pytest.raises(StreamingQueryException, match=r"from an older copy of the checkpoint.*with its newest check"):
         run()
-    assert seen(store) == {1: 2, 2: 2}
+    assert seen(db) == {1: 2, 2: 2}
     shutil.rmtree(checkpoint)
     (tmp_path / "newest").rename(checkpoint)
     run()
-    assert seen(store) == {1: 3, 2: 3}
+    assert seen(db) == {1: 3, 2: 3}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_half_done", [False, True])
-def test_after_a_restore_of_the_store_the_checkpoint_is_put_back(
-    is_half_done: bool, spark: SparkSession, store: Store, tmp_path: Path
+def test_after_a_restore_of_the_db_the_checkpoint_is_put_back(
+    is_half_done: bool, spark: SparkSession, db: Database, tmp_path: Path
 ) -> None:
     """As the guide says: later commits are deleted, and all but one of the later offsets."""
     files, checkpoint = tmp_path / "files", tmp_path / "checkpoint"
 
-    def run(function: Any, store: Store) -> None:
-        units = TransactionalMap(function, store=store, group=1)
+    def run(function: Any, db: Database) -> None:
+        units = TransactionalMap(function, database=db, group=1)
         stream(spark, files, checkpoint, units.for_each_batch(key="id", job="counts"))
 
     write(files, "0", 1)
-    run(note, store)
+    run(note, db)
     write(files, "1", 2, 3)
     if is_half_done:
         with pytest.raises(StreamingQueryException, match="injected"):
-            run(fails_at_3, store)
-    with closing(sqlite3.connect(tmp_path / "store.db")) as database:
+            run(fails_at_3, db)
+    with closing(sqlite3.connect(tmp_path / "database.db")) as database:
         database.execute("VACUUM INTO ?", [str(tmp_path / "restored.db")])
     for number in (2, 3):
-        run(note, store)
+        run(note, db)
         write(files, str(number), 2 * number)
-    run(note, store)
+    run(note, db)
     for folder, last in (("commits", 0), ("offsets", 1)):
         for file in (checkpoint / folder).iterdir():
             if int(file.name.removeprefix(".").removesuffix(".crc")) > last:
                 file.unlink()
-    with open_store(f"sqlite://{tmp_path}/restored.db") as restored:
+    with open_database(f"sqlite://{tmp_path}/restored.db") as restored:
         assert seen(restored) == dict.fromkeys((1, 2) if is_half_done else (1,), 1)
         run(note, restored)
         assert seen(restored) == dict.fromkeys((1, 2, 3, 4, 6), 1)
 
 
-def test_wrong_calls_are_refused(spark: SparkSession, store: Store) -> None:
-    units = TransactionalMap(note, store=store)
+def test_wrong_calls_are_refused(spark: SparkSession, db: Database) -> None:
+    units = TransactionalMap(note, database=db)
     for name in ("", "a b", "n" * 80, 5):
         with pytest.raises(InvalidRequestError, match="the name of a job has"):
             units.for_each_batch(key="id", job=name)  # type: ignore[arg-type] # names of all types are checked

@@ -18,8 +18,8 @@ pytest.importorskip("pyspark.sql")
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from holdfast.records.opening import open_store
-from holdfast.records.store import Store
+from holdfast.records.database import Database
+from holdfast.records.opening import open_database
 from holdfast.spark.units import TransactionalMap
 from holdfast.units.open_work_list import open_work_list
 from tests.frozen import thaw
@@ -39,16 +39,16 @@ SIDE = 24  # with fewer cells, two attempts that are to die could do all units b
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def db(tmp_path: Path) -> Database:
     (tmp_path / "marks").mkdir()
-    store = open_store(f"sqlite://{tmp_path}/store.db?synchronous=normal", create=True)
+    db = open_database(f"sqlite://{tmp_path}/database.db?synchronous=normal", create=True)
     for table in ("words", "distances", "visits", "seen"):
-        store.create_table(table)
-    return store
+        db.create_table(table)
+    return db
 
 
-def column(store: Store, table: str) -> dict[Any, Any]:
-    return {row: columns["value"] for row, columns in store.scan(table)}
+def column(db: Database, table: str) -> dict[Any, Any]:
+    return {row: columns["value"] for row, columns in db.scan(table)}
 
 
 # --- a graph search ---------------------------------------------------------------------------------------------------
@@ -93,16 +93,16 @@ def search(txn: Any, cell: tuple[int, int], value: Any) -> None:
     ],
 )
 def test_a_graph_search_is_exact_though_workers_die_with_their_claims(
-    plan: tuple[str, ...], group: int, spark: SparkSession, store: Store, tmp_path: Path
+    plan: tuple[str, ...], group: int, spark: SparkSession, db: Database, tmp_path: Path
 ) -> None:
-    store.put("distances", (0, 0), 0)
-    work = open_work_list(store, "frontier", create=True)
+    db.put("distances", (0, 0), 0)
+    work = open_work_list(db, "frontier", create=True)
     work.add((0, 0))
     dying = Dying(search, plan, tmp_path / "marks")
-    report = TransactionalMap(dying, store=store, group=group).run_work_list(spark, "frontier", tasks=WORKERS)
-    assert column(store, "distances") == distances()
+    report = TransactionalMap(dying, database=db, group=group).run_work_list(spark, "frontier", tasks=WORKERS)
+    assert column(db, "distances") == distances()
     assert work.counts() == (0, 0)
-    assert report.total.units == sum(column(store, "visits").values())
+    assert report.total.units == sum(column(db, "visits").values())
     assert marks(tmp_path / "marks").total() >= len(plan), "at least one worker died as often as it could"
 
 
@@ -115,7 +115,7 @@ def meet(folder: Path, workers: int) -> None:
     wait_until(lambda: len(list(folder.iterdir())) >= workers, "no other worker has begun")
 
 
-def test_what_one_key_emits_is_shared_by_all_workers(spark: SparkSession, store: Store, tmp_path: Path) -> None:
+def test_what_one_key_emits_is_shared_by_all_workers(spark: SparkSession, db: Database, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     begun.mkdir()
 
@@ -132,10 +132,10 @@ def test_what_one_key_emits_is_shared_by_all_workers(spark: SparkSession, store:
         txn.put("seen", key, context.partitionId())
         txn.add("visits", key)
 
-    open_work_list(store, "skewed", create=True).add(0)
-    report = TransactionalMap(spread, store=store, timeout_s=PATIENCE_S).run_work_list(spark, "skewed", tasks=WORKERS)
-    assert column(store, "visits") == dict.fromkeys(range(2001), 1)
-    shares = Counter(column(store, "seen").values())
+    open_work_list(db, "skewed", create=True).add(0)
+    report = TransactionalMap(spread, database=db, timeout_s=PATIENCE_S).run_work_list(spark, "skewed", tasks=WORKERS)
+    assert column(db, "visits") == dict.fromkeys(range(2001), 1)
+    shares = Counter(column(db, "seen").values())
     assert min(shares[slot] for slot in range(WORKERS)) >= 2001 // WORKERS // 4
     assert [one.units for one in report.tasks] == [shares[slot] for slot in range(WORKERS)]
 
@@ -169,7 +169,7 @@ def released(go_on: Path, work: Callable[[], object]) -> Iterator[threading.Thre
 
 @pytest.mark.parametrize("slots", [1, WORKERS])
 def test_fewer_slots_than_workers_do_all_the_work(
-    slots: int, spark: SparkSession, store: Store, tmp_path: Path
+    slots: int, spark: SparkSession, db: Database, tmp_path: Path
 ) -> None:
     """The first worker dies, and somebody takes its slot; whoever starts after the last unit finds the end."""
     workers = 2 * WORKERS
@@ -187,12 +187,12 @@ def test_fewer_slots_than_workers_do_all_the_work(
         if key < 100:
             txn.emit(key + 100)
 
-    work = open_work_list(store, "crowded", create=True)
+    work = open_work_list(db, "crowded", create=True)
     work.add_many((key, None) for key in range(100))
     with one_slot_taken(spark, tmp_path) if slots == 1 else nullcontext():
-        units = TransactionalMap(together, store=store, group=4, lease_s=1.0, timeout_s=PATIENCE_S)
+        units = TransactionalMap(together, database=db, group=4, lease_s=1.0, timeout_s=PATIENCE_S)
         report = units.run_work_list(spark, "crowded", tasks=workers)
-    assert column(store, "visits") == dict.fromkeys(range(200), 1)
+    assert column(db, "visits") == dict.fromkeys(range(200), 1)
     assert work.counts() == (0, 0)
     assert sum(one.units > 0 for one in report.tasks) == slots
     assert (report.number, report.at_once, report.total.units) == (workers, slots, 200)
@@ -209,17 +209,17 @@ def in_order(txn: Any, key: int, value: Any) -> None:
         txn.emit(200, priority=1000)
 
 
-def test_one_worker_respects_priorities(spark: SparkSession, store: Store) -> None:
-    work = open_work_list(store, "urgent", create=True)
+def test_one_worker_respects_priorities(spark: SparkSession, db: Database) -> None:
+    work = open_work_list(db, "urgent", create=True)
     work.add_many((key, None, (key * 7) % 31) for key in range(31))
-    TransactionalMap(in_order, store=store, group=1).run_work_list(spark, "urgent", tasks=1)
+    TransactionalMap(in_order, database=db, group=1).run_work_list(spark, "urgent", tasks=1)
     first = sorted(range(31), key=lambda key: (key * 7) % 31)
     where = first.index(3) + 1
-    assert list(column(store, "seen").values()) == [*first[:where], 100, *first[where:], 200]
+    assert list(column(db, "seen").values()) == [*first[:where], 100, *first[where:], 200]
 
 
 # --- a worker that freezes --------------------------------------------------------------------------------------------
-def test_a_lease_runs_out_while_its_worker_is_frozen(spark: SparkSession, store: Store, tmp_path: Path) -> None:
+def test_a_lease_runs_out_while_its_worker_is_frozen(spark: SparkSession, db: Database, tmp_path: Path) -> None:
     """The worker that took the first item freezes with it; the other does everything; the first wakes up too late."""
     frozen, go_on = tmp_path / "frozen", tmp_path / "go-on"
 
@@ -234,7 +234,7 @@ def test_a_lease_runs_out_while_its_worker_is_frozen(spark: SparkSession, store:
             part.rename(frozen)
             os.kill(os.getpid(), signal.SIGSTOP)
 
-    work = open_work_list(store, "leased", create=True)
+    work = open_work_list(db, "leased", create=True)
     work.add_many((key, None) for key in range(50))
 
     def thaw_at_last() -> None:
@@ -244,9 +244,9 @@ def test_a_lease_runs_out_while_its_worker_is_frozen(spark: SparkSession, store:
             thaw(frozen)
 
     with released(go_on, thaw_at_last):
-        units = TransactionalMap(freeze_first, store=store, group=4, lease_s=0.5)
+        units = TransactionalMap(freeze_first, database=db, group=4, lease_s=0.5)
         report = units.run_work_list(spark, "leased", tasks=WORKERS)
-    assert column(store, "visits") == dict.fromkeys(range(50), 1)
+    assert column(db, "visits") == dict.fromkeys(range(50), 1)
     assert work.counts() == (0, 0)
     assert report.total.units == 50
     assert report.total.skipped >= 1, "the frozen worker has found that its items are somebody else's"

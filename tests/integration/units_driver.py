@@ -37,7 +37,7 @@ def main() -> None:
     by_value(__name__)
     with spark_session() as spark:
         lines = spark.createDataFrame(lines_of_words(LINES), "number int, line string")
-        report = TransactionalMap(count, store=url, group=4).run(lines, key="number", job=JOB, tasks=2)
+        report = TransactionalMap(count, database=url, group=4).run(lines, key="number", job=JOB, tasks=2)
         print(f"units {report.total.units}", flush=True)
 
 

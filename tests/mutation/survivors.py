@@ -12,7 +12,7 @@ __all__ = ["EQUIVALENT", "REVIEWED"]
 _EQUIVALENT: Mapping[str, tuple[str, ...]] = {
     "Equivalent: the remaining condition refuses the same input, or the order of two steps is not observable": (
         "records.rows.contents_of operand 1ffdf2",
-        "records.store.Store._transact swap 3b3a51",
+        "records.database.Store._transact swap 3b3a51",
         "two_phase.codec._read_by_job operand c25a91",
         "two_phase.codec._read_marks operand 2e2616",
         "codec.decode_intents operand 9d11da",
@@ -86,7 +86,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
         "namespace.phases.Operations._unfrozen off-by-one 6fc926",
         "units.unit_loop.UnitLoop.drain negate 3d243b",
         "units.work_task.WorkTask._work_on boundary 21a638",
-        "records.store._put_all last-left-out 90f390",
+        "records.database._put_all last-left-out 90f390",
     ),
     "There is a second safeguard: the next step refuses or finds the same, or the job's cleanup handles it": (
         "file_output.recovery._note operand 9bd706",

@@ -184,8 +184,8 @@ def test_there_are_judges() -> None:
 
 def test_backends_of_servers_are_spared(every: list[Mutant]) -> None:
     names = {one.module.__name__ for one in every}
-    assert "holdfast.transactions.sqlite.store" in names
-    assert "holdfast.transactions.postgres.store" not in names
+    assert "holdfast.transactions.sqlite.backend" in names
+    assert "holdfast.transactions.postgres.backend" not in names
 
 
 # --- what is kept, and the page ---------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from holdfast.namespace import Configuration, Namespace
 from holdfast.namespace.configuration import create_namespace, load_configuration
 from holdfast.namespace.errors import PathExistsError, QuotaExceededError
 from holdfast.namespace.inode import decode_inode
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from tests.namespace_world import World, all_records
 
 _EDGES = [2**power + step for power in (0, 9, 31, 53, 62, 63, 64, 77) for step in (-1, 0, 1)]
@@ -104,7 +104,7 @@ def test_what_is_accepted_can_be_read_back(some: list[Call]) -> None:
 }))  # fmt: skip
 def test_a_configuration_that_is_accepted_can_be_used(given: dict[str, Any]) -> None:
     world = World()
-    database = MemoryTransactionStore(world.ids)
+    database = MemoryBackend(world.ids)
     try:
         configuration = Configuration(**{"name": "ns", "data": "memory://x", "superuser": "root", **given})
         create_namespace(database, configuration, 1000)

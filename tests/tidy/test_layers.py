@@ -42,7 +42,7 @@ _ALLOWED = {
     # `holdfast demo` starts it; `holdfast fs` works with namespaces and writes to stores.
     "cli": _BELOW_DEMO | {"demo", "guarantees", "namespace", "transactions", "records", "units", "fs"},
     "pyspark_holdfast": {"spark"},
-    "pyspark_holdfast_store": {"spark"},
+    "pyspark_holdfast_database": {"spark"},
     "holdfast": {
         "errors",
         "records",
@@ -50,7 +50,7 @@ _ALLOWED = {
         "units",
     },  # all but errors are imported on first use: test_light_import.py
 }
-_KNOW_SPARK = {"spark", "cli", "demo", "pyspark_holdfast", "pyspark_holdfast_store"}
+_KNOW_SPARK = {"spark", "cli", "demo", "pyspark_holdfast", "pyspark_holdfast_database"}
 
 # Room of commit/ -> the rooms that it may import besides itself. "base" means the modules in commit/ itself; those of
 # `_ABOVE` are above all protocols. Protocols do not import each other, with the exceptions listed here.
@@ -92,7 +92,7 @@ _CHECKER = {
 def _layer(dotted: str) -> str | None:
     """Return the layer of a dotted name: `holdfast.commit.context` is in `commit`. None for names of other packages."""
     first, _, rest = dotted.partition(".")
-    if first in ("holdfast_checker", "pyspark_holdfast", "pyspark_holdfast_store"):
+    if first in ("holdfast_checker", "pyspark_holdfast", "pyspark_holdfast_database"):
         return first
     if first != "holdfast":
         return None
@@ -246,8 +246,8 @@ def test_circles_are_seen() -> None:
         ("holdfast.stores.s3.store", "from holdfast import write", 1),
         ("holdfast.stores.s3.store", "from holdfast.errors import FencedError\nimport holdfast.stores.base", 0),
         ("holdfast.stores.base", "import holdfast.transactions.base", 1),
-        ("holdfast.transactions.sqlite.store", "from holdfast.stores.base import ObjectStore", 1),
-        ("holdfast.transactions.sqlite.store", "from holdfast.runtime import Environment", 0),
+        ("holdfast.transactions.sqlite.backend", "from holdfast.stores.base import ObjectStore", 1),
+        ("holdfast.transactions.sqlite.backend", "from holdfast.runtime import Environment", 0),
         ("holdfast.versioned_log.log", "from holdfast.commit.records import LogEntry", 1),
         ("holdfast.commit.two_phase.decision_log", "from holdfast.formats.csv import CsvWriter", 1),
         ("holdfast.commit.two_phase.decision_log", "def f():\n    import pyspark.sql", 1),

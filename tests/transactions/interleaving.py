@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from holdfast.transactions.base import Commit, Committed, TransactionStore
+from holdfast.transactions.base import Commit, Committed, TransactionBackend
 from holdfast.transactions.transaction import Transaction
 from holdfast_checker.histories.history import History, Outcome
 from holdfast_checker.histories.serializable import find_anomalies
@@ -78,7 +78,7 @@ class Session:
         """Commit; return whether it took effect."""
         if self.range_changed:
             self.history.note(self.who, Write(_GUARD, f"{self.who}:range"))
-        outcome = self.history.store.commit(self.transaction.to_commit())
+        outcome = self.history.backend.commit(self.transaction.to_commit())
         self.history.end(self, isinstance(outcome, Committed))
         return isinstance(outcome, Committed)
 
@@ -90,14 +90,14 @@ class Interleaving:
         values: the records at the start, by name.
     """
 
-    def __init__(self, store: TransactionStore, prefix: str, values: dict[str, str]) -> None:
-        self.store = store
+    def __init__(self, backend: TransactionBackend, prefix: str, values: dict[str, str]) -> None:
+        self.backend = backend
         self.prefix = f"{prefix}/".encode()
-        self.store.commit(Commit(puts={self.key(name): value.encode() for name, value in values.items()}))
+        self.backend.commit(Commit(puts={self.key(name): value.encode() for name, value in values.items()}))
         self._history = History()
         self._orders: dict[str, list[str]] = {}
-        self._ids: dict[tuple[str, int], str] = {}  # by name and the store's version: the version in the history
-        found = self.store.get_many([self.key(name) for name in values])
+        self._ids: dict[tuple[str, int], str] = {}  # by name and the database's version: the version in the history
+        found = self.backend.get_many([self.key(name) for name in values])
         for name in values:
             self._ids[name, found[self.key(name)].version] = _START
 
@@ -107,7 +107,7 @@ class Interleaving:
     def begin(self, who: str) -> Session:
         """Begin a transaction."""
         self._history = self._history.invoke(who, "transaction")
-        return Session(self, who, Transaction(self.store))
+        return Session(self, who, Transaction(self.backend))
 
     def note(self, who: str, action: Read | Write) -> None:
         self._history = self._history.note(who, action)
@@ -117,13 +117,13 @@ class Interleaving:
         return self._orders.get(name, [_START])[-1]
 
     def version_of(self, name: str, version: int) -> str:
-        """Return the version in the history for a version of the store; an absence is the present one."""
+        """Return the version in the history for a version of the database; an absence is the present one."""
         return self._ids[name, version] if version else self.present(name)
 
     def end(self, session: Session, took_effect: bool) -> None:
         """End a transaction, and note the versions that it installed."""
         self._history = self._history.end(session.who, Outcome.OK if took_effect else Outcome.FAILED)
-        found = self.store.get_many([self.key(name) for name in session.wrote])
+        found = self.backend.get_many([self.key(name) for name in session.wrote])
         for name, value in session.wrote.items():
             identity = f"{session.who}:{name}:{value}"
             record = found.get(self.key(name))
@@ -143,5 +143,5 @@ class Interleaving:
 
     def value(self, name: str) -> str | None:
         """Return what a record is now."""
-        record = self.store.get_many([self.key(name)]).get(self.key(name))
+        record = self.backend.get_many([self.key(name)]).get(self.key(name))
         return None if record is None else record.value.decode()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.runtime import Environment, SeededRandom
-from holdfast.transactions.base import Committed, TransactionStore
+from holdfast.transactions.base import Committed, TransactionBackend
 from holdfast.transactions.transaction import Transaction
 from holdfast_checker.histories.appends import find_anomalies_of_appends
 from holdfast_checker.histories.transactions import Anomaly, Read, Write, transactions_of
@@ -21,12 +21,12 @@ __all__ = ["judge_lists", "run_lists"]
 _KEYS = 5
 
 
-def run_lists(store: TransactionStore, prefix: str, who: str, seed: int, count: int) -> list[Told]:
+def run_lists(backend: TransactionBackend, prefix: str, who: str, seed: int, count: int) -> list[Told]:
     """Run attempts, one after the other, and tell what each read and appended, and whether it took effect."""
     chance, clock = SeededRandom(seed), Environment().clock
     told = []
     for number in range(count):
-        transaction = Transaction(store)
+        transaction = Transaction(backend)
         began_s = clock.elapsed_s()
         steps: list[tuple[object, ...]] = []
         for key in chance.shuffled(range(_KEYS))[: chance.pick((1, 2, 3))]:
@@ -39,7 +39,7 @@ def run_lists(store: TransactionStore, prefix: str, who: str, seed: int, count: 
                 element = f"{who}.{number}.{key}"
                 transaction.put(name, ",".join([*elements, element]).encode())
                 steps.append(("append", key, element))
-        outcome = store.commit(transaction.to_commit())
+        outcome = backend.commit(transaction.to_commit())
         told.append(Told(who, tuple(steps), (), began_s, clock.elapsed_s(), isinstance(outcome, Committed)))
     return told
 

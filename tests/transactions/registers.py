@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from holdfast.runtime import Environment, SeededRandom
-from holdfast.transactions.base import Commit, Committed, TransactionStore
+from holdfast.transactions.base import Commit, Committed, TransactionBackend
 from holdfast_checker.histories.history import Operation
 from holdfast_checker.histories.linearizable import Model, Verdict, judge_linearizable
 from tests.transactions.told import Told, operations_of
@@ -15,7 +15,7 @@ __all__ = ["judge_registers", "run_registers"]
 _KEYS = 6
 
 
-def run_registers(store: TransactionStore, prefix: str, who: str, seed: int, count: int) -> list[Told]:
+def run_registers(backend: TransactionBackend, prefix: str, who: str, seed: int, count: int) -> list[Told]:
     """Read and write, one call after the other, and tell what was read and written."""
     chance, clock = SeededRandom(seed), Environment().clock
     told = []
@@ -26,14 +26,14 @@ def run_registers(store: TransactionStore, prefix: str, who: str, seed: int, cou
         began_s = clock.elapsed_s()
         clock.sleep(0)  # lets others run
         if chance.happens(0.4):
-            outcome = store.commit(Commit(puts={key: value.encode()}))
+            outcome = backend.commit(Commit(puts={key: value.encode()}))
             assert isinstance(outcome, Committed), "a blind put never conflicts"
             told.append(Told(who, (("write", number_of_key, value),), (None,), began_s, clock.elapsed_s()))
             continue
         if chance.happens(0.5):
-            record = store.get_many([key]).get(key)
+            record = backend.get_many([key]).get(key)
         else:
-            record = dict(store.scan(key, key + b"\0", 1).records).get(key)
+            record = dict(backend.scan(key, key + b"\0", 1).records).get(key)
         found = "" if record is None else record.value.decode()
         told.append(Told(who, (("read", number_of_key),), (found,), began_s, clock.elapsed_s()))
     return told

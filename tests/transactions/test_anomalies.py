@@ -1,4 +1,4 @@
-"""Each anomaly of the literature as a schedule: no backend allows it, and a store with the mistake for it does.
+"""Each anomaly of the literature as a schedule: no backend allows it, and a database with the mistake for it does.
 
 Sources: Berenson et al., "A critique of ANSI SQL isolation levels", SIGMOD 1995 (P0 to P4, A5A, A5B); Adya, Liskov,
 O'Neil, "Generalized isolation level definitions", ICDE 2000 (G0 to G2); Fekete, O'Neil, O'Neil, "A read-only
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from tests.transaction_backends import BACKENDS, Handles, opened
-from tests.transactions import wrong_stores as wrong
+from tests.transactions import wrong_backends as wrong
 from tests.transactions.interleaving import Interleaving
 
 
@@ -188,13 +188,13 @@ class _Schedule:
 
     Attributes:
         effects: which transactions take effect, in the order of their commits.
-        wrong: a store with the mistake for the anomaly; None if optimistic reads alone preclude it.
-        anomaly: the name of the anomaly on the wrong store.
+        wrong: a database with the mistake for the anomaly; None if optimistic reads alone preclude it.
+        anomaly: the name of the anomaly on the wrong database.
     """
 
     play: Callable[[Interleaving], list[bool]]
     effects: list[bool]
-    wrong: type[MemoryTransactionStore] | None = None
+    wrong: type[MemoryBackend] | None = None
     anomaly: str = ""
 
 
@@ -217,7 +217,7 @@ _SCHEDULES: Mapping[str, _Schedule] = {
 
 
 def _start(handles: Handles, name: str) -> Interleaving:
-    return Interleaving(handles.store, f"anomalies/{name}", {"x": "0", "y": "0", "in 1": "0"})
+    return Interleaving(handles.backend, f"anomalies/{name}", {"x": "0", "y": "0", "in 1": "0"})
 
 
 @pytest.mark.parametrize("name", _SCHEDULES)
@@ -228,10 +228,10 @@ def test_no_backend_allows_it(handles: Handles, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, one in _SCHEDULES.items() if one.wrong is not None])
-def test_a_store_with_the_mistake_allows_it(name: str) -> None:
+def test_a_backend_with_the_mistake_allows_it(name: str) -> None:
     schedule = _SCHEDULES[name]
     assert schedule.wrong is not None
-    store = schedule.wrong()
-    run = _start(Handles(store, store), name)
+    backend = schedule.wrong()
+    run = _start(Handles(backend, backend), name)
     schedule.play(run)
     assert schedule.anomaly in run.anomalies()

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from holdfast.runtime.runner import ThreadRunner
-from holdfast.transactions.base import Commit, TransactionStore
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.base import Commit, TransactionBackend
+from holdfast.transactions.memory.backend import MemoryBackend
 from holdfast_checker.histories.linearizable import Answer
 from tests.patience import PATIENCE_S
 from tests.tidy.source_tree import ROOT
 from tests.transaction_backends import BACKENDS, Handles, opened
-from tests.transactions import wrong_stores as wrong
+from tests.transactions import wrong_backends as wrong
 from tests.transactions.lists import judge_lists
 from tests.transactions.random_mixes import judge_mixes
 from tests.transactions.registers import judge_registers
@@ -37,12 +37,12 @@ def handles(request: pytest.FixtureRequest) -> Iterator[Handles]:
         yield found
 
 
-def _in_threads(stores: Sequence[TransactionStore], kind: str, prefix: str, seed: int, count: int) -> list[Told]:
+def _in_threads(backends: Sequence[TransactionBackend], kind: str, prefix: str, seed: int, count: int) -> list[Told]:
     together = threading.Barrier(_THREADS)
 
     def work(number: int) -> list[Told]:
         together.wait(PATIENCE_S)
-        return KINDS[kind](stores[number % len(stores)], prefix, f"w{number}", seed * 100 + number, count)
+        return KINDS[kind](backends[number % len(backends)], prefix, f"w{number}", seed * 100 + number, count)
 
     with often_switched():
         return [one for told in ThreadRunner(_THREADS).map(work, range(_THREADS)) for one in told]
@@ -76,11 +76,11 @@ def _in_processes(url: str, kind: str, prefix: str, seed: int, count: int) -> li
     return [Told.decode(line) for output in outputs for line in output.splitlines()]
 
 
-def _prefix(kind: str, seed: int, store: TransactionStore, where: str) -> str:
+def _prefix(kind: str, seed: int, backend: TransactionBackend, where: str) -> str:
     """Return the keys of a history; every second one has a guard that exists."""
     prefix = f"{where}/{kind}/{seed}/"
     if seed % 2:
-        store.commit(Commit(puts={f"{prefix}guard".encode(): b""}))
+        backend.commit(Commit(puts={f"{prefix}guard".encode(): b""}))
     return prefix
 
 
@@ -109,8 +109,8 @@ _COUNTS = {"mixes": 60, "lists": 120, "registers": 200}
 @_KINDS
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_threads(handles: Handles, kind: str, seed: int) -> None:
-    prefix = _prefix(kind, seed, handles.store, "threads")
-    told = _in_threads((handles.store, handles.other), kind, prefix, seed, _COUNTS[kind])
+    prefix = _prefix(kind, seed, handles.backend, "threads")
+    told = _in_threads((handles.backend, handles.other), kind, prefix, seed, _COUNTS[kind])
     assert _judge(kind, told) == ""
     assert _overlap(told)
 
@@ -119,7 +119,7 @@ def test_threads(handles: Handles, kind: str, seed: int) -> None:
 def test_processes(handles: Handles, kind: str) -> None:
     if not handles.url:
         pytest.skip("the records are in this process's memory")
-    prefix = _prefix(kind, 1, handles.store, "processes")
+    prefix = _prefix(kind, 1, handles.backend, "processes")
     told = _in_processes(handles.url, kind, prefix, 1, _COUNTS[kind])
     assert len({one.who for one in told}) == _PROCESSES
     assert _judge(kind, told) == ""
@@ -130,17 +130,17 @@ def test_processes(handles: Handles, kind: str) -> None:
 @_KINDS
 @pytest.mark.parametrize("seed", range(3, 7))
 def test_many_histories(handles: Handles, kind: str, seed: int) -> None:
-    prefix = _prefix(kind, seed, handles.store, "many")
-    told = _in_threads((handles.store, handles.other), kind, prefix, seed, 3 * _COUNTS[kind])
+    prefix = _prefix(kind, seed, handles.backend, "many")
+    told = _in_threads((handles.backend, handles.other), kind, prefix, seed, 3 * _COUNTS[kind])
     if handles.url:
-        prefix = _prefix(kind, seed, handles.store, "many processes")
+        prefix = _prefix(kind, seed, handles.backend, "many processes")
         assert _judge(kind, _in_processes(handles.url, kind, prefix, seed, 3 * _COUNTS[kind])) == ""
     assert _judge(kind, told) == ""
 
 
 # --- the judges would notice ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("kind", "store"),
+    ("kind", "backend"),
     [
         ("mixes", wrong.ValidatesNothing),
         ("mixes", wrong.ValidatesWhatItWrites),
@@ -153,13 +153,13 @@ def test_many_histories(handles: Handles, kind: str, seed: int) -> None:
         ("lists", wrong.JudgesThenApplies),
     ],
 )
-def test_a_mistake_is_noticed(kind: str, store: Callable[[], MemoryTransactionStore]) -> None:
-    assert any(_judge(kind, _in_threads((store(),), kind, "wrong/", seed, 40)) for seed in range(40))
+def test_a_mistake_is_noticed(kind: str, backend: Callable[[], MemoryBackend]) -> None:
+    assert any(_judge(kind, _in_threads((backend(),), kind, "wrong/", seed, 40)) for seed in range(40))
 
 
 def test_a_stale_read_is_noticed() -> None:
     def told(seed: int) -> list[Told]:
-        leader = MemoryTransactionStore()
+        leader = MemoryBackend()
         return _in_threads((leader, wrong.Lags(leader)), "registers", "wrong/", seed, 50)
 
     assert any(_judge("registers", told(seed)) for seed in range(10))

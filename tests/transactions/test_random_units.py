@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from holdfast.errors import HoldfastError
-from holdfast.records.store import Store
+from holdfast.records.database import Database
 from holdfast.runtime import Environment
 from holdfast.runtime.runner import ThreadRunner
-from holdfast.transactions.base import Database
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.base import Backend
+from holdfast.transactions.memory.backend import MemoryBackend
 from holdfast.units.settings import SERVER, UnitSettings
 from holdfast_checker.histories.linearizable import Answer
 from tests.patience import PATIENCE_S
 from tests.transaction_backends import BACKENDS, Handles, opened
-from tests.transactions import wrong_stores as wrong
+from tests.transactions import wrong_backends as wrong
 from tests.transactions.lists import judge_lists
 from tests.transactions.told import Told, often_switched
 from tests.transactions.unit_lists import replay, run_unit_lists
@@ -41,22 +41,22 @@ def handles(request: pytest.FixtureRequest) -> Iterator[Handles]:
 
 
 def _run(
-    stores: Sequence[Database],
+    dbs: Sequence[Backend],
     name: str,
     seed: int,
     settings: UnitSettings | None = None,
     most: int | None = None,
 ) -> list[Told]:
-    begin_units(stores[0], name, _SHARDS)
+    begin_units(dbs[0], name, _SHARDS)
     together = threading.Barrier(_SHARDS)
 
     def work(shard: int) -> list[Told]:
         together.wait(PATIENCE_S)
-        return run_units(stores[shard % len(stores)], name, shard, _SHARDS, seed, settings=settings, most=most)
+        return run_units(dbs[shard % len(dbs)], name, shard, _SHARDS, seed, settings=settings, most=most)
 
     with often_switched():
         told = [one for found in ThreadRunner(_SHARDS).map(work, range(_SHARDS)) for one in found]
-    return [*told, told_of_all(stores[0], name)]
+    return [*told, told_of_all(dbs[0], name)]
 
 
 _SEEDS = pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))])
@@ -70,32 +70,32 @@ def _is_serializable(told: Sequence[Told], count: int) -> None:
 
 @_SEEDS
 def test_units_are_serializable(handles: Handles, seed: int) -> None:
-    _is_serializable(_run((handles.store, handles.other), f"client-{seed}", seed), len(PAIRS))
+    _is_serializable(_run((handles.backend, handles.other), f"client-{seed}", seed), len(PAIRS))
 
 
 @_SEEDS
 def test_units_whose_reads_are_locked_are_serializable(handles: Handles, seed: int) -> None:
     """A server finds a deadlock only after a second, so it runs fewer units."""
     most = 1 if handles.url and not handles.url.startswith("sqlite") and seed == 1 else len(PAIRS) // _SHARDS
-    told = _run((handles.store, handles.other), f"server-{seed}", seed, UnitSettings(buffering=SERVER), most)
+    told = _run((handles.backend, handles.other), f"server-{seed}", seed, UnitSettings(buffering=SERVER), most)
     _is_serializable(told, most * _SHARDS)
 
 
-def _run_lists(stores: Sequence[Database], name: str, seed: int, count: int) -> list[Told]:
-    begin_units(stores[0], name, _SHARDS)
+def _run_lists(dbs: Sequence[Backend], name: str, seed: int, count: int) -> list[Told]:
+    begin_units(dbs[0], name, _SHARDS)
 
     def work(shard: int) -> list[Told]:
-        return run_unit_lists(stores[shard % len(stores)], name, shard, _SHARDS, seed, count)
+        return run_unit_lists(dbs[shard % len(dbs)], name, shard, _SHARDS, seed, count)
 
     with often_switched():
         return [one for found in ThreadRunner(_SHARDS).map(work, range(_SHARDS)) for one in found]
 
 
-def _replayed(told: Sequence[Told], database: Database, name: str) -> bool:
+def _replayed(told: Sequence[Told], database: Backend, name: str) -> bool:
     """Check that the same units, in an order that what they saw allows, leave what the database holds."""
     cells = {
         (row, column): one
-        for row, columns in Store(database, "memory://", Environment()).scan(name)
+        for row, columns in Database(database, "memory://", Environment()).scan(name)
         for column, one in columns.items()
     }
     return replay(told, {row: one for (row, _column), one in cells.items() if isinstance(row, int)}) == cells
@@ -104,17 +104,17 @@ def _replayed(told: Sequence[Told], database: Database, name: str) -> bool:
 @_SEEDS
 def test_units_replay_in_the_order_of_their_dependencies(handles: Handles, seed: int) -> None:
     name, count = f"lists-{seed}", 15 if seed == 1 else 60
-    told = _run_lists((handles.store, handles.other), name, seed, count)
+    told = _run_lists((handles.backend, handles.other), name, seed, count)
     assert sum(len(one.saw) for one in told) == _SHARDS * count
     assert [one.words for one in judge_lists(told)] == []
-    assert _replayed(told, handles.store, name)
+    assert _replayed(told, handles.backend, name)
 
 
-@pytest.mark.parametrize("store", [wrong.ValidatesNothing, wrong.ValidatesWhatItWrites, wrong.JudgesThenApplies])
-def test_a_mistake_is_noticed_in_lists(store: Callable[[], MemoryTransactionStore]) -> None:
+@pytest.mark.parametrize("backend", [wrong.ValidatesNothing, wrong.ValidatesWhatItWrites, wrong.JudgesThenApplies])
+def test_a_mistake_is_noticed_in_lists(backend: Callable[[], MemoryBackend]) -> None:
     def is_noticed(seed: int) -> bool:
         try:
-            return bool(judge_lists(_run_lists((store(),), "wrong", seed, 15)))
+            return bool(judge_lists(_run_lists((backend(),), "wrong", seed, 15)))
         except HoldfastError:  # a task has noticed it, but not the judge
             return False
 
@@ -122,12 +122,12 @@ def test_a_mistake_is_noticed_in_lists(store: Callable[[], MemoryTransactionStor
 
 
 @pytest.mark.parametrize(
-    "store", [wrong.ValidatesNothing, wrong.ValidatesWhatItWrites, wrong.ValidatesNoAbsence, wrong.CountsNothing]
+    "backend", [wrong.ValidatesNothing, wrong.ValidatesWhatItWrites, wrong.ValidatesNoAbsence, wrong.CountsNothing]
 )
-def test_a_mistake_is_noticed(store: Callable[[], MemoryTransactionStore]) -> None:
+def test_a_mistake_is_noticed(backend: Callable[[], MemoryBackend]) -> None:
     def is_noticed(seed: int) -> bool:
         try:
-            return judge_units(_run((store(),), "wrong", seed)).answer is Answer.NO
+            return judge_units(_run((backend(),), "wrong", seed)).answer is Answer.NO
         except HoldfastError:  # a task has noticed it, but not the judge
             return False
 

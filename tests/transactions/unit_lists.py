@@ -13,7 +13,7 @@ from graphlib import TopologicalSorter
 from typing import Any
 
 from holdfast.runtime import Environment, SeededRandom
-from holdfast.transactions.base import Committed, Database
+from holdfast.transactions.base import Backend, Committed
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import MAP, begin_job
 from holdfast.units.settings import UnitSettings
@@ -43,7 +43,7 @@ def _step(txn: Any, table: str, unit: str, rows: Sequence[int]) -> list[tuple[ob
     return steps
 
 
-def run_unit_lists(database: Database, table: str, shard: int, shards: int, seed: int, count: int) -> list[Told]:
+def run_unit_lists(database: Backend, table: str, shard: int, shards: int, seed: int, count: int) -> list[Told]:
     """Run the units of one task; tell what each commit read and appended, and as what it saw, its units and rows."""
     environment = Environment(chance=SeededRandom(seed * 1000 + shard))
     clock, chance = environment.clock, SeededRandom(seed * 100 + shard)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from holdfast.records.store import Store
+from holdfast.records.database import Database
 from holdfast.runtime import Environment, SeededRandom
-from holdfast.transactions.base import Committed, Database
+from holdfast.transactions.base import Backend, Committed
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import MAP, begin_job
 from holdfast.units.settings import UnitSettings
@@ -75,15 +75,15 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
 
 
-def begin_units(database: Database, name: str, shards: int) -> None:
+def begin_units(database: Backend, name: str, shards: int) -> None:
     """Create the table and the job of a history."""
     environment = Environment()
-    Store(database, "memory://", environment).create_table(name, exist_ok=True)
+    Database(database, "memory://", environment).create_table(name, exist_ok=True)
     begin_job(database, name, kind=MAP, shards=shards, environment=environment)
 
 
 def run_units(
-    database: Database,
+    database: Backend,
     name: str,
     shard: int,
     shards: int,
@@ -125,11 +125,11 @@ def run_units(
     return told
 
 
-def told_of_all(database: Database, name: str) -> Told:
+def told_of_all(database: Backend, name: str) -> Told:
     """Tell what the table holds at the end."""
     clock = Environment().clock
     before_s = clock.elapsed_s()
-    found = Store(database, "memory://", Environment()).scan(name)
+    found = Database(database, "memory://", Environment()).scan(name)
     cells = sorted(((row, column), one) for row, columns in found for column, one in columns.items())
     return Told("reader", (), _tuples(cells), before_s, clock.elapsed_s())
 

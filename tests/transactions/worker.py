@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 
-from holdfast.transactions.base import TransactionStore
-from holdfast.transactions.registry import open_database
+from holdfast.transactions.base import TransactionBackend
+from holdfast.transactions.registry import open_backend
 from tests.transactions.lists import run_lists
 from tests.transactions.random_mixes import run_mixes
 from tests.transactions.registers import run_registers
@@ -17,21 +17,21 @@ from tests.transactions.told import Told
 
 __all__ = ["KINDS", "Work"]
 
-Work = Callable[[TransactionStore, str, str, int, int], list[Told]]
+Work = Callable[[TransactionBackend, str, str, int, int], list[Told]]
 
 KINDS: Mapping[str, Work] = {"mixes": run_mixes, "lists": run_lists, "registers": run_registers}
 
 
 def _main(kind: str, url: str, prefix: str, who: str, seed: str, count: str) -> None:
-    store = open_database(url)
-    store.get_many([prefix.encode()])
+    backend = open_backend(url)
+    backend.get_many([prefix.encode()])
     print("ready", flush=True)
     sys.stdin.readline()
     try:
-        for one in KINDS[kind](store, prefix, who, int(seed), int(count)):
+        for one in KINDS[kind](backend, prefix, who, int(seed), int(count)):
             print(one.encode())
     finally:
-        store.close()
+        backend.close()
 
 
 if __name__ == "__main__":

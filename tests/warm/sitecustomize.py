@@ -13,7 +13,7 @@ import sys
 
 _COMMAND = ["-m", "pyspark.daemon"]
 _ROWS = ("holdfast.spark.writer", "holdfast.spark.reader", "holdfast.formats.parquet")
-_UNITS = ("holdfast.spark.units.tasks", "holdfast.transactions.sqlite.store")
+_UNITS = ("holdfast.spark.units.tasks", "holdfast.transactions.sqlite.backend")
 _IMPORTS = {
     "pyspark.worker": (*_ROWS, *_UNITS, "pandas"),
     "pyspark.sql.worker.create_data_source": _ROWS,

@@ -34,7 +34,7 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "check-store": ("check_store.command", "Test which committers are safe on a store."),
     "namespace": ("namespace.group", "Create, inspect and clean up namespaces."),
     "fs": ("fs.group", "Work with the files of a namespace."),
-    "store": ("store.group", "Work with tables of cells in a database."),
+    "database": ("database.group", "Work with tables of cells in a database."),
 }
 """The commands in order of use, each with its module in `holdfast.cli` and its line in ``holdfast --help``."""
 

@@ -11,7 +11,7 @@ from holdfast.namespace.inode import Extent, Inode
 from holdfast.namespace.keys import data_key
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.status import FileStatus, status_of
-from holdfast.transactions.base import TransactionStore
+from holdfast.transactions.base import TransactionBackend
 
 
 class FileReader:
@@ -28,7 +28,7 @@ class FileReader:
     """
 
     def __init__(
-        self, store: TransactionStore, blobs: BlobStore, path: str, inode: Inode, loaded: Mapping[str, bytes]
+        self, store: TransactionBackend, blobs: BlobStore, path: str, inode: Inode, loaded: Mapping[str, bytes]
     ) -> None:
         self._store = store
         self._blobs = blobs

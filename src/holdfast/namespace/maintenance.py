@@ -17,7 +17,7 @@ from holdfast.namespace.keys import MAINTENANCE, ROOT_KEY
 from holdfast.namespace.terms import is_running
 from holdfast.namespace.view import Entry, View
 from holdfast.runtime import Environment, Moment
-from holdfast.transactions.base import ABSENT, Commit, Committed, Database
+from holdfast.transactions.base import ABSENT, Backend, Commit, Committed
 
 _TERM_S = 600.0
 _TRIES = 50
@@ -26,7 +26,7 @@ _TRIES = 50
 class MaintenanceLock:
     """The right to repair or to sweep. Use `hold`."""
 
-    def __init__(self, database: Database, environment: Environment, token: str, version: int) -> None:
+    def __init__(self, database: Backend, environment: Environment, token: str, version: int) -> None:
         self._database = database
         self._clock = environment.clock
         self._token = token
@@ -35,7 +35,7 @@ class MaintenanceLock:
 
     @staticmethod
     @contextmanager
-    def hold(database: Database, environment: Environment, work: str) -> Iterator[MaintenanceLock]:
+    def hold(database: Backend, environment: Environment, work: str) -> Iterator[MaintenanceLock]:
         """Take the lock for a block.
 
         Args:

@@ -59,7 +59,7 @@ from holdfast.namespace.sweep import Swept, sweep
 from holdfast.namespace.trees import ReadQuota, TreeCounter
 from holdfast.namespace.view import Hints
 from holdfast.runtime import Environment, Moment
-from holdfast.transactions.base import Database
+from holdfast.transactions.base import Backend
 
 R = TypeVar("R")
 
@@ -82,7 +82,7 @@ class Namespace:
 
     def __init__(
         self,
-        database: Database,
+        database: Backend,
         blobs: BlobStore,
         configuration: Configuration,
         environment: Environment,

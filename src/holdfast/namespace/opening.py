@@ -32,7 +32,7 @@ from holdfast.runtime import Environment
 from holdfast.stores.provider import StoreOptions
 from holdfast.stores.registry import with_shared
 from holdfast.stores.url import absolute_url, locate, open_destination
-from holdfast.transactions.registry import open_database
+from holdfast.transactions.registry import open_backend
 
 
 def init_namespace(
@@ -76,7 +76,7 @@ def init_namespace(
             check_catalog_can_be_written(configuration.name, database, environment.clock)
         if found is None:
             blobs.store_time_s()  # it writes: a place that cannot be written is refused while there is no database
-        store = open_database(database, environment, create=True)  # last: a refused creation leaves no database
+        store = open_backend(database, environment, create=True)  # last: a refused creation leaves no database
         stack.callback(store.close)
         is_new = create_namespace(store, configuration, max(int(environment.clock.now_s() * 1000), 0))
         # A mark beside the blobs must not name what a crash could lose. Its creator may not have come to this point.
@@ -100,7 +100,7 @@ def _present_configuration(database: str, environment: Environment) -> Configura
     Makes no database: a creation that is refused leaves nothing.
     """
     try:
-        with closing(open_database(database, environment)) as store:
+        with closing(open_backend(database, environment)) as store:
             return load_configuration(store)
     except NotFoundError:
         return None
@@ -164,7 +164,7 @@ def open_namespace(
     if url.startswith("holdfast:"):
         name, _ = split_url(url)
         database = database or database_of(name)
-    store = open_database(database or url, environment)
+    store = open_backend(database or url, environment)
     try:
         configuration = load_configuration(store)
         if name not in ("", configuration.name):

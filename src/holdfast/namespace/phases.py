@@ -46,7 +46,7 @@ from holdfast.transactions.base import (
     Commit,
     Committed,
     Conflict,
-    LockingStore,
+    LockingBackend,
     Outcome,
 )
 
@@ -81,7 +81,7 @@ class Operations:
             returns whether there was anything.
     """
 
-    store: LockingStore
+    store: LockingBackend
     environment: Environment
     hints: Hints
     times: DirectoryTimes

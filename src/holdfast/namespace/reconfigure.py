@@ -19,7 +19,7 @@ from holdfast.namespace.root import another_namespace
 from holdfast.stores.provider import StoreOptions
 from holdfast.stores.registry import with_shared
 from holdfast.stores.url import absolute_url, locate, open_destination
-from holdfast.transactions.base import Commit, Committed, Database
+from holdfast.transactions.base import Backend, Commit, Committed
 
 _TRIES = 12
 
@@ -78,7 +78,7 @@ def reconfigure(
     raise ConflictError("others change the configuration of the namespace all the time: repeat", name=old.name)
 
 
-def _load(database: Database) -> tuple[Configuration, int]:
+def _load(database: Backend) -> tuple[Configuration, int]:
     """Return the configuration and its version, which is never newer than what is returned."""
     record = database.get_many([CONFIGURATION]).get(CONFIGURATION)
     return load_configuration(database), 0 if record is None else record.version

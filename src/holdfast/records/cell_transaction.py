@@ -1,6 +1,6 @@
-"""Run one or several units of work over cells: reads from the store, writes that wait for one commit.
+"""Run one or several units of work over cells: reads from the database, writes that wait for one commit.
 
-`CellTransaction` is the computation store of paper 003 (4.3): it keeps what was read, with versions, and what is
+`CellTransaction` is the computation database of paper 003 (4.3): it keeps what was read, with versions, and what is
 written, and serves reads from both. Several units can share one: each sees what those before it wrote, and a unit that
 fails takes only its own writes with it.
 """
@@ -185,18 +185,18 @@ class CellTransaction:
             self._put(definition, key, b"")
 
     def get_record(self, key: bytes) -> bytes | None:
-        """Return the value of a record of the store itself, None if there is none."""
+        """Return the value of a record of the database itself, None if there is none."""
         self._require_use()
         content = self._stored(key)
         return None if content is None else content.encoded
 
     def put_record(self, key: bytes, value: bytes | None) -> None:
-        """Write a record of the store itself, or delete it."""
+        """Write a record of the database itself, or delete it."""
         self._require_use()
         self._own[key] = DELETED if value is None else Put(value)
 
     def require(self, key: bytes, version: int) -> None:
-        """Let the commit conflict unless a record of the store itself has this version."""
+        """Let the commit conflict unless a record of the database itself has this version."""
         self._required[key] = version
 
     # --- units --------------------------------------------------------------------------------------------------------

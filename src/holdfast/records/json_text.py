@@ -28,7 +28,7 @@ def parse_json(text: str) -> bool | list[Any] | dict[str, Any]:
         raise InvalidRequestError("the value is no JSON: check its quotes and brackets") from error
     if not isinstance(value, bool | list | dict):
         raise InvalidRequestError(
-            "a JSON value is a list, an object, true or false: store texts and numbers with types of their own"
+            "a JSON value is a list, an object, true or false: database texts and numbers with types of their own"
         )
     return value
 

@@ -1,4 +1,4 @@
-"""List the kinds of records of a store: the first two bytes of each key.
+"""List the kinds of records of a database: the first two bytes of each key.
 
 All begin with ``S``, so that a namespace may live in the same database. They are in one place so that no two are the
 same; the modules that are named describe the rest of the keys. Ids are 8 bytes, most significant first.

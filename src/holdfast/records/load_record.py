@@ -15,7 +15,7 @@ from holdfast.errors import ConflictError, CorruptDataError, FencedError, Invali
 from holdfast.records.keys import ID_BYTES, load_key, load_of
 from holdfast.records.tables import Table, check_table_name
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Database, Record
+from holdfast.transactions.base import Backend, Record
 from holdfast.transactions.retry import run_until_known
 from holdfast.transactions.transaction import Transaction
 
@@ -146,6 +146,6 @@ def cell_digest(key: bytes, value: bytes) -> int:
     return int.from_bytes(both.digest(), "big")
 
 
-def until_known(database: Database, function: Callable[[Transaction], T], environment: Environment) -> T:
+def until_known(backend: Backend, function: Callable[[Transaction], T], environment: Environment) -> T:
     """Run a transaction of a load, with its bounds; see `run_until_known`."""
-    return run_until_known(database, function, environment, lost_replies=_LOST_REPLIES, attempts=_ATTEMPTS)
+    return run_until_known(backend, function, environment, lost_replies=_LOST_REPLIES, attempts=_ATTEMPTS)

@@ -22,7 +22,7 @@ from holdfast.records.row_keys import Row
 from holdfast.records.tables import TablesRead
 from holdfast.records.values import Value, encode_value
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Database, Record
+from holdfast.transactions.base import Backend, Record
 from holdfast.transactions.transaction import Transaction
 
 LoadRow = tuple[Row, Mapping[str, "Value | None"]]
@@ -39,9 +39,9 @@ class LoadTask:
         task: the number of the task in the load: the same for all attempts.
     """
 
-    def __init__(self, database: Database, environment: Environment, load: Load, task: int) -> None:
+    def __init__(self, backend: Backend, environment: Environment, load: Load, task: int) -> None:
         self._loaded = Loaded()
-        self._database = database
+        self._backend = backend
         self._environment = environment
         self._load = load
         self._task = task
@@ -72,8 +72,8 @@ class LoadTask:
             ConflictError: the database has lost something of it: run the task again.
         """
         if self._batches:
-            self._database.make_durable()
-            found = self._database.get_many([self._load.key, self._key])
+            self._backend.make_durable()
+            found = self._backend.get_many([self._load.key, self._key])
             if self._key not in found:
                 require_open(self._load, found.get(self._load.key))
             self._require_batches(found.get(self._key), self._batches)
@@ -119,7 +119,7 @@ class LoadTask:
             for key, value in records.items():
                 transaction.put(key, value)
 
-        until_known(self._database, write, self._environment)
+        until_known(self._backend, write, self._environment)
         return loaded
 
     def _append(self, rows: Sequence[LoadRow]) -> Loaded:
@@ -137,7 +137,7 @@ class LoadTask:
             require_table(load, found.get(table_key(load.table)))
             self._advance(transaction, found.get(self._key))
             done = {row for key, row in marks.items() if key in found and self._is_done(row, found[key], own)}
-            cells = CellTransaction(transaction, TablesRead(transaction, self._database))
+            cells = CellTransaction(transaction, TablesRead(transaction, self._backend))
             fresh = [(row, columns) for row, columns in rows if row not in done]
             if load.history:  # which reads what it writes
                 cells.prefetch(cells.cell_key(load.table, row, column) for row, columns in fresh for column in columns)
@@ -151,7 +151,7 @@ class LoadTask:
             cells.end_unit()
             apply_writes(cells.writes, transaction)
 
-        until_known(self._database, write, self._environment)
+        until_known(self._backend, write, self._environment)
         counts = [sum(value is not None for value in columns.values()) for _row, columns in rows]
         return Loaded(sum(map(bool, counts)), sum(counts))
 

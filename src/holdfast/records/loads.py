@@ -45,7 +45,7 @@ from holdfast.records.rows import read_cells
 from holdfast.records.several_commits import delete_if_unchanged
 from holdfast.records.tables import Table, check_table_name
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Database, TransactionStore
+from holdfast.transactions.base import Backend, TransactionBackend
 from holdfast.transactions.transaction import Transaction
 from holdfast.wording import counted
 
@@ -56,7 +56,7 @@ _PAGE = 1000
 
 
 # --- the beginning ----------------------------------------------------------------------------------------------------
-def begin_load(database: Database, environment: Environment, table: str, *, overwrite: bool) -> Load:
+def begin_load(backend: Backend, environment: Environment, table: str, *, overwrite: bool) -> Load:
     """Begin a load into a table. That is durable.
 
     Args:
@@ -89,15 +89,15 @@ def begin_load(database: Database, environment: Environment, table: str, *, over
         return load
 
     for _ in range(_CRASHES):
-        load = until_known(database, begin, environment)
-        database.make_durable()
-        if load.key in database.get_many([load.key]):
+        load = until_known(backend, begin, environment)
+        backend.make_durable()
+        if load.key in backend.get_many([load.key]):
             return load
     raise _losing(name)
 
 
 # --- the end ----------------------------------------------------------------------------------------------------------
-def finish_load(database: Database, environment: Environment, load: Load, reports: Sequence[AttemptReport]) -> None:
+def finish_load(backend: Backend, environment: Environment, load: Load, reports: Sequence[AttemptReport]) -> None:
     """End a load: what its tasks have written takes effect.
 
     Guarantee: it takes effect only if everything is there that the tasks report, also after a failover. A load that
@@ -117,20 +117,20 @@ def finish_load(database: Database, environment: Environment, load: Load, report
     Crash: the load has taken effect, or goes on. The next collection deletes what it replaced, or the marks.
     """
     for _ in range(_CRASHES):
-        if _end(database, environment, load, SEALED) != COMMITTED:
-            _require_batches(database, load, reports)
+        if _end(backend, environment, load, SEALED) != COMMITTED:
+            _require_batches(backend, load, reports)
             if not load.appends:
-                _require_cells(database, environment, load, reports)
-        if _end(database, environment, load, COMMITTED) != COMMITTED:
+                _require_cells(backend, environment, load, reports)
+        if _end(backend, environment, load, COMMITTED) != COMMITTED:
             continue  # a crash has undone the seal: what was there may have changed
-        database.make_durable()
-        if _forget(database, load):
+        backend.make_durable()
+        if _forget(backend, load):
             return
         # Also without a record: a crash has perhaps undone the end, and a collection has aborted the load since.
     raise _losing(load.table)
 
 
-def _end(database: Database, environment: Environment, load: Load, state: str) -> str:
+def _end(backend: Backend, environment: Environment, load: Load, state: str) -> str:
     """Advance the record of a load, and return its state: a load is not committed before it is sealed."""
 
     def end(transaction: Transaction) -> str:
@@ -153,10 +153,10 @@ def _end(database: Database, environment: Environment, load: Load, state: str) -
                 transaction.put(dropped_key(load.before), b"")
         return state
 
-    return until_known(database, end, environment)
+    return until_known(backend, end, environment)
 
 
-def abort_load(database: Database, environment: Environment, load: Load) -> bool:
+def abort_load(backend: Backend, environment: Environment, load: Load) -> bool:
     """Abort a load, unless it has taken effect. What a load that appends has written remains in the table.
 
     Guarantee: what was hidden is never seen, whoever goes on writing. May be repeated.
@@ -178,23 +178,23 @@ def abort_load(database: Database, environment: Environment, load: Load) -> bool
         transaction.put(dropped_key(load.hidden), b"")
         return False
 
-    committed = until_known(database, abort, environment)
+    committed = until_known(backend, abort, environment)
     if committed:
-        _forget(database, load)
+        _forget(backend, load)
     return committed
 
 
-def abort_old_loads(database: Database, environment: Environment, older_than_s: float) -> int:
+def abort_old_loads(backend: Backend, environment: Environment, older_than_s: float) -> int:
     """Abort the loads that began long ago, whose driver has probably died. Return how many that were.
 
     Guarantee: a load that is aborted although it still runs fails, and leaves nothing hidden behind.
     """
     now_s = environment.clock.now_s()
     aborted = 0
-    for key, record in read_records(database, *loads_range()):
+    for key, record in read_records(backend, *loads_range()):
         load, _state = load_and_state(key, record)
         if now_s - load.started_s > older_than_s:
-            aborted += not abort_load(database, environment, load)
+            aborted += not abort_load(backend, environment, load)
     return aborted
 
 
@@ -202,18 +202,18 @@ def _losing(table: str) -> UnavailableError:
     return UnavailableError("the database loses what it has committed: load the rows again later", table=table)
 
 
-def _forget(database: TransactionStore, load: Load) -> bool:
+def _forget(backend: TransactionBackend, load: Load) -> bool:
     """Delete the record of a load, if that says that it has taken effect, and return whether it does.
 
     If the deletion fails, a collection does it.
     """
-    record = database.get_many([load.key]).get(load.key)
+    record = backend.get_many([load.key]).get(load.key)
     if record is None or load_and_state(load.key, record)[1] != COMMITTED:
         return False
-    return delete_if_unchanged(database, load.key, record.version)
+    return delete_if_unchanged(backend, load.key, record.version)
 
 
-def _require_batches(database: TransactionStore, load: Load, reports: Sequence[AttemptReport]) -> None:
+def _require_batches(backend: TransactionBackend, load: Load, reports: Sequence[AttemptReport]) -> None:
     """Check that the last batch of each attempt is there: a database that has it has lost nothing that came before.
 
     Raises:
@@ -222,7 +222,7 @@ def _require_batches(database: TransactionStore, load: Load, reports: Sequence[A
     written = [report for report in reports if report.batches]
     for start in range(0, len(written), _PAGE):
         page = written[start : start + _PAGE]
-        found = database.get_many([report.key for report in page])
+        found = backend.get_many([report.key for report in page])
         if any(report.key not in found or found[report.key].value != b"%d" % report.batches for report in page):
             raise ConflictError(
                 "the database has lost rows that tasks had written, perhaps in a failover: load them again",
@@ -230,17 +230,17 @@ def _require_batches(database: TransactionStore, load: Load, reports: Sequence[A
             )
 
 
-def _require_cells(database: Database, environment: Environment, load: Load, reports: Sequence[AttemptReport]) -> None:
+def _require_cells(backend: Backend, environment: Environment, load: Load, reports: Sequence[AttemptReport]) -> None:
     """Check that the hidden table has exactly the cells that are reported.
 
     Raises: see `finish_load`.
     """
     expected = sum((report.loaded for report in reports), Loaded())
-    found = _count(database, load)
+    found = _count(backend, load)
     if found == expected:
         return
-    _end(database, environment, load, SEALED)  # perhaps somebody has aborted it while the cells were counted
-    _require_batches(database, load, reports)  # or a failover has lost some
+    _end(backend, environment, load, SEALED)  # perhaps somebody has aborted it while the cells were counted
+    _require_batches(backend, load, reports)  # or a failover has lost some
     if found.rows < expected.rows or found.cells < expected.cells:
         shared = counted(max(expected.rows - found.rows, 1), "row")
         raise InvalidRequestError(
@@ -254,11 +254,11 @@ def _require_cells(database: Database, environment: Environment, load: Load, rep
     )
 
 
-def _count(database: Database, load: Load) -> Loaded:
+def _count(backend: Backend, load: Load) -> Loaded:
     rows = cells = digest = 0
     first, last = cells_range(load.hidden)
     row = b"\0"
-    for key, content in read_cells(database, first, last):
+    for key, content in read_cells(backend, first, last):
         if not key.startswith(row):
             row = key[: decode_row(key, len(first))[1]]
             rows += 1

@@ -15,7 +15,7 @@ from holdfast.errors import ConflictError, HoldfastError
 from holdfast.records.keys import commit_count_key, old_commit_counts_range
 from holdfast.records.paging import read_pages
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Commit, Committed, Database, TransactionStore
+from holdfast.transactions.base import Backend, Commit, Committed, TransactionBackend
 
 _log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def in_several_commits(
-    batches: Iterable[T], database: Database, environment: Environment
+    batches: Iterable[T], backend: Backend, environment: Environment
 ) -> Iterator[tuple[T, Mapping[bytes, int]]]:
     """Yield batches, of which the caller commits each in a transaction, with what that adds to records besides.
 
@@ -46,9 +46,9 @@ def in_several_commits(
     for batch in chain(first, found):
         yield batch, {key: 1}
         count += 1
-    database.make_durable()
-    record = database.get_many([key]).get(key)
-    if record is None or record.number < count or not delete_if_unchanged(database, key, record.version):
+    backend.make_durable()
+    record = backend.get_many([key]).get(key)
+    if record is None or record.number < count or not delete_if_unchanged(backend, key, record.version):
         raise ConflictError(
             "the database has lost some of what this call had written, perhaps in a failover: call it again with the "
             "same values; but look first if one that is written twice counts twice, as in a sum or in a history: the "
@@ -56,22 +56,22 @@ def in_several_commits(
         )
 
 
-def delete_if_unchanged(database: TransactionStore, key: bytes, version: int) -> bool:
+def delete_if_unchanged(backend: TransactionBackend, key: bytes, version: int) -> bool:
     """Delete a record, unless it has changed, and return whether it has not. If that fails, a collection deletes it."""
     try:
-        return isinstance(database.commit(Commit(reads={key: version}, deletes=[key])), Committed)
+        return isinstance(backend.commit(Commit(reads={key: version}, deletes=[key])), Committed)
     except HoldfastError as error:
         _log.info("a record that is not needed anymore will be deleted by a collection: %s", error)
         return True
 
 
-def delete_old_counts(database: Database, environment: Environment, older_than_s: float) -> int:
+def delete_old_counts(backend: Backend, environment: Environment, older_than_s: float) -> int:
     """Delete the records of calls that began long ago, and have probably died; return how many there were.
 
     Guarantee: a call that goes on nevertheless fails.
     """
     deleted = 0
-    for page in read_pages(database, *old_commit_counts_range(environment.clock.now_s() - older_than_s)):
-        database.commit(Commit(deletes=[key for key, _record in page]))
+    for page in read_pages(backend, *old_commit_counts_range(environment.clock.now_s() - older_than_s)):
+        backend.commit(Commit(deletes=[key for key, _record in page]))
         deleted += len(page)
     return deleted

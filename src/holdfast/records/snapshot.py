@@ -1,4 +1,4 @@
-"""Read one snapshot of a store."""
+"""Read one snapshot of a database."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from holdfast.records.row_keys import Row, after_prefix
 from holdfast.records.rows import after_row, contents_of, present_value, read_cells, read_value, rows_of, rows_range
 from holdfast.records.tables import Table, TablesRead
 from holdfast.records.values import Value
-from holdfast.transactions.base import SnapshotReader, TransactionStore
+from holdfast.transactions.base import SnapshotReader, TransactionBackend
 
 
-class StoreSnapshot:
+class DatabaseSnapshot:
     """Tables as they were at one instant.
 
     Attributes:
         reader: reads the records of the snapshot.
     """
 
-    def __init__(self, reader: SnapshotReader, store: TransactionStore) -> None:
+    def __init__(self, reader: SnapshotReader, database: TransactionBackend) -> None:
         self.reader = reader
-        self._tables = TablesRead(reader, store)
+        self._tables = TablesRead(reader, database)
 
     def table(self, name: str) -> Table:
         """Return a table.
@@ -67,7 +67,7 @@ class StoreSnapshot:
         """Yield rows in order, each with its values by column.
 
         Args:
-            start, end, prefix: see `Store.scan`.
+            start, end, prefix: see `Database.scan`.
             after: go on behind this row, of the same scan.
         """
         definition, cells = self._cells(table, start, end, prefix, after)

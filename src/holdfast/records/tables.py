@@ -1,4 +1,4 @@
-"""Define tables: what a store knows about each of them."""
+"""Define tables: what a database knows about each of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 
 class Reader(Protocol):
-    """Reads records: a transaction, a snapshot or a store."""
+    """Reads records: a transaction, a snapshot or a database."""
 
     def get_many(self, keys: list[bytes]) -> dict[bytes, Record]:
         """Read records."""
@@ -96,16 +96,16 @@ def history_length(history: object) -> int:
     return history
 
 
-def list_tables(store: SnapshotReader) -> list[Table]:
+def list_tables(database: SnapshotReader) -> list[Table]:
     """Return all tables, by name."""
-    return [Table.of(table_name_of(key), record) for key, record in read_records(store, *tables_range())]
+    return [Table.of(table_name_of(key), record) for key, record in read_records(database, *tables_range())]
 
 
-def missing_table(store: SnapshotReader, name: str) -> NotFoundError:
+def missing_table(database: SnapshotReader, name: str) -> NotFoundError:
     """Return the error that a table does not exist."""
-    known = [table.name for table in list_tables(store)]
-    hint = nearest(name, known) if known else "the store has no tables, create it first"
-    return NotFoundError(f"the store has no such table: {hint}", table=name)
+    known = [table.name for table in list_tables(database)]
+    hint = nearest(name, known) if known else "the database has no tables, create it first"
+    return NotFoundError(f"the database has no such table: {hint}", table=name)
 
 
 class Tables(Protocol):
@@ -115,7 +115,7 @@ class Tables(Protocol):
         """Return a table.
 
         Raises:
-            NotFoundError: the store has no such table: create it.
+            NotFoundError: the database has no such table: create it.
         """
         ...
 
@@ -125,26 +125,26 @@ class TablesRead:
 
     Args:
         reader: reads their definitions.
-        store: where similar names are looked for.
+        database: where similar names are looked for.
     """
 
-    def __init__(self, reader: Reader, store: SnapshotReader) -> None:
+    def __init__(self, reader: Reader, database: SnapshotReader) -> None:
         self._reader = reader
-        self._store = store
+        self._database = database
 
     def get(self, name: str) -> Table:
         key = table_key(check_table_name(name))
         record = self._reader.get_many([key]).get(key)
         if record is None:
-            raise missing_table(self._store, name)
+            raise missing_table(self._database, name)
         return Table.of(name, record)
 
 
 class TableCache:
     """The tables that a process has seen. A wrong entry is harmless: every transaction validates the tables it uses."""
 
-    def __init__(self, store: SnapshotReader, known: dict[str, Table] | None = None) -> None:
-        self._store = store
+    def __init__(self, database: SnapshotReader, known: dict[str, Table] | None = None) -> None:
+        self._database = database
         self._known = {} if known is None else known
 
     def through(self, reader: SnapshotReader) -> TableCache:
@@ -155,11 +155,11 @@ class TableCache:
         """Return a table.
 
         Raises:
-            NotFoundError: the store has no such table: create it.
+            NotFoundError: the database has no such table: create it.
         """
         found = self._known.get(name)
         if found is None:
-            found = self._known[name] = TablesRead(self._store, self._store).get(name)
+            found = self._known[name] = TablesRead(self._database, self._database).get(name)
         return found
 
     def forget(self) -> None:

@@ -92,7 +92,7 @@ def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidRequestError("a text with lone surrogates cannot be stored: store its bytes") from error
+        raise InvalidRequestError("a text with lone surrogates cannot be stored: database its bytes") from error
 
 
 def _json(value: object) -> bytes:
@@ -146,7 +146,7 @@ def _encode_numpy(value: Any) -> bytes:
         raise InvalidRequestError("a numpy scalar of this type cannot be stored: store an array", dtype=value.dtype.str)
     dtype = value.dtype
     if isinstance(value, np.ma.MaskedArray):
-        raise InvalidRequestError("a masked array cannot be stored: fill it, or store its data and its mask")
+        raise InvalidRequestError("a masked array cannot be stored: fill it, or database its data and its mask")
     if not _DTYPE.fullmatch(dtype.str):
         raise InvalidRequestError("an array of this type cannot be stored: convert it with astype", dtype=dtype.str)
     dimensions: int = value.ndim

@@ -12,8 +12,8 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from holdfast.errors import InvalidRequestError
+from holdfast.spark.database.source import HoldfastDatabaseDataSource
 from holdfast.spark.source import HoldfastDataSource
-from holdfast.spark.store.source import HoldfastStoreDataSource
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ def require_reachable(spark: object, url: str) -> None:
 
 
 def register(spark: SparkSession) -> None:
-    """Register ``format("holdfast")`` and ``"holdfast-store"`` with a session, and tune it for them. Idempotent.
+    """Register ``format("holdfast")`` and ``"holdfast-database"`` with a session, and tune it for them. Idempotent.
 
     The user's own settings, for the session or the application, are not changed. In classic Spark, the session becomes
     the active session of the calling thread only.
@@ -77,7 +77,7 @@ def register(spark: SparkSession) -> None:
         # Spark looks up formats in the thread's active session, whatever session the DataFrame belongs to, so this
         # session must be the active one; PySpark's createDataFrame does the same. A Spark Connect server needs no help.
         SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
-    for source in (HoldfastDataSource, HoldfastStoreDataSource):
+    for source in (HoldfastDataSource, HoldfastDatabaseDataSource):
         if not _is_known(spark, source.name()):
             spark.dataSource.register(source)
     if not is_classic(spark):

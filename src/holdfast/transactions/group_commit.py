@@ -15,10 +15,10 @@ from typing import TypeAlias
 from holdfast.errors import HoldfastError, InvalidRequestError, UnavailableError
 from holdfast.runtime import Clock, SystemClock
 from holdfast.transactions.base import (
+    Backend,
     Commit,
-    Database,
-    HastyStore,
     LockedTransaction,
+    NoWaitBackend,
     Outcome,
     Record,
     ScanPage,
@@ -62,22 +62,22 @@ _Answer: TypeAlias = Outcome | HoldfastError | _Way
 
 
 class GroupCommit:
-    """A store that holds another one, and commits and reads concurrent requests together.
+    """A database that holds another one, and commits and reads concurrent requests together.
 
-    Guarantee: the same as that of the inner store, for each caller. A conflict costs only the caller that has it, and a
-    lock that others hold for long delays only those who need it, apart from `_PATIENCE_S`.
+    Guarantee: the same as that of the inner database, for each caller. A conflict costs only the caller that has it
+    and a lock that others hold for long delays only those who need it, apart from `_PATIENCE_S`.
 
     Args:
         committers: how many groups are on their way to the database at the same time. Two keep it busy while the next
             group is made.
         readers: the same for groups of reads.
-        connections: how many the inner store has at most; commits that wait for locks leave the others one at least,
+        connections: how many the inner database has at most; commits that wait for locks leave the others one at least,
             if there are two.
     """
 
     def __init__(
         self,
-        inner: Database,
+        inner: Backend,
         *,
         committers: int = 1,
         readers: int = 2,
@@ -85,7 +85,7 @@ class GroupCommit:
         clock: Clock | None = None,
     ) -> None:
         self._inner = inner
-        self._hasty = inner if isinstance(inner, HastyStore) else None
+        self._hasty = inner if isinstance(inner, NoWaitBackend) else None
         self._clock = clock or SystemClock()
         self._commits: Combiner[Commit, _Answer] = Combiner(
             self._commit, limit=_MOST_COMMITS, take=_group_size, leaders=committers, clock=self._clock
@@ -153,16 +153,16 @@ class GroupCommit:
                 raise
             return [_Way.ALONE] * len(commits)  # a mistake of one caller does not reach the others
 
-    def _commit_free(self, store: HastyStore, commits: Sequence[Commit]) -> Sequence[_Answer]:
+    def _commit_free(self, backend: NoWaitBackend, commits: Sequence[Commit]) -> Sequence[_Answer]:
         """Commit those members of a group whose locks nobody else holds.
 
-        The store knows who holds a record, but not who is about to insert one. So if it does not know enough, each
+        The database knows who holds a record, but not who is about to insert one. So if it does not know enough, each
         member is tried by itself, as long as there is time.
         """
         keys = [keys_of(commit) for commit in commits]
         held: set[bytes] = set()
         with suppress(HoldfastError):  # then nobody knows who is held up
-            held = store.held_keys(set().union(*keys))
+            held = backend.held_keys(set().union(*keys))
         answers: list[_Answer] = [_Way.BESIDE] * len(commits)
         free = [number for number, one in enumerate(keys) if held.isdisjoint(one)]
         parts = deque([free] if held and free else [[number] for number in free])
@@ -170,19 +170,19 @@ class GroupCommit:
         end_s = self._clock.elapsed_s() + _SEARCH_S
         while parts and self._clock.elapsed_s() < end_s:
             part = parts.popleft()
-            found = _try([commits[number] for number in part], store)
+            found = _try([commits[number] for number in part], backend)
             if found is not None:
                 for number, answer in zip(part, found, strict=True):
                     answers[number] = answer
             elif len(part) > 1:
                 parts += [[number] for number in part]
             else:
-                suspects |= _absent(store, keys[part[0]])
+                suspects |= _absent(backend, keys[part[0]])
         self._held, self._suspects = frozenset(held), frozenset(suspects)
         return answers
 
     def _commit_beside(self, commit: Commit) -> Outcome:
-        """Wait for the locks as long as the store does, beside the groups."""
+        """Wait for the locks as long as the database does, beside the groups."""
         seat = Seat()
         try:
             try:
@@ -213,20 +213,20 @@ class GroupCommit:
         self._inner.close()
 
 
-def _try(commits: Sequence[Commit], store: HastyStore) -> Sequence[_Answer] | None:
+def _try(commits: Sequence[Commit], backend: NoWaitBackend) -> Sequence[_Answer] | None:
     """Commit a part of a group; return None if others hold a lock. The other parts have their own answers."""
     try:
-        return store.try_commit_group(commits, _SHORT_S if len(commits) > 1 else _HURRY_S)
+        return backend.try_commit_group(commits, _SHORT_S if len(commits) > 1 else _HURRY_S)
     except InvalidRequestError as error:
         return [_Way.ALONE] * len(commits) if len(commits) > 1 else [error]
     except HoldfastError as error:
         return [copy_of(error) for _ in commits]
 
 
-def _absent(store: HastyStore, keys: Collection[bytes]) -> set[bytes]:
-    """Return the keys that have no record; none if the store cannot tell."""
+def _absent(backend: NoWaitBackend, keys: Collection[bytes]) -> set[bytes]:
+    """Return the keys that have no record; none if the database cannot tell."""
     with suppress(HoldfastError):
-        return set(keys) - store.get_many(keys).keys()
+        return set(keys) - backend.get_many(keys).keys()
     return set()
 
 

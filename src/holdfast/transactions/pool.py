@@ -118,7 +118,7 @@ class Pool(Generic[C]):
         try:
             if not self._seats.take(seat, self._clock, timeout_s):
                 if self._is_closed:
-                    raise UnavailableError("the store is closed: open it again")
+                    raise UnavailableError("the database is closed: open it again")
                 raise UnavailableError(
                     "all connections to the database are busy: allow more, or repeat later", connections=self._size
                 )

@@ -8,17 +8,17 @@ from urllib.parse import quote, unquote, urlsplit
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Database
+from holdfast.transactions.base import Backend
 from holdfast.transactions.group_commit import GroupCommit
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from holdfast.transactions.sql_files import load_schema
 from holdfast.transactions.urls import options_of, public_url, split_url
 from holdfast.wording import nearest
 
 
-def _open_sqlite(url: str, environment: Environment, create: bool, in_groups: bool) -> Database:
+def _open_sqlite(url: str, environment: Environment, create: bool, in_groups: bool) -> Backend:
+    from holdfast.transactions.sqlite.backend import SqliteBackend
     from holdfast.transactions.sqlite.connection import prepare_file
-    from holdfast.transactions.sqlite.store import SqliteTransactionStore
 
     parts = split_url(url)
     if parts.netloc or not parts.path.startswith("/"):
@@ -33,34 +33,34 @@ def _open_sqlite(url: str, environment: Environment, create: bool, in_groups: bo
     _refuse_rest(options, ("synchronous",))
     prepare_file(path, create=create, clock=environment.clock)
     # One group at a time: the file has one writer anyway, and a larger group needs fewer flushes.
-    store = SqliteTransactionStore(path, environment, synchronous=synchronous)
-    return GroupCommit(store, committers=1, readers=4, clock=environment.clock) if in_groups else store
+    backend = SqliteBackend(path, environment, synchronous=synchronous)
+    return GroupCommit(backend, committers=1, readers=4, clock=environment.clock) if in_groups else backend
 
 
-def _open_postgres(url: str, environment: Environment, create: bool, in_groups: bool) -> Database:
+def _open_postgres(url: str, environment: Environment, create: bool, in_groups: bool) -> Backend:
     try:
+        from holdfast.transactions.postgres.backend import PostgresBackend
         from holdfast.transactions.postgres.connection import PostgresAddress, prepare_database
-        from holdfast.transactions.postgres.store import PostgresTransactionStore
     except ImportError as error:
         raise UnsupportedError("PostgreSQL needs its driver: pip install 'holdfast[postgres]'") from error
     address, options = PostgresAddress.parse(url)
     connections = _connections(options)
     prepare_database(address, create=create)
-    store = PostgresTransactionStore(address, environment, connections=connections)
-    return GroupCommit(store, connections=connections, clock=environment.clock) if in_groups else store
+    backend = PostgresBackend(address, environment, connections=connections)
+    return GroupCommit(backend, connections=connections, clock=environment.clock) if in_groups else backend
 
 
-def _open_mysql(url: str, environment: Environment, create: bool, in_groups: bool) -> Database:
+def _open_mysql(url: str, environment: Environment, create: bool, in_groups: bool) -> Backend:
     try:
+        from holdfast.transactions.mysql.backend import MysqlBackend
         from holdfast.transactions.mysql.options import parse_mysql_url
         from holdfast.transactions.mysql.schema import prepare_database
-        from holdfast.transactions.mysql.store import MysqlTransactionStore
     except ImportError as error:
         raise UnsupportedError("MySQL and MariaDB need a driver: pip install 'holdfast[mysql]'") from error
     options = parse_mysql_url(url)
     prepare_database(options, create=create)
-    store = MysqlTransactionStore(options, environment)
-    return GroupCommit(store, connections=options.connections, clock=environment.clock) if in_groups else store
+    backend = MysqlBackend(options, environment)
+    return GroupCommit(backend, connections=options.connections, clock=environment.clock) if in_groups else backend
 
 
 def _connections(options: dict[str, str]) -> int:
@@ -75,15 +75,15 @@ def _refuse_rest(options: dict[str, str], known: tuple[str, ...]) -> None:
         raise InvalidRequestError(f"the URL of the database has an unknown option: {nearest(name, known)}", option=name)
 
 
-_MEMORY: dict[str, MemoryTransactionStore] = {}
+_MEMORY: dict[str, MemoryBackend] = {}
 
 
-def _open_memory(url: str, environment: Environment, create: bool, in_groups: bool) -> Database:
-    """Return the store of this name in this process, for tests."""
-    return _MEMORY.setdefault(urlsplit(url).netloc, MemoryTransactionStore(environment.ids))
+def _open_memory(url: str, environment: Environment, create: bool, in_groups: bool) -> Backend:
+    """Return the database of this name in this process, for tests."""
+    return _MEMORY.setdefault(urlsplit(url).netloc, MemoryBackend(environment.ids))
 
 
-SCHEMES: dict[str, Callable[[str, Environment, bool, bool], Database]] = {
+SCHEMES: dict[str, Callable[[str, Environment, bool, bool], Backend]] = {
     "sqlite": _open_sqlite,
     "postgresql": _open_postgres,
     "postgres": _open_postgres,
@@ -93,7 +93,7 @@ SCHEMES: dict[str, Callable[[str, Environment, bool, bool], Database]] = {
 }
 
 
-def open_database(url: str, environment: Environment | None = None, *, create: bool = False) -> Database:
+def open_backend(url: str, environment: Environment | None = None, *, create: bool = False) -> Backend:
     """Open a database with group commit, and bring its schema to the present version.
 
     Args:

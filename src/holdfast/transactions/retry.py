@@ -24,7 +24,7 @@ from holdfast.transactions.base import (
     Outcome,
     Progress,
     Record,
-    TransactionStore,
+    TransactionBackend,
     takes_adds,
 )
 from holdfast.transactions.transaction import Transaction
@@ -41,7 +41,7 @@ _NAMED_KEYS = 3
 
 @overload
 def run_transaction(
-    store: TransactionStore,
+    backend: TransactionBackend,
     function: Callable[[Transaction], T],
     environment: Environment,
     *,
@@ -52,7 +52,7 @@ def run_transaction(
 
 @overload
 def run_transaction(
-    store: TransactionStore,
+    backend: TransactionBackend,
     function: Callable[[Transaction], T],
     environment: Environment,
     *,
@@ -62,7 +62,7 @@ def run_transaction(
 
 
 def run_transaction(
-    store: TransactionStore,
+    backend: TransactionBackend,
     function: Callable[[Transaction], T],
     environment: Environment,
     *,
@@ -103,16 +103,16 @@ def run_transaction(
         if attempt:
             longest_s = min(_FIRST_WAIT_S * 2 ** (attempt - 1), _LONGEST_WAIT_S)
             environment.clock.sleep(longest_s * environment.chance.fraction())
-        transaction = Transaction(store)
+        transaction = Transaction(backend)
         try:
             result = function(transaction)
-            outcome = _end(store, transaction, progress)
+            outcome = _end(backend, transaction, progress)
         except OutcomeUnknownError:
             raise
         except Exception:
-            if progress is not None and (done := _done_before(store, progress)) is not None:
+            if progress is not None and (done := _done_before(backend, progress)) is not None:
                 return done
-            outcome = _validate(store, transaction)
+            outcome = _validate(backend, transaction)
             if not isinstance(outcome, Conflict):
                 raise
         if isinstance(outcome, Committed):
@@ -120,7 +120,7 @@ def run_transaction(
         if isinstance(outcome, AlreadyDone):
             return outcome
         conflict = outcome
-        if progress is None and (hopeless := refused_add(store, transaction.to_commit(), conflict)) is not None:
+        if progress is None and (hopeless := refused_add(backend, transaction.to_commit(), conflict)) is not None:
             raise hopeless
     raise TransactionConflictError(
         "other transactions were first in every attempt: repeat later, or change fewer records at a time",
@@ -130,7 +130,7 @@ def run_transaction(
 
 
 def run_until_known(
-    store: TransactionStore,
+    backend: TransactionBackend,
     function: Callable[[Transaction], T],
     environment: Environment,
     *,
@@ -150,13 +150,13 @@ def run_until_known(
     """
     for _ in range(lost_replies):
         try:
-            return run_transaction(store, function, environment, attempts=attempts)
+            return run_transaction(backend, function, environment, attempts=attempts)
         except OutcomeUnknownError as error:
             _log.info("a reply was lost, and the transaction is repeated: %s", error)
-    return run_transaction(store, function, environment, attempts=attempts)
+    return run_transaction(backend, function, environment, attempts=attempts)
 
 
-def refused_add(store: TransactionStore, commit: Commit, conflict: Conflict) -> InvalidRequestError | None:
+def refused_add(backend: TransactionBackend, commit: Commit, conflict: Conflict) -> InvalidRequestError | None:
     """Return the error of a conflict that would occur again in every attempt, because of what a record holds.
 
     An add conflicts because its bound does not hold, because its record was read and has changed, because that holds no
@@ -165,7 +165,7 @@ def refused_add(store: TransactionStore, commit: Commit, conflict: Conflict) -> 
     bounded = {bound.key for bound in commit.bounds}
     if not conflict.keys or any(key not in commit.adds or key in bounded for key in conflict.keys):
         return None
-    now = store.get_many(conflict.keys)
+    now = backend.get_many(conflict.keys)
     if any(commit.reads.get(key, version) != version for key, version in _versions(conflict.keys, now).items()):
         return None
     # A record that was created and deleted since has the version that was read, and one that was lowered has room.
@@ -181,23 +181,23 @@ def _versions(keys: Iterable[bytes], found: Mapping[bytes, Record]) -> dict[byte
     return {key: found[key].version if key in found else ABSENT for key in keys}
 
 
-def _end(store: TransactionStore, transaction: Transaction, progress: Progress | None) -> Outcome:
+def _end(backend: TransactionBackend, transaction: Transaction, progress: Progress | None) -> Outcome:
     """Commit; if the reply is lost, look whether the progress shows the effect."""
     if progress is None:
-        return _validate(store, transaction) if transaction.is_read_only else store.commit(transaction.to_commit())
+        return _validate(backend, transaction) if transaction.is_read_only else backend.commit(transaction.to_commit())
     try:
-        return store.commit(transaction.to_commit(progress))
+        return backend.commit(transaction.to_commit(progress))
     except OutcomeUnknownError as unknown:
         try:
-            done = _done_before(store, progress)
+            done = _done_before(backend, progress)
         except HoldfastError:
-            raise unknown from None  # not "nothing happened", which the store may have said about the second call
+            raise unknown from None  # not "nothing happened", which the database may have said about the second call
         if done is None:
             raise
         return done
 
 
-def _validate(store: TransactionStore, transaction: Transaction) -> Outcome:
+def _validate(backend: TransactionBackend, transaction: Transaction) -> Outcome:
     """Check whether everything that was read was true at one instant.
 
     What one call has read was true when it was read. Only reads of several calls need another one.
@@ -205,12 +205,12 @@ def _validate(store: TransactionStore, transaction: Transaction) -> Outcome:
     if transaction.is_snapshot:
         return Committed(ABSENT)  # no record has this version
     try:
-        return store.commit(transaction.to_validation())
+        return backend.commit(transaction.to_validation())
     except OutcomeUnknownError as error:
-        raise UnavailableError("the store did not confirm what was read, nothing happened: repeat later") from error
+        raise UnavailableError("the database did not confirm what was read, nothing happened: repeat later") from error
 
 
-def _done_before(store: TransactionStore, progress: Progress) -> AlreadyDone | None:
-    """Return what the store would answer to a commit with this progress, if it has taken effect before."""
-    record = store.get_many([progress.owner]).get(progress.owner)
+def _done_before(backend: TransactionBackend, progress: Progress) -> AlreadyDone | None:
+    """Return what the database would answer to a commit with this progress, if it has taken effect before."""
+    record = backend.get_many([progress.owner]).get(progress.owner)
     return AlreadyDone(record.number) if record is not None and record.number >= progress.number else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from holdfast.errors import InvalidRequestError
-from holdfast.transactions.base import ABSENT, Bound, Commit, Progress, RangeCount, Record, TransactionStore
+from holdfast.transactions.base import ABSENT, Bound, Commit, Progress, RangeCount, Record, TransactionBackend
 
 _PAGE = 1000
 """Records that one call of a scan reads at most."""
@@ -16,30 +16,30 @@ class Transaction:
 
     Worked composition::
 
-        transaction = Transaction(store)
+        transaction = Transaction(database)
         record = transaction.get(b"a")
         transaction.put(b"b", b"" if record is None else record.value)
-        outcome = store.commit(transaction.to_commit())
+        outcome = database.commit(transaction.to_commit())
 
     `holdfast.transactions.retry.run_transaction` does this, and repeats conflicts.
 
-    Guarantee: each record is read from the store at most once, and then stays as it was seen, except for the
+    Guarantee: each record is read from the database at most once, and then stays as it was seen, except for the
     transaction's own writes. Records that were read in different calls come from different snapshots, so together they
     may show a state that never existed. The commit, which compares their versions, then conflicts.
 
     A record that the transaction itself has written has the version `ABSENT`. The instance belongs to one thread.
 
     Args:
-        ahead: records that were read from the store before, from one snapshot; None for those that did not exist. They
-            count as read when they are read from here.
+        ahead: records that were read from the database before, from one snapshot; None for those that did not exist.
+            They count as read when they are read from here.
 
     Source: paper 004 (3.2: per-transaction snapshot).
     """
 
-    __slots__ = ("_ahead", "_bounds", "_inserts", "_ranges", "_seen", "_snapshots", "_store", "_writes")
+    __slots__ = ("_ahead", "_backend", "_bounds", "_inserts", "_ranges", "_seen", "_snapshots", "_writes")
 
-    def __init__(self, store: TransactionStore, ahead: Mapping[bytes, Record | None] | None = None) -> None:
-        self._store = store
+    def __init__(self, backend: TransactionBackend, ahead: Mapping[bytes, Record | None] | None = None) -> None:
+        self._backend = backend
         self._ahead = ahead or {}
         self._seen: dict[bytes, Record | None] = {}
         self._ranges: list[RangeCount] = []
@@ -77,7 +77,7 @@ class Transaction:
         fresh: list[bytes] = []
         covered, more = start, True
         while more:
-            page = self._store.scan(covered, end, _PAGE if limit is None else min(limit, _PAGE))
+            page = self._backend.scan(covered, end, _PAGE if limit is None else min(limit, _PAGE))
             self._snapshots += 1
             for key, record in page.records:
                 # What was seen stays as it was; an insert expects that there is no record.
@@ -200,14 +200,14 @@ class Transaction:
         return {key: ABSENT if record is None else record.version for key, record in self._seen.items()}
 
     def _read(self, keys: Iterable[bytes]) -> None:
-        """Read those records from the store that are not known yet."""
+        """Read those records from the database that are not known yet."""
         missing = {key: None for key in keys if not self._is_known(key)}
         if self._ahead:
             for key in [key for key in missing if key in self._ahead]:
                 self._seen[key] = self._ahead[key]
                 del missing[key]
         if missing:
-            found = self._store.get_many(missing)
+            found = self._backend.get_many(missing)
             self._snapshots += 1
             for key in missing:
                 self._seen[key] = found.get(key)

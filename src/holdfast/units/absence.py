@@ -14,14 +14,14 @@ from contextlib import suppress
 
 from holdfast.errors import FencedError, OutcomeUnknownError, UnavailableError
 from holdfast.records.kinds import ABSENCE, JOB
-from holdfast.transactions.base import ABSENT, Commit, TransactionStore
+from holdfast.transactions.base import ABSENT, Commit, TransactionBackend
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.progress import GONE
 
 _TRIES = 20
 
 
-def note_absence(store: TransactionStore, job: bytes) -> int:
+def note_absence(database: TransactionBackend, job: bytes) -> int:
     """Note that a job does not exist; return the version of the note, or that of the one from which the job was begun.
 
     Args:
@@ -34,13 +34,13 @@ def note_absence(store: TransactionStore, job: bytes) -> int:
     """
     note = _note_key(job)
     for _ in range(_TRIES):
-        found = store.get_many([job, note])
+        found = database.get_many([job, note])
         if job in found:
             return _absence_of(found[job].value)
         if note in found:
             return found[note].version
         with suppress(OutcomeUnknownError):  # the next look shows it
-            store.commit(Commit(reads={job: ABSENT, note: ABSENT}, puts={note: b""}))
+            database.commit(Commit(reads={job: ABSENT, note: ABSENT}, puts={note: b""}))
     raise UnavailableError("the database loses one reply after the other: run the job again later")
 
 

@@ -5,7 +5,7 @@ in one step, so the sum of a column is always that of exactly the units that the
 
 Worked composition::
 
-    for view in watch(store, "words", job="count words"):
+    for view in watch(database, "words", job="count words"):
         print(view.share, [(one.row, one.value, one.final) for one in view.top])
 
 Source: Hellerstein, Haas and Wang, "Online aggregation" (1997). What the estimates assume is in `estimates`.
@@ -22,9 +22,9 @@ from typing import TypeVar
 
 from holdfast.errors import FencedError, InvalidRequestError, NotFoundError
 from holdfast.records.cells import VALUE
-from holdfast.records.opening import require_open_store
+from holdfast.records.database import Database
+from holdfast.records.opening import require_open_database
 from holdfast.records.row_keys import Row
-from holdfast.records.store import Store
 from holdfast.transactions.base import MAX_NUMBER
 from holdfast.units.column_totals import ColumnTotals, LargeCell, Number, read_column
 from holdfast.units.estimates import (
@@ -133,7 +133,7 @@ def _told(one: TopRow) -> str:
 
 
 def watch(
-    store: Store,
+    database: Database,
     table: str,
     *,
     job: str | None = None,
@@ -162,13 +162,13 @@ def watch(
         FencedError: the job was forgotten meanwhile.
         UnavailableError: the database did not come back within a minute.
     """
-    require_open_store(store)
+    require_open_database(database)
     _check_count("top", top, 1, _MOST_TOP)
     if units is not None:
         _check_count("units", units, 0, MAX_NUMBER)
     _check_seconds("every_s", every_s)
     _check_seconds("begin_within_s", begin_within_s)
-    return _views(_Watch(store, table, job, top, column, units), every_s, begin_within_s)
+    return _views(_Watch(database, table, job, top, column, units), every_s, begin_within_s)
 
 
 def _check_count(name: str, given: object, least: int, most: int) -> None:
@@ -182,7 +182,7 @@ def _check_seconds(name: str, given: object) -> None:
 
 
 def _views(found: _Watch, every_s: float, begin_within_s: float) -> Iterator[View]:
-    clock = found.store.environment.clock
+    clock = found.database.environment.clock
     view = found.first(begin_within_s)
     while True:
         yield view
@@ -195,8 +195,10 @@ def _views(found: _Watch, every_s: float, begin_within_s: float) -> Iterator[Vie
 class _Watch:
     """Reads views, and remembers what the estimates need of those before."""
 
-    def __init__(self, store: Store, table: str, job: str | None, top: int, column: str, units: int | None) -> None:
-        self.store = store
+    def __init__(
+        self, database: Database, table: str, job: str | None, top: int, column: str, units: int | None
+    ) -> None:
+        self.database = database
         self._table = table
         self._job = job
         self._top = top
@@ -209,7 +211,7 @@ class _Watch:
 
     def first(self, begin_within_s: float) -> View:
         """Return the first view, as soon as there are such a job and such a table."""
-        clock = self.store.environment.clock
+        clock = self.database.environment.clock
         began_s = clock.elapsed_s()
         while True:
             try:
@@ -222,14 +224,14 @@ class _Watch:
     def _is_over(self, job: str) -> bool:
         """Check whether the job is finished already: then no table comes into being anymore."""
         with suppress(NotFoundError):
-            return _patiently(self.store, lambda: find_job(self.store.database, job)).is_finished
+            return _patiently(self.database, lambda: find_job(self.database.backend, job)).is_finished
         return False
 
     def look(self) -> View:
         """Return a view."""
-        clock = self.store.environment.clock
+        clock = self.database.environment.clock
         before_s = clock.elapsed_s()
-        totals, state = _patiently(self.store, self._read)
+        totals, state = _patiently(self.database, self._read)
         now_s = clock.elapsed_s()
         took_s = now_s - before_s
         if state is None:
@@ -246,7 +248,7 @@ class _Watch:
         return self._view(totals, state, took_s=took_s, idle_s=now_s - self._moved_s)
 
     def _read(self) -> tuple[ColumnTotals, JobState | None]:
-        with self.store.snapshot() as snapshot:
+        with self.database.snapshot() as snapshot:
             state: JobState | None = None
             if self._job is not None:
                 try:
@@ -290,8 +292,8 @@ class _Watch:
         return (last - first) / (last_s - first_s) if last_s > first_s else None
 
 
-def _patiently(store: Store, call: Callable[[], T]) -> T:
-    return patiently(call, _PATIENCE_S, store.environment, Statistics())
+def _patiently(database: Database, call: Callable[[], T]) -> T:
+    return patiently(call, _PATIENCE_S, database.environment, Statistics())
 
 
 @dataclass(frozen=True, slots=True)

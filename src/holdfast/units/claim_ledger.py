@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from holdfast.errors import FencedError
-from holdfast.transactions.base import ABSENT, TransactionStore
+from holdfast.transactions.base import ABSENT, TransactionBackend
 from holdfast.units.claims import Claim, decode_claim, encode_claim
 from holdfast.units.execution import Change
 from holdfast.units.progress import LIST_DROPPED
@@ -21,8 +21,8 @@ class ClaimLedger:
         counter: the record with the number of units that the worker has done.
     """
 
-    def __init__(self, store: TransactionStore, work: WorkList, key: bytes, counter: bytes) -> None:
-        self._store = store
+    def __init__(self, database: TransactionBackend, work: WorkList, key: bytes, counter: bytes) -> None:
+        self._database = database
         self._work = work
         self._key = key
         self._counter = counter
@@ -61,7 +61,7 @@ class ClaimLedger:
         Raises:
             FencedError: the list was dropped.
         """
-        found = self._store.get_many([self._key, self._work.definition_key])
+        found = self._database.get_many([self._key, self._work.definition_key])
         definition = found.get(self._work.definition_key)
         if definition is None or definition.version != self._work.version:
             raise FencedError(LIST_DROPPED, list=self._work.name)

@@ -12,7 +12,7 @@ from holdfast.errors import CorruptDataError, OutcomeUnknownError
 from holdfast.records.keys import id_bytes
 from holdfast.records.paging import read_records
 from holdfast.runtime import Environment
-from holdfast.transactions.base import ABSENT, Commit, Committed, Record, TransactionStore
+from holdfast.transactions.base import ABSENT, Commit, Committed, Record, TransactionBackend
 from holdfast.units.work_list import Item, WorkList
 
 _MOST_BYTES = 2 * 1024 * 1024
@@ -59,7 +59,7 @@ def decode_claim(key: bytes, record: Record) -> Claim:
 
 
 def take_items(
-    store: TransactionStore,
+    database: TransactionBackend,
     work: WorkList,
     claim_key: bytes,
     waiting: Sequence[tuple[bytes, Record]],
@@ -85,7 +85,7 @@ def take_items(
         keys.append(key)
         items.append(item)
     versions = {key: record.version for key, record in waiting[: len(keys)]}
-    outcome = store.commit(
+    outcome = database.commit(
         Commit(
             reads={**versions, **required, work.definition_key: work.version, claim_key: ABSENT},
             deletes=keys,
@@ -97,7 +97,7 @@ def take_items(
     return Claim(claim_key, outcome.version, {one.place: one for one in items})
 
 
-def dissolve(store: TransactionStore, work: WorkList, claim: Claim) -> bool:
+def dissolve(database: TransactionBackend, work: WorkList, claim: Claim) -> bool:
     """Let the items of a claim wait again; return whether that is done.
 
     An item that was added again meanwhile waits once; one whose values are combined waits beside those that were.
@@ -108,27 +108,27 @@ def dissolve(store: TransactionStore, work: WorkList, claim: Claim) -> bool:
     puts = {work.item_key(item.place_of_its_own(identity)): item.encoded for item in claim.items.values()}
     deletes = [claim.key, work.beat_key(claim.key)]
     try:
-        outcome = store.commit(Commit(reads={claim.key: claim.version}, puts=puts, deletes=deletes))
+        outcome = database.commit(Commit(reads={claim.key: claim.version}, puts=puts, deletes=deletes))
     except OutcomeUnknownError:
         return False
     return isinstance(outcome, Committed)
 
 
-def dissolve_slot(store: TransactionStore, work: WorkList, slot: int) -> None:
+def dissolve_slot(database: TransactionBackend, work: WorkList, slot: int) -> None:
     """Dissolve the claims of earlier attempts at a worker: Spark has started another one."""
     prefix = work.claim_key(slot)
-    _dissolve_range(store, work, (prefix, prefix + b"\xff"), _TRIES)
+    _dissolve_range(database, work, (prefix, prefix + b"\xff"), _TRIES)
 
 
-def dissolve_all(store: TransactionStore, work: WorkList) -> None:
+def dissolve_all(database: TransactionBackend, work: WorkList) -> None:
     """Dissolve all claims, of workers that cannot get new ones: each commit that is faster makes its claim smaller."""
-    _dissolve_range(store, work, work.claims, _MOST_ITEMS)
+    _dissolve_range(database, work, work.claims, _MOST_ITEMS)
 
 
-def _dissolve_range(store: TransactionStore, work: WorkList, claims: tuple[bytes, bytes], tries: int) -> None:
+def _dissolve_range(database: TransactionBackend, work: WorkList, claims: tuple[bytes, bytes], tries: int) -> None:
     for _ in range(tries):
-        found = list(read_records(store, *claims))
-        if all(dissolve(store, work, decode_claim(key, record)) for key, record in found):
+        found = list(read_records(database, *claims))
+        if all(dissolve(database, work, decode_claim(key, record)) for key, record in found):
             return
 
 
@@ -144,7 +144,7 @@ class ClaimWatch:
     the monotonic clock of the observer.
     """
 
-    store: TransactionStore
+    database: TransactionBackend
     work: WorkList
     environment: Environment
     lease_s: float
@@ -153,8 +153,8 @@ class ClaimWatch:
     def dissolve_expired(self, own: bytes) -> int:
         """Look at all claims but one's own; dissolve those that are expired, and return how many."""
         now_s = self.environment.clock.elapsed_s()
-        claims = [one for one in read_records(self.store, *self.work.claims) if one[0] != own]
-        beats = self.store.get_many([self.work.beat_key(key) for key, _record in claims]) if claims else {}
+        claims = [one for one in read_records(self.database, *self.work.claims) if one[0] != own]
+        beats = self.database.get_many([self.work.beat_key(key) for key, _record in claims]) if claims else {}
         seen: dict[bytes, tuple[_Sign, float]] = {}
         count = 0
         for key, record in claims:
@@ -165,6 +165,6 @@ class ClaimWatch:
                 since_s = now_s
             seen[key] = (sign, since_s)
             if now_s - since_s >= self.lease_s:
-                count += dissolve(self.store, self.work, decode_claim(key, record))
+                count += dissolve(self.database, self.work, decode_claim(key, record))
         self._seen = seen
         return count

@@ -12,7 +12,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.records.keys import cell_of, column_bytes
 from holdfast.records.row_keys import Row
 from holdfast.records.rows import present_value, read_cells, rows_range
-from holdfast.records.snapshot import StoreSnapshot
+from holdfast.records.snapshot import DatabaseSnapshot
 from holdfast.records.values import Value
 
 Number: TypeAlias = "int | float"
@@ -50,7 +50,7 @@ class ColumnTotals:
     largest: Sequence[LargeCell]
 
 
-def read_column(snapshot: StoreSnapshot, table: str, column: str, most: int) -> ColumnTotals:
+def read_column(snapshot: DatabaseSnapshot, table: str, column: str, most: int) -> ColumnTotals:
     """Read a column.
 
     Args:
@@ -92,7 +92,7 @@ def _sum(whole: int, fractions: float, table: str, column: str) -> float:
         found = math.inf
     if not math.isfinite(found):
         raise InvalidRequestError(
-            "the sum of the column is too large for a float: choose another column, or store integers only",
+            "the sum of the column is too large for a float: choose another column, or database integers only",
             table=table,
             column=column,
         )

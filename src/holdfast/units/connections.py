@@ -1,4 +1,4 @@
-"""Keep the stores of a worker process open from task to task.
+"""Keep the databases of a worker process open from task to task.
 
 Connections are made after a fork: Spark forks its workers, and reuses them.
 """
@@ -9,8 +9,8 @@ import os
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from holdfast.records.opening import open_store
-from holdfast.records.store import Store
+from holdfast.records.database import Database
+from holdfast.records.opening import open_database
 from holdfast.runtime import Environment
 from holdfast.transactions.urls import split_url
 
@@ -26,20 +26,20 @@ class _Place:
     file: tuple[int, int] | None
 
 
-_open: dict[_Place, Store] = {}
+_open: dict[_Place, Database] = {}
 
 
-def store_of_process(url: str) -> Store:
-    """Return the open store of a URL; open it if this process has not.
+def database_of_process(url: str) -> Database:
+    """Return the open database of a URL; open it if this process has not.
 
     It sends each commit by itself: a task has one thread, so nothing is gained by waiting for others.
 
-    Raises: see `open_store`.
+    Raises: see `open_database`.
     """
     place = _Place(os.getpid(), url, _file_of(url))
     found = _open.pop(place, None)
     if found is None:
-        found = open_store(_alone(url), environment=Environment())
+        found = open_database(_alone(url), environment=Environment())
     for old in [one for one in _open if one.pid == place.pid and one.url == url]:
         _open.pop(old).close()
     _open[place] = found  # at the end: those at the front were not used for longest

@@ -29,11 +29,11 @@ from holdfast.records.row_keys import Row
 from holdfast.records.rows import naming_cell
 from holdfast.records.tables import TableCache
 from holdfast.runtime import Alarm, Environment, SystemAlarm, TimeIsUp
-from holdfast.transactions.base import Commit, Committed, Conflict, LockingStore, Outcome, Record
+from holdfast.transactions.base import Commit, Committed, Conflict, LockingBackend, Outcome, Record
 from holdfast.transactions.retry import refused_add
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.locked_reads import LockedReads, UnlockedReads
-from holdfast.units.metered_store import MeteredStore
+from holdfast.units.metered_backend import MeteredBackend
 from holdfast.units.progress import LIST_DROPPED
 from holdfast.units.results import require_run
 from holdfast.units.settings import SERVER, UnitSettings
@@ -134,7 +134,7 @@ class UnitExecution:
     def __init__(
         self,
         function: UnitFunction,
-        store: LockingStore,
+        database: LockingBackend,
         settings: UnitSettings,
         environment: Environment,
         *,
@@ -146,18 +146,18 @@ class UnitExecution:
         self.settings = settings
         self.environment = environment
         self.alarm: Alarm = alarm or SystemAlarm()
-        self.store = MeteredStore(store, environment.clock, self.statistics, self.alarm)
+        self.database = MeteredBackend(database, environment.clock, self.statistics, self.alarm)
         self._function = function
         self._reads = reads
         self._emit_to = emit_to
-        self._tables = TableCache(self.store)
+        self._tables = TableCache(self.database)
         self._ahead = _NOTHING_AHEAD
         self._exclusive = 0  # units that lock exclusively what they read
 
     @property
     def reads_ahead(self) -> bool:
         """Whether it pays to say which units follow."""
-        return self._reads is not None and self.store.reads_ahead and self.settings.buffering != SERVER
+        return self._reads is not None and self.database.reads_ahead and self.settings.buffering != SERVER
 
     def attempt(
         self,
@@ -211,7 +211,7 @@ class UnitExecution:
         if isinstance(outcome, Conflict):
             self.statistics.stale += ran.failure is not None
             self._require_work_list(outcome)
-            failure = refused_add(self.store, commit, outcome) if ran.done == 1 else None
+            failure = refused_add(self.database, commit, outcome) if ran.done == 1 else None
             return self._conflict(outcome.keys) if failure is None else Attempt(failure=naming_cell(failure))
         assert isinstance(outcome, Committed), "the commit is in no series"
         if ran.done:
@@ -228,19 +228,19 @@ class UnitExecution:
             self.statistics.locked += locked
             exclusive = locked or self._exclusive > 0
             self._exclusive = max(0, self._exclusive - 1)
-            with self.store.locked() as transaction:
+            with self.database.locked() as transaction:
                 tables = self._tables.through(UnlockedReads(transaction))
                 cells = CellTransaction(LockedReads(transaction, exclusive=exclusive), tables, most)
                 yield cells, lambda commit, following: transaction.apply(commit)
         else:
-            yield CellTransaction(Transaction(self.store, ahead.records), self._tables, most), self._commit
+            yield CellTransaction(Transaction(self.database, ahead.records), self._tables, most), self._commit
 
     def _commit(self, commit: Commit, following: Sequence[Unit]) -> Outcome:
         """Commit, and read what the following units will read, if that takes no round trip of its own."""
         keys = self._hinted(following) if self.reads_ahead else []
         if not keys:
-            return self.store.commit(commit)
-        outcome, records = self.store.commit_and_read(commit, keys)
+            return self.database.commit(commit)
+        outcome, records = self.database.commit_and_read(commit, keys)
         if records is not None:
             self._ahead = _Ahead({unit.id for unit in following}, {key: records.get(key) for key in keys})
         return outcome
@@ -273,15 +273,15 @@ class UnitExecution:
         """Run a unit's function; return its error.
 
         Raises:
-            UnavailableError, OutcomeUnknownError, DeadlockError, CorruptDataError, AccessDeniedError: the store failed,
-                not the function, whatever the function has made of it.
+            UnavailableError, OutcomeUnknownError, DeadlockError, CorruptDataError, AccessDeniedError: the database
+                failed, not the function, whatever the function has made of it.
         """
         transaction = UnitTransaction(cells, self._emit_to)
         clock = self.environment.clock
-        before_s, calls_s = clock.elapsed_s(), self.store.calls_s
+        before_s, calls_s = clock.elapsed_s(), self.database.calls_s
         error = self._limited(partial(_run_function, self._function, transaction, unit))
         transaction.end()
-        self.statistics.function_s += clock.elapsed_s() - before_s - (self.store.calls_s - calls_s)
+        self.statistics.function_s += clock.elapsed_s() - before_s - (self.database.calls_s - calls_s)
         failure = transaction.failure
         if isinstance(failure, Exception) and not isinstance(failure, _OF_STORE):
             return failure

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import InvalidRequestError
-from holdfast.transactions.base import SnapshotReader, SnapshotStore
+from holdfast.transactions.base import SnapshotBackend, SnapshotReader
 from holdfast.units.jobs import Job, find_job, read_progress
 from holdfast.units.progress import TaskProgress
 from holdfast.units.report import JobReport
@@ -83,7 +83,7 @@ def read_state(reader: SnapshotReader, name: str) -> JobState:
     """Return how far a job is.
 
     Raises:
-        NotFoundError: the store has no such job.
+        NotFoundError: the database has no such job.
     """
     return state_of(reader, find_job(reader, name))
 
@@ -95,11 +95,11 @@ def state_of(reader: SnapshotReader, job: Job) -> JobState:
     return JobState(job, report=JobReport.of(job.report))
 
 
-def poll(database: SnapshotStore, name: str) -> JobState:
+def poll(backend: SnapshotBackend, name: str) -> JobState:
     """Return how far a job is: all from one snapshot, for which no unit waits.
 
     Raises:
-        NotFoundError: the store has no such job.
+        NotFoundError: the database has no such job.
     """
-    with database.snapshot() as reader:
+    with backend.snapshot() as reader:
         return read_state(reader, name)

@@ -1,4 +1,4 @@
-"""Keep the jobs of a store: a name, what is to be done, and whether that is finished."""
+"""Keep the jobs of a database: a name, what is to be done, and whether that is finished."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from holdfast.records.keys import new_id
 from holdfast.records.kinds import JOB
 from holdfast.records.paging import read_records
 from holdfast.runtime import Environment
-from holdfast.transactions.base import ABSENT, DurableStore, Record, SnapshotReader
+from holdfast.transactions.base import ABSENT, DurableBackend, Record, SnapshotReader
 from holdfast.transactions.retry import run_until_known
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.absence import require_absence
@@ -169,7 +169,7 @@ def planned_tasks(
 
 
 def begin_job(
-    store: DurableStore,
+    database: DurableBackend,
     name: str,
     *,
     kind: str,
@@ -227,9 +227,9 @@ def begin_job(
             transaction.put(progress_key(new.id, shard), start)
         return new
 
-    job = _durably(store, begin, environment, name, _stays)
+    job = _durably(database, begin, environment, name, _stays)
     try:
-        _require_begun(store, job, new)
+        _require_begun(database, job, new)
     except (InputChangedError, ConflictError):
         if absence is not None and absence != job.absence:
             # The job that was seen, or noted as absent, was forgotten, and this one knows nothing of what it has done.
@@ -309,7 +309,7 @@ def _checked_shards(shards: object) -> int:
 
 
 def end_job(
-    store: DurableStore,
+    database: DurableBackend,
     job: Job,
     report: Mapping[str, object],
     environment: Environment,
@@ -342,7 +342,7 @@ def end_job(
         _delete_progress(transaction, job)
         return ended
 
-    return _durably(store, end, environment, job.name, _stays)
+    return _durably(database, end, environment, job.name, _stays)
 
 
 def _require_end(transaction: Transaction, job: Job, work: WorkList | None) -> None:
@@ -367,7 +367,7 @@ def _require_end(transaction: Transaction, job: Job, work: WorkList | None) -> N
         )
 
 
-def end_run(store: DurableStore, job: Job, run: str, environment: Environment) -> None:
+def end_run(database: DurableBackend, job: Job, run: str, environment: Environment) -> None:
     """Record that a run of a job has failed, so that its attempts at tasks stop.
 
     Guarantee: when this returns, no unit of a task's attempt in this run takes effect anymore, wherever it runs: the
@@ -391,7 +391,7 @@ def end_run(store: DurableStore, job: Job, run: str, environment: Environment) -
         for shard in range(job.shards):
             transaction.add(progress_key(job.id, shard), 0)  # gives it another version, and reads nothing
 
-    _durably(store, end, environment, job.name, lambda _ended, found: is_over(found))
+    _durably(database, end, environment, job.name, lambda _ended, found: is_over(found))
 
 
 def require_run(job: Job, run: str) -> None:
@@ -404,15 +404,15 @@ def require_run(job: Job, run: str) -> None:
         raise FencedError("the run of the job has failed, and its other tasks stop")
 
 
-def find_job(store: SnapshotReader, name: str) -> Job:
+def find_job(database: SnapshotReader, name: str) -> Job:
     """Return a job.
 
     Raises:
-        NotFoundError: the store has no such job.
+        NotFoundError: the database has no such job.
     """
-    job = _find(store, name)
+    job = _find(database, name)
     if job is None:
-        raise _missing(store, name)
+        raise _missing(database, name)
     return job
 
 
@@ -422,20 +422,20 @@ def _find(reader: SnapshotReader | Transaction, name: str) -> Job | None:
     return None if record is None else Job.of(key, record)
 
 
-def _missing(store: SnapshotReader, name: str) -> NotFoundError:
-    known = [job.name for job in list_jobs(store)]
+def _missing(database: SnapshotReader, name: str) -> NotFoundError:
+    known = [job.name for job in list_jobs(database)]
     hint = nearest(name, known) if known else "there are none"
-    return NotFoundError(f"the store has no such job: {hint}", job=name)
+    return NotFoundError(f"the database has no such job: {hint}", job=name)
 
 
-def require_running(store: SnapshotReader, job: Job, run: str) -> int:
+def require_running(database: SnapshotReader, job: Job, run: str) -> int:
     """Return the version of the record of a work list's job that is not finished or forgotten, and whose run goes on.
 
     Raises:
         FencedError: it is.
     """
     key = job_key(job.name)
-    record = store.get_many([key]).get(key)
+    record = database.get_many([key]).get(key)
     found = None if record is None else Job.of(key, record)
     if record is None or found is None or found.id != job.id:
         raise FencedError(GONE_FROM_LIST)
@@ -445,29 +445,29 @@ def require_running(store: SnapshotReader, job: Job, run: str) -> int:
     return record.version
 
 
-def list_jobs(store: SnapshotReader) -> list[Job]:
+def list_jobs(database: SnapshotReader) -> list[Job]:
     """Return all jobs, by name."""
-    return [Job.of(key, record) for key, record in read_records(store, JOB, JOB + b"\xff")]
+    return [Job.of(key, record) for key, record in read_records(database, JOB, JOB + b"\xff")]
 
 
-def read_progress(store: SnapshotReader, job: Job) -> list[TaskProgress]:
+def read_progress(database: SnapshotReader, job: Job) -> list[TaskProgress]:
     """Return the progress of all tasks of a job that is not finished; for a work list, with what each has done."""
-    found = [TaskProgress.of(record.value) for _key, record in read_records(store, *progress_range(job.id))]
+    found = [TaskProgress.of(record.value) for _key, record in read_records(database, *progress_range(job.id))]
     if job.kind != WORK_LIST:
         return found
-    done = {key: record.number for key, record in read_records(store, *counter_range(job.id))}
+    done = {key: record.number for key, record in read_records(database, *counter_range(job.id))}
     counts = [done.get(counter_key(job.id, slot), 0) for slot in range(len(found))]
     return [replace(one, done=count) for one, count in zip(found, counts, strict=True)]
 
 
-def forget_job(store: DurableStore, name: str, environment: Environment) -> None:
+def forget_job(database: DurableBackend, name: str, environment: Environment) -> None:
     """Delete the records of a job, so that its name can be used again. What its units have written stays.
 
     Guarantee: tasks of the job that still run fail with their next commit; workers of a work list end the items that
     they have claimed first, and leave a record of their number. That is durable.
 
     Raises:
-        NotFoundError: the store has no such job.
+        NotFoundError: the database has no such job.
         UnavailableError: the database went away, or loses what it has committed. Repeat later.
     """
 
@@ -476,14 +476,14 @@ def forget_job(store: DurableStore, name: str, environment: Environment) -> None
     def forget(transaction: Transaction) -> None:
         job = _find(transaction, name)
         if job is None and not seen:
-            raise _missing(store, name)
+            raise _missing(database, name)
         if job is None or (seen and job.id not in seen):
             return  # the reply was lost, but the job is forgotten; another one may have its name by now
         seen.add(job.id)
         transaction.delete(job_key(name))
         _delete_progress(transaction, job)
 
-    _durably(store, forget, environment, name, lambda _done, found: found is None or found.id not in seen)
+    _durably(database, forget, environment, name, lambda _done, found: found is None or found.id not in seen)
 
 
 def _delete_progress(transaction: Transaction, job: Job) -> None:
@@ -498,7 +498,7 @@ def _stays(job: Job, found: Job | None) -> bool:
 
 
 def _durably(
-    store: DurableStore,
+    database: DurableBackend,
     function: Callable[[Transaction], T],
     environment: Environment,
     name: str,
@@ -515,8 +515,8 @@ def _durably(
         UnavailableError: it loses one commit after the other.
     """
     for _ in range(_TRIES):
-        result = run_until_known(store, function, environment, lost_replies=_TRIES)
-        store.make_durable()
-        if is_there(result, _find(store, name)):
+        result = run_until_known(database, function, environment, lost_replies=_TRIES)
+        database.make_durable()
+        if is_there(result, _find(database, name)):
             return result
     raise UnavailableError("the database loses what it has committed: repeat later", job=name)

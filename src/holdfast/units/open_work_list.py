@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from holdfast.errors import NotFoundError
 from holdfast.records.batches import batches
 from holdfast.records.cells import apply_writes
-from holdfast.records.opening import require_open_store
+from holdfast.records.database import Database
+from holdfast.records.opening import require_open_database
 from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row
 from holdfast.records.several_commits import in_several_commits
-from holdfast.records.store import Store
 from holdfast.records.values import Value
 from holdfast.transactions.base import Commit, Conflict, SnapshotReader
 from holdfast.transactions.retry import run_transaction
@@ -24,15 +24,15 @@ _BATCH = 500
 
 
 class OpenWorkList:
-    """A work list of an open store: keys with values and priorities, which workers take and units add to.
+    """A work list of an open database: keys with values and priorities, which workers take and units add to.
 
     Attributes:
         name: of the list.
     """
 
-    def __init__(self, store: Store, work: WorkList) -> None:
+    def __init__(self, database: Database, work: WorkList) -> None:
         self.name = work.name
-        self._store = store
+        self._database = database
         self._work = work
 
     def add(self, key: Row, value: Value | None = None, *, priority: int = 0, combine: Combine | None = None) -> None:
@@ -69,7 +69,7 @@ class OpenWorkList:
         """
         count = 0
         found = batches(new_records(self._work, items, combine), _BATCH, lambda one: len(one.encoded))
-        for batch, adds in in_several_commits(found, self._store.database, self._store.environment):
+        for batch, adds in in_several_commits(found, self._database.backend, self._database.environment):
             if combine is None:
                 self._put(batch, adds)
             else:
@@ -80,7 +80,7 @@ class OpenWorkList:
     def _put(self, batch: Sequence[NewRecord], adds: Mapping[bytes, int]) -> None:
         puts = {one.key: one.encoded for one in batch}
         commit = Commit(reads={self._work.definition_key: self._work.version}, puts=puts, adds=adds)
-        if isinstance(self._store.database.commit(commit), Conflict):
+        if isinstance(self._database.backend.commit(commit), Conflict):
             raise self._dropped()
 
     def _combine(self, batch: Sequence[NewRecord], combine: Combine, adds: Mapping[bytes, int]) -> None:
@@ -95,19 +95,19 @@ class OpenWorkList:
                 transaction.put(one.key, one.combined_with(None if waiting is None else waiting.value, combine))
             apply_writes(adds, transaction)
 
-        run_transaction(self._store.database, add, self._store.environment)
+        run_transaction(self._database.backend, add, self._database.environment)
 
     def _dropped(self) -> NotFoundError:
         return NotFoundError("the work list was dropped: open it again with create=True", list=self.name)
 
     def counts(self) -> tuple[int, int]:
         """Return how many keys wait, and how many workers have taken, at one moment."""
-        with self._store.database.snapshot() as reader:
+        with self._database.backend.snapshot() as reader:
             return count_items(reader, self._work)
 
     def drop(self) -> None:
         """Drop the list with everything that waits."""
-        drop_work_list(self._store.database, self.name, self._store.environment)
+        drop_work_list(self._database.backend, self.name, self._database.environment)
 
     def __repr__(self) -> str:
         return f"OpenWorkList({self.name!r})"
@@ -124,17 +124,17 @@ def count_items(reader: SnapshotReader, work: WorkList) -> tuple[int, int]:
     return waiting, claimed
 
 
-def open_work_list(store: Store, name: str, *, create: bool = False) -> OpenWorkList:
-    """Open a work list of a store.
+def open_work_list(database: Database, name: str, *, create: bool = False) -> OpenWorkList:
+    """Open a work list of a database.
 
     Args:
         create: whether to create it if it does not exist.
 
     Raises:
-        InvalidRequestError: `store` is not an open store, or the name is not valid.
+        InvalidRequestError: `database` is not an open database, or the name is not valid.
         NotFoundError: it does not exist.
     """
-    require_open_store(store)
+    require_open_database(database)
     if create:
-        return OpenWorkList(store, create_work_list(store.database, name, store.environment, exist_ok=True))
-    return OpenWorkList(store, find_work_list(store.database, name))
+        return OpenWorkList(database, create_work_list(database.backend, name, database.environment, exist_ok=True))
+    return OpenWorkList(database, find_work_list(database.backend, name))

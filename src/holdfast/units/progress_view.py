@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from holdfast.runtime import Periodic, ThreadPeriodic
-from holdfast.transactions.base import SnapshotStore
+from holdfast.transactions.base import SnapshotBackend
 from holdfast.units.job_state import JobState, poll
 
 
@@ -24,7 +24,7 @@ class Follower:
 
 @contextmanager
 def following(
-    database: SnapshotStore,
+    backend: SnapshotBackend,
     job: str,
     show: Callable[[JobState], object],
     *,
@@ -43,7 +43,7 @@ def following(
 
     def look() -> None:
         try:
-            show(poll(database, job))
+            show(poll(backend, job))
         except Exception as error:  # noqa: BLE001 # whatever happens here, the job must not end because of it
             found.failure = error
         else:

@@ -21,8 +21,8 @@ class TimeShares:
     """Where the time of tasks went, from 0 to 1 each.
 
     Attributes:
-        functions: in the functions of units, without their calls of the store.
-        reads, commits: in calls of the store.
+        functions: in the functions of units, without their calls of the database.
+        reads, commits: in calls of the database.
         rest: in waits for the database, for other units and for rows from Spark, and in Holdfast itself.
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from holdfast.transactions.base import Database
+from holdfast.transactions.base import Backend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import Job
 from holdfast.units.statistics import Statistics
@@ -24,10 +24,10 @@ class ShardTask:
         run: which run of the job the attempt belongs to, if that can end before the attempt does.
     """
 
-    def __init__(self, execution: UnitExecution, database: Database, job: Job, shard: int, *, run: str = "") -> None:
+    def __init__(self, execution: UnitExecution, backend: Backend, job: Job, shard: int, *, run: str = "") -> None:
         self._execution = execution
-        self._database = database
-        self._ledger = TaskLedger(execution.store, job, shard, execution.statistics, run=run)
+        self._backend = backend
+        self._ledger = TaskLedger(execution.database, job, shard, execution.statistics, run=run)
         self._loop = UnitLoop(execution, self._ledger)
 
     def run(self, units: Iterable[Unit]) -> Statistics:
@@ -75,7 +75,7 @@ class ShardTask:
         is_durable = False
         while not is_durable:
             patiently(ledger.finish)
-            patiently(self._database.make_durable)
+            patiently(self._backend.make_durable)
             # A database that crashed before it was asked to make that durable has perhaps lost it. Another attempt may
             # have recorded the same since, which need not be durable yet.
             is_durable = patiently(ledger.is_unchanged)

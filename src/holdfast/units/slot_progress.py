@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast.errors import FencedError, OutcomeUnknownError
-from holdfast.transactions.base import Commit, Committed, Record, TransactionStore
+from holdfast.transactions.base import Commit, Committed, Record, TransactionBackend
 from holdfast.units.jobs import Job
 from holdfast.units.progress import GONE_FROM_LIST, TaskProgress, progress_key
 from holdfast.units.statistics import Statistics
@@ -23,8 +23,8 @@ class SlotProgress:
         statistics: the figures of this attempt.
     """
 
-    def __init__(self, store: TransactionStore, job: Job, slot: int, statistics: Statistics) -> None:
-        self._store = store
+    def __init__(self, database: TransactionBackend, job: Job, slot: int, statistics: Statistics) -> None:
+        self._database = database
         self._job = job
         self.key = progress_key(job.id, slot)
         self._statistics = statistics
@@ -39,7 +39,7 @@ class SlotProgress:
         Raises:
             FencedError: the job was forgotten.
         """
-        self._see(self._store.get_many([self.key]).get(self.key))
+        self._see(self._database.get_many([self.key]).get(self.key))
 
     def _see(self, record: Record | None) -> None:
         if record is None:
@@ -82,7 +82,7 @@ class SlotProgress:
         progress = replace(self._progress, statistics=total, is_finished=is_finished or self._progress.is_finished)
         value = progress.to_bytes()
         try:
-            outcome = self._store.commit(Commit(reads={self.key: self._version}, puts={self.key: value}))
+            outcome = self._database.commit(Commit(reads={self.key: self._version}, puts={self.key: value}))
         except OutcomeUnknownError:
             self._unknown = value, now
             outcome = None

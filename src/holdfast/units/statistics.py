@@ -1,4 +1,4 @@
-"""Count what units cost, and how long calls of the store take."""
+"""Count what units cost, and how long calls of the database take."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class Statistics:
         locked: units that locked what they read, after too many conflicts.
         unknown: commits whose reply was lost, and whose outcome was read back.
         unavailable: calls that were repeated because the database was not available.
-        run_s: seconds in all; function_s: of them in the functions, without the store's calls; read_s, commit_s: in
-            reads and in commits of the store.
+        run_s: seconds in all; function_s: of them in the functions, without the database's calls; read_s, commit_s: in
+            reads and in commits of the database.
         calls: round trips of reads and commits.
         commits: durations of commits.
     """

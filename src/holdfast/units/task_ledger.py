@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from holdfast.errors import ConflictError, FencedError, OutcomeUnknownError, UnavailableError
-from holdfast.transactions.base import Commit, Committed, TransactionStore
+from holdfast.transactions.base import Commit, Committed, TransactionBackend
 from holdfast.units.execution import Change
 from holdfast.units.jobs import Job, job_key, require_run
 from holdfast.units.progress import GONE, TaskProgress, progress_key
@@ -33,9 +33,11 @@ class TaskLedger:
         progress: as it was read or written last.
     """
 
-    def __init__(self, store: TransactionStore, job: Job, shard: int, statistics: Statistics, *, run: str = "") -> None:
+    def __init__(
+        self, database: TransactionBackend, job: Job, shard: int, statistics: Statistics, *, run: str = ""
+    ) -> None:
         self.progress = TaskProgress(statistics=Statistics())
-        self._store = store
+        self._database = database
         self._job = job
         self._run = run
         self._key = progress_key(job.id, shard)
@@ -78,7 +80,7 @@ class TaskLedger:
             ConflictError: the database has lost what it had committed, so units that were done have to run again.
         """
         key = job_key(self._job.name)
-        found_records = self._store.get_many([self._key, key] if self._run else [self._key])
+        found_records = self._database.get_many([self._key, key] if self._run else [self._key])
         record = found_records.get(self._key)
         if record is None:
             raise FencedError(GONE)
@@ -130,7 +132,7 @@ class TaskLedger:
             assert not self._proposed.deferred, "U3: every unit of the input was done, as this attempt has seen it"
             commit = Commit(reads={self._key: self._version}, puts={self._key: self._proposed.to_bytes()})
             try:
-                outcome = self._store.commit(commit)
+                outcome = self._database.commit(commit)
             except OutcomeUnknownError:
                 self._statistics.unknown += 1
                 outcome = None

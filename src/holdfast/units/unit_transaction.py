@@ -1,4 +1,4 @@
-"""Give a unit's function its view of the store."""
+"""Give a unit's function its view of the database."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class UnitTransaction:
     After the function has returned, and in other threads and forked children, every call is refused.
 
     Attributes:
-        failure: what a call found wrong with the store; the unit fails then, even if the function goes on.
+        failure: what a call found wrong with the database; the unit fails then, even if the function goes on.
     """
 
     __slots__ = ("_cells", "_emit_to", "_is_over", "_thread", "failure")
@@ -138,7 +138,7 @@ class UnitTransaction:
         except TimeIsUp:
             raise  # the alarm comes back to it
         except BaseException as error:
-            # The function may catch the error of a wrong call. Nobody validates what is wrong with the store.
+            # The function may catch the error of a wrong call. Nobody validates what is wrong with the database.
             if type(error) is not InvalidRequestError:
                 self.failure = self.failure or error
             raise

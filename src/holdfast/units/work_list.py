@@ -1,4 +1,4 @@
-"""Keep a list of work in the store, from which long-lived tasks take units, and to which units add others.
+"""Keep a list of work in the database, from which long-lived tasks take units, and to which units add others.
 
 An item is a key with a value and a priority. It waits under all three, so what is added again while it waits is still
 one item, no value takes the place of another one, and nobody has to read before adding. Values that are to be
@@ -42,7 +42,7 @@ from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row, decode_row, encode_row
 from holdfast.records.values import Value, decode_value, encode_value
 from holdfast.runtime import Environment
-from holdfast.transactions.base import MAX_KEY_BYTES, Record, SnapshotReader, TransactionStore
+from holdfast.transactions.base import MAX_KEY_BYTES, Record, SnapshotReader, TransactionBackend
 from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
 from holdfast.wording import nearest
@@ -214,7 +214,7 @@ def _definition(name: str, record: Record) -> WorkList:
 
 
 def create_work_list(
-    store: TransactionStore, name: str, environment: Environment, *, exist_ok: bool = False
+    database: TransactionBackend, name: str, environment: Environment, *, exist_ok: bool = False
 ) -> WorkList:
     """Create a work list.
 
@@ -231,35 +231,35 @@ def create_work_list(
         transaction.insert(key, json.dumps({"id": list_id}).encode())
         return True
 
-    if not run_transaction(store, create, environment) and not exist_ok:
+    if not run_transaction(database, create, environment) and not exist_ok:
         raise ConflictError("the work list exists: choose another name, or pass exist_ok=True", list=name)
-    return find_work_list(store, name)
+    return find_work_list(database, name)
 
 
-def find_work_list(store: TransactionStore, name: str) -> WorkList:
+def find_work_list(database: TransactionBackend, name: str) -> WorkList:
     """Return a work list.
 
     Raises:
         NotFoundError: there is none with this name.
     """
     key = _definition_key(name)
-    record = store.get_many([key]).get(key)
+    record = database.get_many([key]).get(key)
     if record is None:
-        known = [one.name for one in list_work_lists(store)]
-        hint = nearest(name, known) if known else "create it with open_work_list(store, name, create=True)"
-        raise NotFoundError(f"the store has no such work list: {hint}", list=name)
+        known = [one.name for one in list_work_lists(database)]
+        hint = nearest(name, known) if known else "create it with open_work_list(database, name, create=True)"
+        raise NotFoundError(f"the database has no such work list: {hint}", list=name)
     return _definition(name, record)
 
 
-def list_work_lists(store: SnapshotReader) -> list[WorkList]:
+def list_work_lists(database: SnapshotReader) -> list[WorkList]:
     """Return all work lists, by name."""
     return [
         _definition(key[len(WORK_LIST) :].decode(errors="replace"), record)
-        for key, record in read_records(store, WORK_LIST, WORK_LIST + b"\xff")
+        for key, record in read_records(database, WORK_LIST, WORK_LIST + b"\xff")
     ]
 
 
-def drop_work_list(store: TransactionStore, name: str, environment: Environment) -> None:
+def drop_work_list(database: TransactionBackend, name: str, environment: Environment) -> None:
     """Drop a work list with everything that waits; units that run fail with their next commit.
 
     Guarantee: the list is gone in one step; then its items are deleted in small transactions.
@@ -268,11 +268,11 @@ def drop_work_list(store: TransactionStore, name: str, environment: Environment)
         NotFoundError: there is none with this name.
         ConflictError: the database has lost the drop, as in a failover: drop it again.
 
-    Crash: what is left of it is never seen again; `Store.collect` and the next drop delete it.
+    Crash: what is left of it is never seen again; `Database.collect` and the next drop delete it.
     """
-    found = find_work_list(store, name)
+    found = find_work_list(database, name)
 
-    def is_there(reader: TransactionStore | Transaction) -> bool:
+    def is_there(reader: TransactionBackend | Transaction) -> bool:
         record = reader.get_many([found.definition_key]).get(found.definition_key)
         return record is not None and record.version == found.version
 
@@ -282,7 +282,7 @@ def drop_work_list(store: TransactionStore, name: str, environment: Environment)
         transaction.delete(found.definition_key)
         transaction.put(dropped_key(found.id), b"")
 
-    run_transaction(store, drop, environment)
-    collect_dropped(store)
-    if is_there(store):
+    run_transaction(database, drop, environment)
+    collect_dropped(database)
+    if is_there(database):
         raise ConflictError("the database has lost the drop, perhaps in a failover: drop it again", list=name)

@@ -9,7 +9,7 @@ from functools import partial
 from holdfast.errors import HoldfastError, OutcomeUnknownError
 from holdfast.records.paging import PageSize, read_pages
 from holdfast.runtime import Periodic, ThreadPeriodic
-from holdfast.transactions.base import Commit, Database, Record, ScanPage
+from holdfast.transactions.base import Backend, Commit, Record, ScanPage
 from holdfast.units.claim_ledger import ClaimLedger
 from holdfast.units.claims import Claim, ClaimWatch, decode_claim, dissolve_slot, take_items
 from holdfast.units.execution import UnitExecution
@@ -44,7 +44,7 @@ class WorkTask:
     def __init__(
         self,
         execution: UnitExecution,
-        database: Database,
+        backend: Backend,
         job: Job,
         slot: int,
         work: WorkList,
@@ -53,8 +53,8 @@ class WorkTask:
         periodic: Periodic | None = None,
     ) -> None:
         self._execution = execution
-        self._store = execution.store
-        self._database = database
+        self._database = execution.database
+        self._backend = backend
         self._environment = execution.environment
         self._work = work
         self._job = job
@@ -63,10 +63,10 @@ class WorkTask:
         self._required: dict[bytes, int] = {}
         self._slot = slot
         self._key = work.claim_key(slot, execution.environment.ids.token())
-        self._ledger = ClaimLedger(self._store, work, self._key, counter_key(job.id, slot))
+        self._ledger = ClaimLedger(self._database, work, self._key, counter_key(job.id, slot))
         self._loop = UnitLoop(execution, self._ledger)
-        self._watch = ClaimWatch(self._store, work, execution.environment, execution.settings.lease_s)
-        self._progress = SlotProgress(self._store, job, slot, execution.statistics)
+        self._watch = ClaimWatch(self._database, work, execution.environment, execution.settings.lease_s)
+        self._progress = SlotProgress(self._database, job, slot, execution.statistics)
         self._periodic = periodic or ThreadPeriodic()
         self._window = PageSize()
 
@@ -79,7 +79,7 @@ class WorkTask:
             UnavailableError: the database did not come back in time.
             FencedError: the job was forgotten, or the list dropped, or the run has ended.
         """
-        self._loop.patiently(lambda: dissolve_slot(self._store, self._work, self._slot))
+        self._loop.patiently(lambda: dissolve_slot(self._database, self._work, self._slot))
         self._loop.patiently(self._check_job)
         self._loop.patiently(self._progress.load)
         is_over = False
@@ -105,7 +105,7 @@ class WorkTask:
         """
         patiently, progress = self._loop.patiently, self._progress
         patiently(progress.finish)
-        patiently(self._database.make_durable)
+        patiently(self._backend.make_durable)
         page = patiently(lambda: self._page(1, [progress.key]))
         return progress.is_finished_by(page.guards.get(progress.key)) and not page.records
 
@@ -145,7 +145,7 @@ class WorkTask:
 
     def _page(self, size: int, guards: Collection[bytes] = ()) -> ScanPage:
         """Read the begin of the list, items before claims: one read, so it sees one moment."""
-        return self._store.scan(*self._work.range, size, guards)
+        return self._database.scan(*self._work.range, size, guards)
 
     def _take(self, page: Sequence[tuple[bytes, Record]]) -> Claim | None:
         """Claim this worker's share of what waits: items at a random place among the first, so that fewer collide.
@@ -163,13 +163,13 @@ class WorkTask:
         count = max(1, min(self._loop.group_size, share))
         first = int(self._environment.chance.fraction() * (len(waiting) // count)) * count
         try:
-            taken = take_items(self._store, self._work, self._key, waiting[first : first + count], self._required)
+            taken = take_items(self._database, self._work, self._key, waiting[first : first + count], self._required)
         except OutcomeUnknownError:
             self._execution.statistics.unknown += 1
             taken = None
         if taken is None:
             self._check_job()
-            record = self._store.get_many([self._key]).get(self._key)
+            record = self._database.get_many([self._key]).get(self._key)
             taken = None if record is None else decode_claim(self._key, record)
         return taken
 
@@ -179,23 +179,23 @@ class WorkTask:
         Raises:
             FencedError: the job is finished, or was forgotten, or its run has ended.
         """
-        self._required = {job_key(self._job.name): require_running(self._store, self._job, self._run)}
+        self._required = {job_key(self._job.name): require_running(self._database, self._job, self._run)}
 
     def _beat(self) -> None:
         """Give a sign of life. If it fails, others take over; their commits are validated anyway."""
         reads = {self._work.definition_key: self._work.version}  # nobody would delete it after the list was dropped
         with suppress(HoldfastError):
-            self._database.commit(Commit(reads=reads, adds={self._work.beat_key(self._key): 1}))
+            self._backend.commit(Commit(reads=reads, adds={self._work.beat_key(self._key): 1}))
 
     def _forget_beats(self) -> None:
         """Delete all heartbeats: the list is at its end, so nobody has a claim. Those of the dead would stay forever.
 
         Whoever lives beats again, and comes here, too.
         """
-        for page in read_pages(self._store, *self._work.beats):
+        for page in read_pages(self._database, *self._work.beats):
             self._delete_beats([key for key, _record in page])
 
     def _delete_beats(self, keys: Sequence[bytes]) -> None:
         """Delete heartbeats. If the reply is lost, they may stay: without a claim, nobody heeds them."""
         with suppress(OutcomeUnknownError):
-            self._store.commit(Commit(deletes=keys))
+            self._database.commit(Commit(deletes=keys))

@@ -21,7 +21,7 @@ from holdfast.transactions.base import (
     Progress,
     Record,
     Step,
-    TransactionStore,
+    TransactionBackend,
 )
 from holdfast.transactions.transaction import Transaction
 from holdfast_checker.kernel.calls import Call
@@ -232,13 +232,13 @@ def scan_without_count(shipped: Callable[..., Commit], self: Transaction, progre
     return replace(shipped(self, progress), ranges=())
 
 
-def confirm_everything(shipped: Callable[..., Outcome], store: TransactionStore, transaction: Transaction) -> Outcome:
+def confirm_everything(shipped: Callable[..., Outcome], store: TransactionBackend, transaction: Transaction) -> Outcome:
     """In place of `_validate`: take what several calls have read for one state."""
     return Committed(ABSENT)
 
 
 def commit_again(
-    shipped: Callable[..., Outcome], store: TransactionStore, transaction: Transaction, progress: Progress | None
+    shipped: Callable[..., Outcome], store: TransactionBackend, transaction: Transaction, progress: Progress | None
 ) -> Outcome:
     """In place of `_end`: repeat a commit whose reply was lost."""
     try:

@@ -6,7 +6,7 @@ from functools import partial
 
 from holdfast.transactions import retry
 from holdfast.transactions.base import judgment, steps
-from holdfast.transactions.memory.store import apply_steps
+from holdfast.transactions.memory.backend import apply_steps
 from holdfast.transactions.transaction import Transaction
 from holdfast_checker.transactions import handles, scripts
 from tests.checker.committers.planting import swap

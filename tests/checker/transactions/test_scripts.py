@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.transactions.base import Commit, Committed, Conflict, Progress
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from holdfast.transactions.transaction import Transaction
 from holdfast_checker.histories.history import Operation
 from holdfast_checker.transactions.drawing import draw
@@ -23,14 +23,14 @@ from holdfast_checker.transactions.scripts import (
 )
 
 
-def _store(contents: Contents) -> MemoryTransactionStore:
-    store = MemoryTransactionStore()
+def _store(contents: Contents) -> MemoryBackend:
+    store = MemoryBackend()
     store.commit(Commit(puts={name.encode(): to_bytes(value) for name, (value, _number) in contents}))
     store.commit(Commit(adds={name.encode(): number for name, (_value, number) in contents}))
     return store
 
 
-def _contents(store: MemoryTransactionStore) -> Contents:
+def _contents(store: MemoryBackend) -> Contents:
     records = store.scan(b"", b"\xff", 1000).records
     return tuple((key.decode(), (to_text(record.value), record.number)) for key, record in records)
 
@@ -107,7 +107,7 @@ def test_unless_ends_a_script() -> None:
 def test_each_directory_has_its_guard() -> None:
     assert guard_of("x") == guard_of("w1") == "guard"
     assert guard_of("left/1") == guard_of("left/") != guard_of("right/1")
-    transaction = Transaction(MemoryTransactionStore())
+    transaction = Transaction(MemoryBackend())
     play(transaction, (("claim", "left/", "left0", "right/1"),), Played(), looks=True)
     commit = transaction.to_commit()
     assert [one.guard for one in commit.ranges] == [b"guard of left"]

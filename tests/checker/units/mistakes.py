@@ -18,11 +18,11 @@ from holdfast.transactions.base import (
     ABSENT,
     Commit,
     Committed,
-    DurableStore,
+    DurableBackend,
     Outcome,
     Record,
     ScanPage,
-    TransactionStore,
+    TransactionBackend,
 )
 from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
@@ -32,7 +32,7 @@ from holdfast.units.execution import Attempt, Change, UnitExecution
 from holdfast.units.job_input import JobInput
 from holdfast.units.jobs import Job, job_key
 from holdfast.units.locked_reads import LockedReads
-from holdfast.units.metered_store import MeteredStore
+from holdfast.units.metered_backend import MeteredBackend
 from holdfast.units.progress import TaskProgress
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.statistics import Statistics
@@ -115,7 +115,7 @@ def progress_afterwards(
     attempt = shipped(self, units, without_puts, locked=locked, following=following)
     if not attempt.done:
         return attempt
-    outcome = self.store.commit(Commit(puts=recorded[-1].puts))
+    outcome = self.database.commit(Commit(puts=recorded[-1].puts))
     assert isinstance(outcome, Committed), "it validates nothing"
     return replace(attempt, version=outcome.version)
 
@@ -129,8 +129,8 @@ def no_fence(
 
 def begin_after_the_end(shipped: Callable[..., None], self: TaskLedger) -> None:
     """In place of `TaskLedger.load`: if there is no record of the progress, write a new one."""
-    if self._key not in self._store.get_many([self._key]):
-        self._store.commit(Commit(inserts={self._key: TaskProgress(statistics=Statistics()).to_bytes()}))
+    if self._key not in self._database.get_many([self._key]):
+        self._database.commit(Commit(inserts={self._key: TaskProgress(statistics=Statistics()).to_bytes()}))
     shipped(self)
 
 
@@ -140,7 +140,7 @@ def let_go_on(shipped: Callable[..., None], job: Job, run: str) -> None:
 
 def begin_with_any_input(
     shipped: Callable[..., Job],
-    store: DurableStore,
+    database: DurableBackend,
     name: str,
     *,
     kind: str,
@@ -154,10 +154,10 @@ def begin_with_any_input(
     """In place of `begin_job`: take any job that has the name."""
     given = {"kind": kind, "shards": shards, "keys": keys, "batch": batch, "absence": absence}
     try:
-        return shipped(store, name, environment=environment, job_input=job_input, **given)
+        return shipped(database, name, environment=environment, job_input=job_input, **given)
     except InvalidRequestError:
         key = job_key(name)
-        return Job.of(key, store.get_many([key])[key])
+        return Job.of(key, database.get_many([key])[key])
 
 
 def no_flush(shipped: Callable[..., None], self: ShardTask) -> None:
@@ -180,27 +180,27 @@ def no_flush_of_workers(shipped: Callable[..., bool], self: WorkTask) -> bool:
 
 def no_flush_of_jobs(
     shipped: Callable[..., T],
-    store: DurableStore,
+    database: DurableBackend,
     function: Callable[[Transaction], T],
     environment: Environment,
     name: str,
     is_there: Callable[[T, Job | None], bool],
 ) -> T:
     """In place of `jobs._durably`: take it for durable that a job has begun, is finished or forgotten."""
-    return run_transaction(store, function, environment)
+    return run_transaction(database, function, environment)
 
 
 def flush_jobs_unseen(
     shipped: Callable[..., T],
-    store: DurableStore,
+    database: DurableBackend,
     function: Callable[[Transaction], T],
     environment: Environment,
     name: str,
     is_there: Callable[[T, Job | None], bool],
 ) -> T:
     """In place of `jobs._durably`: do not look whether it was there when it was made durable."""
-    result = run_transaction(store, function, environment)
-    store.make_durable()
+    result = run_transaction(database, function, environment)
+    database.make_durable()
     return result
 
 
@@ -229,12 +229,12 @@ def succeed_if_unknown(
 
 def _version_of(loop: UnitLoop) -> int:
     [key] = loop._ledger.keys
-    return loop._execution.store.get_many([key])[key].version
+    return loop._execution.database.get_many([key])[key].version
 
 
 # --- reading ahead ----------------------------------------------------------------------------------------------------
 def trust_what_was_read_ahead(shipped: Callable[..., dict[bytes, int]], self: Transaction) -> dict[bytes, int]:
-    """In place of `Transaction._versions`: validate only what the transaction itself has read from the store."""
+    """In place of `Transaction._versions`: validate only what the transaction itself has read from the database."""
     return {key: version for key, version in shipped(self).items() if key not in self._ahead}
 
 
@@ -282,8 +282,8 @@ def run_the_last_again(
         shipped(self, units[attempt.done :], following)
 
 
-def trust_reads(shipped: Callable[..., Outcome], self: MeteredStore, commit: Commit) -> Outcome:
-    """In place of `MeteredStore.commit`: validate nothing if nothing is written."""
+def trust_reads(shipped: Callable[..., Outcome], self: MeteredBackend, commit: Commit) -> Outcome:
+    """In place of `MeteredBackend.commit`: validate nothing if nothing is written."""
     if commit.puts or commit.adds or commit.deletes:
         return shipped(self, commit)
     return Committed(ABSENT)
@@ -301,15 +301,15 @@ def forget_tables(shipped: Callable[..., dict[bytes, int]], self: CellTransactio
     return {}
 
 
-def collect_without_mark(shipped: Callable[..., int], store: TransactionStore, mark: bytes, version: int) -> int:
+def collect_without_mark(shipped: Callable[..., int], database: TransactionBackend, mark: bytes, version: int) -> int:
     """In place of `dropped._collect`: delete the cells of a table without a look at its mark."""
 
     class Hasty:
         def __getattr__(self, name: str) -> object:
-            return getattr(store, name)
+            return getattr(database, name)
 
         def commit(self, commit: Commit) -> Outcome:
-            return store.commit(replace(commit, reads={}))
+            return database.commit(replace(commit, reads={}))
 
     return shipped(Hasty(), mark, version)
 
@@ -327,7 +327,7 @@ def emit_at_once(
     failure = shipped(self, cells, unit)
     items = {key: write.value for key, write in cells._own.items() if key.startswith(b"Sw") and isinstance(write, Put)}
     if items:
-        self.store.commit(Commit(puts=items))
+        self.database.commit(Commit(puts=items))
     for key in items:
         del cells._own[key]
     return failure
@@ -342,7 +342,7 @@ def keep_a_lost_claim(
 
 def claim_anything(
     shipped: Callable[..., Claim | None],
-    store: TransactionStore,
+    database: TransactionBackend,
     work: WorkList,
     claim_key: bytes,
     waiting: Sequence[tuple[bytes, Record]],
@@ -352,22 +352,22 @@ def claim_anything(
 
     class Hasty:
         def commit(self, commit: Commit) -> Outcome:
-            return store.commit(replace(commit, reads={}))
+            return database.commit(replace(commit, reads={}))
 
     return shipped(Hasty(), work, claim_key, waiting, required)
 
 
-def take_over_a_claim(shipped: Callable[..., bool], store: TransactionStore, work: WorkList, claim: Claim) -> bool:
+def take_over_a_claim(shipped: Callable[..., bool], database: TransactionBackend, work: WorkList, claim: Claim) -> bool:
     """In place of `dissolve`: let the items wait again, and leave the version of the claim as it is."""
     with suppress(OutcomeUnknownError):
-        store.commit(Commit(puts={work.item_key(item.place): item.encoded for item in claim.items.values()}))
+        database.commit(Commit(puts={work.item_key(item.place): item.encoded for item in claim.items.values()}))
     return True
 
 
 def look_twice(shipped: Callable[..., ScanPage], self: WorkTask, size: int, guards: Collection[bytes] = ()) -> ScanPage:
     """In place of `WorkTask._page`: look for claims, and then for items that wait."""
-    claims = self._store.scan(*self._work.claims, 100).records
-    waiting = self._store.scan(*self._work.waiting, 100).records
+    claims = self._database.scan(*self._work.claims, 100).records
+    waiting = self._database.scan(*self._work.waiting, 100).records
     page = shipped(self, size, guards)
     return page if claims or waiting else replace(page, records=())
 
@@ -377,4 +377,4 @@ def look_for_items_only(
 ) -> ScanPage:
     """In place of `WorkTask._page`: take the list for ended when nothing waits."""
     page = shipped(self, size, guards)
-    return page if self._store.scan(*self._work.waiting, 100).records else replace(page, records=())
+    return page if self._database.scan(*self._work.waiting, 100).records else replace(page, records=())

@@ -11,7 +11,7 @@ from holdfast.units import claims, jobs
 from holdfast.units.claim_ledger import ClaimLedger
 from holdfast.units.execution import UnitExecution
 from holdfast.units.locked_reads import LockedReads
-from holdfast.units.metered_store import MeteredStore
+from holdfast.units.metered_backend import MeteredBackend
 from holdfast.units.shard_task import ShardTask
 from holdfast.units.task_ledger import TaskLedger
 from holdfast.units.unit_loop import UnitLoop
@@ -173,7 +173,7 @@ MUTANTS = (
     _Mutant(
         name="stale-errors",
         slip="What a unit that failed has read is not validated.",
-        swap=swap(MeteredStore.commit, mistakes.trust_reads),
+        swap=swap(MeteredBackend.commit, mistakes.trust_reads),
         scenes=("stale-reads",),
         breaks="U5",
     ),

@@ -20,7 +20,7 @@ from benchmarks.unit_runs.rates import Cell, Measured, Run
 from benchmarks.unit_runs.tasks import create_cells, run_attempt, total
 from benchmarks.unit_runs.worker import Order, order_json
 from benchmarks.unit_runs.workloads import CELLS, HOT, WORKLOADS, pairs
-from holdfast.records.opening import open_store
+from holdfast.records.opening import open_database
 from holdfast.units.jobs import begin_job
 from tests.database_servers import NewUrl
 from tests.databases import needs_postgres
@@ -70,14 +70,14 @@ def test_units_have_two_cells_in_order(workload: str) -> None:
 
 
 def test_variants_count_what_they_say() -> None:
-    with open_store("memory://bench-units", create=True) as store:
-        create_cells(store)
+    with open_database("memory://bench-units", create=True) as database:
+        create_cells(database)
         for number, variant in enumerate(("single", "grouped 32, no hint", "server")):
             job = f"job-{variant[:6]}"
-            begin_job(store.database, job, kind="map", shards=1, environment=store.environment)
-            found = run_attempt(store, variant, job, 0, islice(pairs("zipf", 0, 1, seed=number), 40))
+            begin_job(database.backend, job, kind="map", shards=1, environment=database.environment)
+            found = run_attempt(database, variant, job, 0, islice(pairs("zipf", 0, 1, seed=number), 40))
             assert found.units == 40
-            assert total(store) == 80 * (number + 1)
+            assert total(database) == 80 * (number + 1)
 
 
 @needs_postgres

@@ -44,7 +44,7 @@ def test_the_help_lists_every_command_with_its_sentence() -> None:
     """The sentences stand in `app`, so that the help need not import the commands."""
     ctx = click.Context(cli)
     names = cli.list_commands(ctx)
-    assert {*_COMMANDS, "check", "uploads", "namespace", "fs", "store"} == set(names)
+    assert {*_COMMANDS, "check", "uploads", "namespace", "fs", "database"} == set(names)
     listing = run("--help").stdout
     for name in names:
         command = cli.get_command(ctx, name)

@@ -13,7 +13,7 @@ from holdfast.namespace.leader import Election, Leader, current_leader
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import StillClock
 from holdfast.stores.memory.store import MemoryStore
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 
 
 class _CountingStore(MemoryStore):
@@ -35,7 +35,7 @@ class _CountingStore(MemoryStore):
 
 def _namespace(store: MemoryStore, clock: StillClock) -> Namespace:
     environment = Environment(clock=clock, runner=SerialRunner())
-    database = MemoryTransactionStore(environment.ids)
+    database = MemoryBackend(environment.ids)
     configuration = Configuration(name="ns", data="memory://x", superuser="root", inline_bytes=0, safety_age_s=60)
     create_namespace(database, configuration, 0)
     return Namespace(database, BlobStore(store, "", environment.ids), configuration, environment, user="root")
@@ -71,7 +71,7 @@ def test_garbage_is_deleted_many_at_a_time() -> None:
 
 def test_the_leader_can_be_read() -> None:
     clock = StillClock(1000.0)
-    database = MemoryTransactionStore(Environment().ids)
+    database = MemoryBackend(Environment().ids)
     assert current_leader(database, clock) is None
     election = Election(database, clock, "me", term_s=30)
     assert election.lead()

@@ -260,7 +260,7 @@ def test_a_namespace_that_was_reported_is_durable(at: str, tmp_path: Path, monke
             crashes.clear()
             database.forget(database.newest)
 
-    monkeypatch.setattr(opening, "open_database", lambda *_, **__: HookedDatabase(database, crash))
+    monkeypatch.setattr(opening, "open_backend", lambda *_, **__: HookedDatabase(database, crash))
     wanted = Configuration(name="world", data=f"{tmp_path}/data", superuser="hdfs")
     if at == "before the flush":
         with pytest.raises(NotFoundError, match="contains no namespace"):
@@ -297,7 +297,7 @@ def test_a_namespace_that_exists_already_is_durable_when_that_is_reported(
         if name == "make_durable" and kills:
             raise UnavailableError(kills.pop())
 
-    monkeypatch.setattr(opening, "open_database", lambda *_, **__: HookedDatabase(database, kill))
+    monkeypatch.setattr(opening, "open_backend", lambda *_, **__: HookedDatabase(database, kill))
     wanted = Configuration(name="world", data=f"{tmp_path}/data", superuser="hdfs")
     with pytest.raises(UnavailableError, match="the creator"):
         init_namespace(wanted, "memory://one", register=False)
@@ -312,7 +312,7 @@ def test_a_creation_that_is_refused_does_not_take_another_namespace_with_it(
     """Before Ann's is undone, because the place of its data was just taken, the database loses it, and has Bob's."""
     databases = {"memory://one": ForgetfulDatabase(keeps=False), "memory://other": ForgetfulDatabase()}
     one = databases["memory://one"]
-    monkeypatch.setattr(opening, "open_database", lambda url, *_, **__: databases[url])
+    monkeypatch.setattr(opening, "open_backend", lambda url, *_, **__: databases[url])
 
     def init(name: str, data: str, database: str = "memory://one") -> bool:
         return init_namespace(
@@ -345,7 +345,7 @@ def test_a_creation_that_is_lost_to_another_one_is_no_success(tmp_path: Path, mo
             database.forget(database.newest)
             init_namespace(others.pop(), "memory://one", register=False)
 
-    monkeypatch.setattr(opening, "open_database", lambda *_, **__: HookedDatabase(database, lose))
+    monkeypatch.setattr(opening, "open_backend", lambda *_, **__: HookedDatabase(database, lose))
     with pytest.raises(InvalidRequestError, match="contains another namespace"):
         init_namespace(
             Configuration(name="ann", data=f"{tmp_path}/data", superuser="hdfs"), "memory://one", register=False

@@ -13,7 +13,7 @@ from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.operation import Mode
 from holdfast.stores.base import Put
 from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from tests.database_servers import NewUrl
 from tests.databases import needs_postgres
 from tests.namespace_world import World
@@ -25,10 +25,10 @@ class _OneAtATime:
     """A database that refuses every call from outside while a transaction holds locks."""
 
     def __init__(self) -> None:
-        self._inner = MemoryTransactionStore()
+        self._inner = MemoryBackend()
         self._is_locked = False
 
-    def _free(self) -> MemoryTransactionStore:
+    def _free(self) -> MemoryBackend:
         assert not self._is_locked, "a call while a transaction holds locks"
         return self._inner
 

@@ -13,11 +13,11 @@ import pytest
 from holdfast.namespace import Namespace, trees
 from holdfast.namespace.errors import LeaseLostError, PathNotFoundError, PermissionDeniedError, UncheckedTreeError
 from holdfast.transactions.base import Record, ScanPage, SnapshotReader
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from tests.namespace_world import World
 
 
-class Counting(MemoryTransactionStore):
+class Counting(MemoryBackend):
     """Counts snapshots and the scans in them; calls a function when a snapshot ends."""
 
     def __init__(self) -> None:

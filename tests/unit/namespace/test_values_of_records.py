@@ -14,12 +14,12 @@ from holdfast.namespace.errors import FeatureUnsupportedError
 from holdfast.namespace.keys import children_range, inode_key
 from holdfast.runtime import Environment
 from holdfast.stores.memory.store import MemoryStore
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 
 
 def _open(user: str) -> Namespace:
     environment = Environment()
-    database = MemoryTransactionStore(environment.ids)
+    database = MemoryBackend(environment.ids)
     configuration = Configuration(name="ns", data="memory://x", superuser="root")
     create_namespace(database, configuration, 0)
     return Namespace(database, BlobStore(MemoryStore(), "", environment.ids), configuration, environment, user=user)

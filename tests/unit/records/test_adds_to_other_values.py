@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from holdfast.errors import InvalidRequestError
-from holdfast.records import CellTransaction, Store
+from holdfast.records import CellTransaction, Database
 from holdfast.transactions.base import MAX_NUMBER
-from tests.unit.records.stores import FAST, SERVERS, open_stores
+from tests.unit.records.databases import FAST, SERVERS, open_dbs
 
 _BACKENDS = [*FAST, *SERVERS]
 _OTHERS: list[Any] = ["text", "", b"bytes", b"", 1.5, True, [1], {"a": 1}, np.zeros(2)]
@@ -19,14 +19,14 @@ _OTHERS: list[Any] = ["text", "", b"bytes", b"", 1.5, True, [1], {"a": 1}, np.ze
 
 @pytest.mark.parametrize("backend", _BACKENDS)
 def test_nothing_is_added_to_what_is_no_integer(backend: str, request: pytest.FixtureRequest) -> None:
-    with open_stores(backend, request) as (store, other):
-        store.create_table("t")
+    with open_dbs(backend, request) as (db, other):
+        db.create_table("t")
         for number, value in enumerate(_OTHERS):
-            store.put("t", number, value)
+            db.put("t", number, value)
             for add in (lambda: other.add("t", number), lambda: other.transact(_adds_with_others(number))):  # noqa: B023  # called at once
                 with pytest.raises(InvalidRequestError, match=rf"only an integer .*row={number} column='value'"):
                     add()
-        found = {row: columns["value"] for row, columns in store.scan("t")}
+        found = {row: columns["value"] for row, columns in db.scan("t")}
         assert list(found) == list(range(len(_OTHERS)))
         assert all(np.array_equal(found[number], value) for number, value in enumerate(_OTHERS))
 
@@ -42,41 +42,41 @@ def _adds_with_others(row: int) -> Callable[[CellTransaction], None]:
 
 @pytest.mark.parametrize("backend", _BACKENDS)
 def test_integers_of_any_size_are_added_to(backend: str, request: pytest.FixtureRequest) -> None:
-    with open_stores(backend, request) as (store, other):
-        store.create_table("t")
+    with open_dbs(backend, request) as (db, other):
+        db.create_table("t")
         numbers = [0, -1, 5, MAX_NUMBER, -(2**200)]
         for row, number in enumerate(numbers):
-            store.put("t", row, number)
+            db.put("t", row, number)
             other.add("t", row, 3)
             other.transact(lambda cells, row=row: (cells.get("t", row), cells.add("t", row, -1)))  # type: ignore[misc]  # mypy infers no types for defaults of lambdas
-        assert [store.get("t", row) for row in range(len(numbers))] == [number + 2 for number in numbers]
+        assert [db.get("t", row) for row in range(len(numbers))] == [number + 2 for number in numbers]
 
 
-def test_a_text_over_a_counter_is_told_to_those_who_add_later(store: Store) -> None:
-    store.add("t", "n", 7)
-    store.put("t", "n", "seven")
+def test_a_text_over_a_counter_is_told_to_those_who_add_later(db: Database) -> None:
+    db.add("t", "n", 7)
+    db.put("t", "n", "seven")
     with pytest.raises(InvalidRequestError, match="only an integer can be added to"):
-        store.add("t", "n")
-    assert dict(store.scan("t")) == {"n": {"value": "seven"}}
-    store.put("t", "n", 7)
-    store.add("t", "n")
-    assert store.get("t", "n") == 8
+        db.add("t", "n")
+    assert dict(db.scan("t")) == {"n": {"value": "seven"}}
+    db.put("t", "n", 7)
+    db.add("t", "n")
+    assert db.get("t", "n") == 8
 
 
-def test_a_text_that_comes_between_is_noticed(store: Store) -> None:
+def test_a_text_that_comes_between_is_noticed(db: Database) -> None:
     """The transaction has begun when another one puts a text."""
 
     def function(cells: CellTransaction) -> None:
         cells.add("t", "n")
-        store.put("t", "n", "text")
+        db.put("t", "n", "text")
 
     with pytest.raises(InvalidRequestError, match="only an integer can be added to"):
-        store.transact(function)
-    assert store.get("t", "n") == "text"
+        db.transact(function)
+    assert db.get("t", "n") == "text"
 
 
 @pytest.fixture
-def store(request: pytest.FixtureRequest) -> Any:
-    with open_stores("sqlite", request) as (store, _other):
-        store.create_table("t")
-        yield store
+def db(request: pytest.FixtureRequest) -> Any:
+    with open_dbs("sqlite", request) as (db, _other):
+        db.create_table("t")
+        yield db

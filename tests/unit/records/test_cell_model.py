@@ -13,7 +13,7 @@ from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row
 from holdfast.records.values import Value
 from holdfast.transactions.base import Committed
-from tests.unit.records.stores import begin, memory_store
+from tests.unit.records.databases import begin, memory_db
 
 _Cell: TypeAlias = tuple[str, Row, str]
 _TABLES = {"plain": 0, "some": 2, "all": 2**62 - 1}
@@ -31,15 +31,15 @@ class CellMachine(RuleBasedStateMachine):
 
     @initialize()
     def create(self) -> None:
-        self.store = memory_store()
+        self.db = memory_db()
         for table, history in _TABLES.items():
-            self.store.create_table(table, history=history)
+            self.db.create_table(table, history=history)
         self.committed: dict[_Cell, Value] = {}
         self.written: dict[_Cell, list[Value | None]] = {}  # each value that the cell had, in order
         self._begin()
 
     def _begin(self) -> None:
-        self.cells = begin(self.store.database)
+        self.cells = begin(self.db.backend)
         self.ended = dict(self.committed)
         self.own = dict(self.committed)
         self.ended_writes: list[tuple[_Cell, Value | None]] = []
@@ -114,13 +114,13 @@ class CellMachine(RuleBasedStateMachine):
     @precondition(lambda self: not self.own_writes)
     @rule()
     def commit(self) -> None:
-        assert isinstance(self.store.database.commit(self.cells.to_commit()), Committed)
+        assert isinstance(self.db.backend.commit(self.cells.to_commit()), Committed)
         self.committed = dict(self.ended)
         for cell, value in self.ended_writes:
             self.written.setdefault(cell, []).append(value)
         self._begin()
         for table, history in _TABLES.items():
-            assert dict(self.store.scan(table)) == self._rows(table)
+            assert dict(self.db.scan(table)) == self._rows(table)
             if history:
                 self._compare_histories(table, history)
 
@@ -129,7 +129,7 @@ class CellMachine(RuleBasedStateMachine):
             for column in ("value", "c"):
                 values = self.written.get((table, row, column), [])
                 kept = list(enumerate(values, start=1))[-history:]
-                assert self.store.history(table, row, column=column) == kept
+                assert self.db.history(table, row, column=column) == kept
 
     def _rows(self, table: str) -> dict[Row, dict[str, Value]]:
         found: dict[Row, dict[str, Value]] = {}

@@ -8,15 +8,13 @@ from holdfast.records.dropped import collect_dropped
 from holdfast.records.keys import dropped_key, id_bytes
 from holdfast.records.kinds import BEAT, CELL, HISTORY, WORK
 from holdfast.transactions.base import Commit
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 
 
 @pytest.mark.parametrize("kind", [CELL, HISTORY, WORK, BEAT])
 def test_records_of_each_kind_go_before_the_mark(kind: bytes) -> None:
-    store = MemoryTransactionStore()
+    db = MemoryBackend()
     other = kind + id_bytes(6) + b"a"
-    store.commit(
-        Commit(puts=dict.fromkeys([dropped_key(5), kind + id_bytes(5) + b"a", kind + id_bytes(5), other], b""))
-    )
-    assert collect_dropped(store) == 2
-    assert [key for key, _record in store.scan(b"", b"\xff" * 9, 10).records] == [other]
+    db.commit(Commit(puts=dict.fromkeys([dropped_key(5), kind + id_bytes(5) + b"a", kind + id_bytes(5), other], b"")))
+    assert collect_dropped(db) == 2
+    assert [key for key, _record in db.scan(b"", b"\xff" * 9, 10).records] == [other]

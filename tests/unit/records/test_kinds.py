@@ -1,4 +1,4 @@
-"""Kinds of records do not overlap: what one part of a store keeps, no other part takes for its own."""
+"""Kinds of records do not overlap: what one part of a database keeps, no other part takes for its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from holdfast.records import kinds
 from holdfast.records.loads import abort_load, begin_load
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.work_list import list_work_lists
-from tests.unit.records.stores import memory_store
+from tests.unit.records.databases import memory_db
 
 
 def test_kinds_differ() -> None:
@@ -17,11 +17,11 @@ def test_kinds_differ() -> None:
 
 
 def test_a_load_is_no_work_list() -> None:
-    store = memory_store()
-    load = begin_load(store.database, store.environment, "words", overwrite=False)
-    assert list_work_lists(store.database) == []
-    open_work_list(store, "frontier", create=True)
-    assert [one.name for one in list_work_lists(store.database)] == ["frontier"]
-    assert not abort_load(store.database, store.environment, load)
-    assert [one.name for one in list_work_lists(store.database)] == ["frontier"]
-    assert store.collect(loads_older_than_s=0) == 0
+    db = memory_db()
+    load = begin_load(db.backend, db.environment, "words", overwrite=False)
+    assert list_work_lists(db.backend) == []
+    open_work_list(db, "frontier", create=True)
+    assert [one.name for one in list_work_lists(db.backend)] == ["frontier"]
+    assert not abort_load(db.backend, db.environment, load)
+    assert [one.name for one in list_work_lists(db.backend)] == ["frontier"]
+    assert db.collect(loads_older_than_s=0) == 0

@@ -1,6 +1,6 @@
 """A load that has reported success is all there, although the database has crashed and lost commits meanwhile.
 
-A database may be set up to make commits durable only after it has answered; see `DurableStore.make_durable`.
+A database may be set up to make commits durable only after it has answered; see `DurableBackend.make_durable`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from contextlib import suppress
 import pytest
 
 from holdfast.errors import ConflictError, FencedError, UnavailableError
+from holdfast.records.database import Database
 from holdfast.records.load_record import AttemptReport, Load
 from holdfast.records.load_task import LoadRow, LoadTask
 from holdfast.records.loads import abort_load, abort_old_loads, begin_load, finish_load
-from holdfast.records.store import Store
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Outcome, Record
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from tests.forgetful_database import ForgetfulDatabase
 from tests.units_world import Shaky
 
@@ -31,8 +31,8 @@ ATTEMPTS = 4
 LOADED = {row: dict(columns) for batches in TASKS for batch in batches for row, columns in batch}
 
 
-class Crashing(MemoryTransactionStore):
-    """A store that crashes before one of its calls, and loses some of the newest commits that are not durable.
+class Crashing(MemoryBackend):
+    """A database that crashes before one of its calls, and loses some of the newest commits that are not durable.
 
     Args:
         keeps: whether `make_durable` makes anything durable: not if a replica takes over that lags.
@@ -73,16 +73,16 @@ class Crashing(MemoryTransactionStore):
         self.calls += 1
 
 
-def load_like_spark(store: Store, *, overwrite: bool) -> None:
+def load_like_spark(db: Database, *, overwrite: bool) -> None:
     """Load the rows: a task that fails is run again."""
-    database, environment = store.database, store.environment
+    database, environment = db.backend, db.environment
     load = begin_load(database, environment, "words", overwrite=overwrite)
-    finish_load(database, environment, load, [_run_task(store, load, number) for number in range(len(TASKS))])
+    finish_load(database, environment, load, [_run_task(db, load, number) for number in range(len(TASKS))])
 
 
-def _run_task(store: Store, load: Load, number: int) -> AttemptReport:
+def _run_task(db: Database, load: Load, number: int) -> AttemptReport:
     for _ in range(ATTEMPTS):
-        task = LoadTask(store.database, store.environment, load, number)
+        task = LoadTask(db.backend, db.environment, load, number)
         with suppress(ConflictError):
             for batch in TASKS[number]:
                 task.write(batch)
@@ -106,16 +106,16 @@ def test_no_crash_takes_rows_from_a_load_that_has_succeeded(existing: bool, over
 def _load_with_a_crash(existing: bool, overwrite: bool, at: int | None, loses: int, expected: object) -> int:
     """Check what a load leaves, and return how many calls it took."""
     database = Crashing()
-    store = Store(database, "memory://loads", Environment())
+    db = Database(database, "memory://loads", Environment())
     if existing:
-        store.create_table("words")
-        store.put("words", "old", 0, column="n")
+        db.create_table("words")
+        db.put("words", "old", 0, column="n")
     database.make_durable()
     database.calls, database.at, database.loses = 0, at, loses
-    load_like_spark(store, overwrite=overwrite)
+    load_like_spark(db, overwrite=overwrite)
     calls = database.calls
     database.crash(calls)
-    assert dict(store.scan("words")) == expected, f"a crash before call {at} loses {loses} commits"
+    assert dict(db.scan("words")) == expected, f"a crash before call {at} loses {loses} commits"
     return calls
 
 
@@ -123,32 +123,32 @@ def _load_with_a_crash(existing: bool, overwrite: bool, at: int | None, loses: i
 def test_no_failover_takes_rows_from_a_load_that_reports_success_later(existing: bool, overwrite: bool) -> None:
     """Before each call, with each number of lost commits. A load that is refused says so, and may be repeated."""
     expected = LOADED if overwrite or not existing else {"old": {"n": 0}} | LOADED
-    database, store = _begun(existing)
-    load_like_spark(store, overwrite=overwrite)
+    database, db = _begun(existing)
+    load_like_spark(db, overwrite=overwrite)
     calls, refused = database.calls, 0
     for at in range(calls):
         for loses in range(1, at + 1):
-            database, store = _begun(existing)
+            database, db = _begun(existing)
             database.at, database.loses = at, loses
             try:
-                load_like_spark(store, overwrite=overwrite)
+                load_like_spark(db, overwrite=overwrite)
             except (ConflictError, FencedError):
                 refused += 1
-                load_like_spark(store, overwrite=overwrite)
-            assert dict(store.scan("words")) == expected, f"a failover before call {at} loses {loses} commits"
+                load_like_spark(db, overwrite=overwrite)
+            assert dict(db.scan("words")) == expected, f"a failover before call {at} loses {loses} commits"
     assert refused > calls
 
 
-def _begun(existing: bool) -> tuple[Crashing, Store]:
+def _begun(existing: bool) -> tuple[Crashing, Database]:
     """Return a database that loses what comes from now on."""
     database = Crashing(keeps=False)
-    store = Store(database, "memory://loads", Environment())
+    db = Database(database, "memory://loads", Environment())
     if existing:
-        store.create_table("words")
-        store.put("words", "old", 0, column="n")
+        db.create_table("words")
+        db.put("words", "old", 0, column="n")
     database.unsaved.clear()
     database.calls = 0
-    return database, store
+    return database, db
 
 
 @pytest.mark.parametrize("attempts", [1, 2])
@@ -156,19 +156,19 @@ def _begun(existing: bool) -> tuple[Crashing, Store]:
 def test_rows_that_a_failover_loses_after_their_task_are_to_be_loaded_again(
     existing: bool, overwrite: bool, attempts: int
 ) -> None:
-    database, store = _begun(existing)
-    load = begin_load(database, store.environment, "words", overwrite=overwrite)
-    tasks = [LoadTask(database, store.environment, load, 0) for _ in range(attempts)]
+    database, db = _begun(existing)
+    load = begin_load(database, db.environment, "words", overwrite=overwrite)
+    tasks = [LoadTask(database, db.environment, load, 0) for _ in range(attempts)]
     for task in tasks:
         task.write([("a", {"n": 1})])
-    empty = LoadTask(database, store.environment, load, 1)
+    empty = LoadTask(database, db.environment, load, 1)
     reports = [tasks[-1].finish(), empty.finish()]
     database.crash(1)
     with pytest.raises(ConflictError, match=r"lost rows that tasks had written.*: load them again"):
-        finish_load(database, store.environment, load, reports)
-    abort_load(database, store.environment, load)
-    load_like_spark(store, overwrite=overwrite)
-    assert store.get("words", "a", column="n") == 1
+        finish_load(database, db.environment, load, reports)
+    abort_load(database, db.environment, load)
+    load_like_spark(db, overwrite=overwrite)
+    assert db.get("words", "a", column="n") == 1
 
 
 @pytest.mark.parametrize("by", ["a failover", "an abort"])
@@ -189,7 +189,7 @@ def test_rows_that_are_lost_while_they_are_counted_are_not_taken_for_rows_with_o
                 database.forget(2)  # the seal, and the batch
             else:
                 abort_load(database, environment, load)
-                Store(database, "memory://", environment).collect()
+                Database(database, "memory://", environment).collect()
 
     shaky.before = lose
     with pytest.raises((ConflictError, FencedError), match=r"load them again|aborted"):
@@ -198,47 +198,47 @@ def test_rows_that_are_lost_while_they_are_counted_are_not_taken_for_rows_with_o
 
 def test_rows_that_come_after_the_count_are_noticed_although_a_crash_has_undone_the_seal() -> None:
     database = Crashing()
-    store = Store(database, "memory://loads", Environment())
-    load = begin_load(database, store.environment, "words", overwrite=True)
-    task, late = (LoadTask(database, store.environment, load, 0) for _ in range(2))
+    db = Database(database, "memory://loads", Environment())
+    load = begin_load(database, db.environment, "words", overwrite=True)
+    task, late = (LoadTask(database, db.environment, load, 0) for _ in range(2))
     task.write([("a", {"n": 1})])
     report = task.finish()
     database.at, database.loses = database.calls + 1, 1  # between the seal and the end
     database.then = lambda: late.write([("b", {"n": 2})])
     with pytest.raises(ConflictError, match="not the same"):
-        finish_load(database, store.environment, load, [report])
+        finish_load(database, db.environment, load, [report])
     assert database.at is None
-    assert store.tables() == []
+    assert db.tables() == []
 
 
 def test_a_load_that_is_aborted_after_a_crash_has_undone_its_end_reports_no_success() -> None:
     database = Crashing()
-    store = Store(database, "memory://loads", Environment())
-    load = begin_load(database, store.environment, "words", overwrite=True)
-    task = LoadTask(database, store.environment, load, 0)
+    db = Database(database, "memory://loads", Environment())
+    load = begin_load(database, db.environment, "words", overwrite=True)
+    task = LoadTask(database, db.environment, load, 0)
     task.write([("a", {"n": 1})])
     report = task.finish()
     database.at, database.loses = database.calls + 2, 1  # between the end and what makes it durable
-    database.then = lambda: abort_old_loads(database, store.environment, -1)
+    database.then = lambda: abort_old_loads(database, db.environment, -1)
     with pytest.raises(FencedError, match="aborted"):
-        finish_load(database, store.environment, load, [report])
+        finish_load(database, db.environment, load, [report])
     assert database.at is None
-    assert store.tables() == []
+    assert db.tables() == []
 
 
 def test_a_database_that_loses_each_end_of_a_load_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     database = Crashing()
-    store = Store(database, "memory://loads", Environment())
-    load = begin_load(database, store.environment, "words", overwrite=True)
-    task = LoadTask(database, store.environment, load, 0)
+    db = Database(database, "memory://loads", Environment())
+    load = begin_load(database, db.environment, "words", overwrite=True)
+    task = LoadTask(database, db.environment, load, 0)
     task.write([("a", {"n": 1})])
     report = task.finish()
     monkeypatch.setattr(database, "make_durable", lambda: database.crash(1))
     with pytest.raises(UnavailableError, match="loses what it has committed"):
-        finish_load(database, store.environment, load, [report])
+        finish_load(database, db.environment, load, [report])
     monkeypatch.undo()
-    finish_load(database, store.environment, load, [report])
-    assert store.get("words", "a", column="n") == 1
+    finish_load(database, db.environment, load, [report])
+    assert db.get("words", "a", column="n") == 1
 
 
 @pytest.mark.parametrize("history", [False, True])
@@ -248,17 +248,17 @@ def test_no_crash_leaves_records_of_a_dropped_table_behind(history: bool) -> Non
     while at < calls:
         for loses in range(1, calls + 1):
             database = Crashing()
-            store = Store(database, "memory://loads", Environment())
-            store.create_table("words", history=history)
-            store.put("words", "a", 0, column="n")
+            db = Database(database, "memory://loads", Environment())
+            db.create_table("words", history=history)
+            db.put("words", "a", 0, column="n")
             database.make_durable()
             database.calls, database.at, database.loses = 0, at, loses
             with suppress(ConflictError):  # the drop itself is lost
-                store.drop_table("words")
+                db.drop_table("words")
             calls = database.calls
-            store.collect()
-            for table in store.tables():
-                store.drop_table(table.name)
+            db.collect()
+            for table in db.tables():
+                db.drop_table(table.name)
             left = database.scan(b"", b"\xff", 10).records
             assert not left, f"a crash before call {at} loses {loses} commits"
         at += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.records.paging import PageSize
 from holdfast.transactions.base import Record, ScanPage
-from tests.unit.records.stores import memory_store
+from tests.unit.records.databases import memory_db
 
 
 def _page(count: int, size_bytes: int) -> ScanPage:
@@ -23,18 +23,18 @@ def test_pages_grow_while_values_are_small_and_shrink_at_once() -> None:
 
 
 def test_large_cells_are_read_and_collected_in_small_pages() -> None:
-    store = memory_store()
-    store.create_table("t", history=1)
+    db = memory_db()
+    db.create_table("t", history=1)
     for number in range(100):
-        store.put("t", number, bytes(300_000))
+        db.put("t", number, bytes(300_000))
     pages = []
-    read = store.database.scan
+    read = db.backend.scan
 
     def scan(*arguments: object) -> ScanPage:
         page = read(*arguments)  # type: ignore[arg-type] # passed on
         pages.append(sum(len(record.value) for _key, record in page.records))
         return page
 
-    store.database.scan = scan  # type: ignore[method-assign, assignment] # watch the pages
-    store.drop_table("t")
+    db.backend.scan = scan  # type: ignore[method-assign, assignment] # watch the pages
+    db.drop_table("t")
     assert sorted(pages)[-3] <= 4 * 1024 * 1024 + 200, "only the first page of a range may be larger"

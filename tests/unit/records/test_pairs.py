@@ -8,9 +8,9 @@ from typing import NamedTuple, TypeAlias
 
 import pytest
 
-from holdfast.records import CellTransaction, Store
+from holdfast.records import CellTransaction, Database
 from holdfast.transactions.base import Committed
-from tests.unit.records.stores import FAST, SERVERS, begin, open_stores
+from tests.unit.records.databases import FAST, SERVERS, begin, open_dbs
 
 _Model: TypeAlias = "dict[str, int]"  # row -> value
 
@@ -87,13 +87,13 @@ def _run(cells: CellTransaction, table: str, case: _Case, model: _Model) -> None
     assert cells.get(table, case.row) == model.get(case.row), case
 
 
-def _prepare(store: Store, table: str, cases: Sequence[_Case]) -> None:
+def _prepare(db: Database, table: str, cases: Sequence[_Case]) -> None:
     def write(cells: CellTransaction) -> None:
         for case in cases:
             if case.before is not None:
                 cells.put(table, case.row, case.before)
 
-    store.transact(write)
+    db.transact(write)
 
 
 @pytest.mark.parametrize("history", [False, 1, 2, True])
@@ -102,14 +102,14 @@ def test_every_pair_in_transactions_of_their_own(
     backend: str, history: bool | int, request: pytest.FixtureRequest
 ) -> None:
     cases = list(_cases(_ENDS if backend == "memory" else ("two units",)))
-    with open_stores(backend, request) as (store, other):
-        store.create_table("pairs", history=history)
-        _prepare(store, "pairs", cases)
+    with open_dbs(backend, request) as (db, other):
+        db.create_table("pairs", history=history)
+        _prepare(db, "pairs", cases)
         for case in cases:
             model = {} if case.before is None else {case.row: case.before}
-            cells = begin(store.database)
+            cells = begin(db.backend)
             _run(cells, "pairs", case, model)
-            assert isinstance(store.database.commit(cells.to_commit()), Committed), case
+            assert isinstance(db.backend.commit(cells.to_commit()), Committed), case
             assert other.get("pairs", case.row) == model.get(case.row), case
 
 
@@ -117,18 +117,18 @@ def test_every_pair_in_transactions_of_their_own(
 @pytest.mark.parametrize("backend", [*FAST, *SERVERS])
 def test_every_pair_in_one_large_transaction(backend: str, history: int, request: pytest.FixtureRequest) -> None:
     cases = list(_cases())
-    with open_stores(backend, request) as (store, other):
-        store.create_table("pairs", history=history)
-        _prepare(store, "pairs", cases)
-        cells = begin(store.database)
-        with store.snapshot() as snapshot:
+    with open_dbs(backend, request) as (db, other):
+        db.create_table("pairs", history=history)
+        _prepare(db, "pairs", cases)
+        cells = begin(db.backend)
+        with db.snapshot() as snapshot:
             cells.prefetch(cells.cell_key("pairs", case.row) for case in cases)
             model: _Model = {}
             for case in cases:
                 own = {} if case.before is None else {case.row: case.before}
                 _run(cells, "pairs", case, own)
                 model |= own
-            assert isinstance(store.database.commit(cells.to_commit()), Committed)
+            assert isinstance(db.backend.commit(cells.to_commit()), Committed)
             assert dict(snapshot.scan("pairs")) == {
                 case.row: {"value": case.before} for case in cases if case.before is not None
             }

@@ -9,41 +9,41 @@ import numpy as np
 import pytest
 
 from holdfast.errors import ConflictError, HoldfastError, InvalidRequestError, NotFoundError
-from holdfast.records import Store
+from holdfast.records import Database
 from holdfast.records.keys import old_commit_counts_range
 from holdfast.records.row_keys import Row
 from holdfast.runtime import Environment
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from tests.forgetful_database import ForgetfulDatabase
-from tests.unit.records.stores import FAST, SERVERS, open_stores
+from tests.unit.records.databases import FAST, SERVERS, open_dbs
 from tests.units_world import FAULTS, Death, Shaky, fail_at, refused_after_failovers
 
 
 @pytest.mark.parametrize("backend", [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SERVERS)])
 @pytest.mark.parametrize("history", [False, True])
 def test_many_rows(backend: str, history: bool, request: pytest.FixtureRequest) -> None:
-    with open_stores(backend, request) as (store, other):
-        store.create_table("t", history=history)
-        assert store.put_many("t", (((number % 1201), number) for number in range(1300))) == 1300
-        assert store.put_many("t", iter([("a", [1, 2])]), column="c") == 1
-        assert store.put_many("t", []) == 0
+    with open_dbs(backend, request) as (db, other):
+        db.create_table("t", history=history)
+        assert db.put_many("t", (((number % 1201), number) for number in range(1300))) == 1300
+        assert db.put_many("t", iter([("a", [1, 2])]), column="c") == 1
+        assert db.put_many("t", []) == 0
         expected = {row: row + 1201 if row < 99 else row for row in range(1201)}
         assert other.get_many("t", range(1300)) == expected
         assert other.get_row("t", "a") == {"c": [1, 2]}
         if history:
-            assert store.history("t", 5) == [(1, 5), (2, 1206)]
+            assert db.history("t", 5) == [(1, 5), (2, 1206)]
 
 
-def _store() -> tuple[Store, Shaky]:
-    shaky = Shaky(MemoryTransactionStore())
-    store = Store(shaky, "memory://", Environment())
-    store.create_table("t")
+def _db() -> tuple[Database, Shaky]:
+    shaky = Shaky(MemoryBackend())
+    db = Database(shaky, "memory://", Environment())
+    db.create_table("t")
     shaky.calls.clear()
-    return store, shaky
+    return db, shaky
 
 
 def test_no_transaction_is_large_and_none_waits_for_the_last_value() -> None:
-    store, shaky = _store()
+    db, shaky = _db()
     seen: list[int] = []
 
     def rows() -> Iterator[tuple[Row, bytes]]:
@@ -51,7 +51,7 @@ def test_no_transaction_is_large_and_none_waits_for_the_last_value() -> None:
             seen.append(shaky.calls.count("commit"))
             yield number, bytes(700_000)
 
-    store.put_many("t", rows())
+    db.put_many("t", rows())
     assert seen == [0, 0, 0, 0, 0, 0, 2, 2, 2, 3]
 
 
@@ -66,97 +66,97 @@ def test_values_are_stored_as_they_were_when_they_came() -> None:
             yield ("array", number), buffer
             yield ("list", number), numbers
 
-    store, _shaky = _store()
-    assert store.put_many("t", rows()) == 6
-    assert [store.get("t", ("list", number)) for number in range(3)] == [[0], [0, 1], [0, 1, 2]]
-    arrays = [store.get("t", ("array", number)) for number in range(3)]
+    db, _shaky = _db()
+    assert db.put_many("t", rows()) == 6
+    assert [db.get("t", ("list", number)) for number in range(3)] == [[0], [0, 1], [0, 1, 2]]
+    arrays = [db.get("t", ("array", number)) for number in range(3)]
     np.testing.assert_array_equal(arrays, [[0, 0], [1, 1], [2, 2]])
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_after_any_fault_the_same_call_puts_the_rest(fault: str) -> None:
     values = [(number, number) for number in range(1100)]
-    store, shaky = _store()
-    store.put_many("t", values)
+    db, shaky = _db()
+    db.put_many("t", values)
     calls = len(shaky.calls)
     for call in range(1, calls):  # the last one only tidies up
-        store, shaky = _store()
+        db, shaky = _db()
         fail_at(shaky, call, fault)
         with pytest.raises((Death, HoldfastError)):
-            store.put_many("t", values)
-        there = list(store.scan("t"))
+            db.put_many("t", values)
+        there = list(db.scan("t"))
         assert there == [(number, {"value": number}) for number in range(len(there))], "the first ones"
-        assert store.put_many("t", values) == 1100
-        assert dict(store.scan("t")) == {row: {"value": value} for row, value in values}
+        assert db.put_many("t", values) == 1100
+        assert dict(db.scan("t")) == {row: {"value": value} for row, value in values}
 
 
 def test_what_a_failover_loses_between_the_transactions_is_no_success() -> None:
     """Before each call, with each number of lost transactions."""
     values = [(number, number) for number in range(1100)]
 
-    def put(store: Store) -> None:
-        assert store.put_many("t", values) == len(values)
-        assert dict(store.scan("t")) == {row: {"value": value} for row, value in values}
+    def put(db: Database) -> None:
+        assert db.put_many("t", values) == len(values)
+        assert dict(db.scan("t")) == {row: {"value": value} for row, value in values}
 
-    assert refused_after_failovers(lambda store: store.create_table("t"), put, "call it again with the same values") > 6
+    assert refused_after_failovers(lambda db: db.create_table("t"), put, "call it again with the same values") > 6
 
 
 def test_who_is_told_to_put_the_rows_again_is_told_of_histories() -> None:
     """In which the rows of the transactions that are not lost would be twice."""
     database = ForgetfulDatabase(keeps=False)
     shaky = Shaky(database, lambda _number, name: name == "make_durable" and database.forget(1))
-    store = Store(shaky, "memory://", Environment())
-    store.create_table("t", history=True)
+    db = Database(shaky, "memory://", Environment())
+    db.create_table("t", history=True)
     with pytest.raises(ConflictError, match=r"again with the same values; but look first .*history"):
-        store.put_many("t", ((number, number) for number in range(600)))
-    assert len(list(store.scan("t"))) == 500
+        db.put_many("t", ((number, number) for number in range(600)))
+    assert len(list(db.scan("t"))) == 500
 
 
 def test_many_rows_are_durable_on_a_database_that_flushes_late() -> None:
     database = ForgetfulDatabase()
-    store = Store(database, "memory://", Environment())
-    store.create_table("t")
-    store.put_many("t", ((number, number) for number in range(600)))
+    db = Database(database, "memory://", Environment())
+    db.create_table("t")
+    db.put_many("t", ((number, number) for number in range(600)))
     database.forget(database.newest)
-    assert len(list(store.scan("t"))) == 600
+    assert len(list(db.scan("t"))) == 600
 
 
 @pytest.mark.parametrize("fault", ["lost with effect", "lost without effect", "unavailable"])
 def test_a_call_whose_last_step_fails_has_succeeded(fault: str) -> None:
     values = [(number, number) for number in range(600)]
-    store, shaky = _store()
-    store.put_many("t", values)
+    db, shaky = _db()
+    db.put_many("t", values)
     calls = len(shaky.calls)
-    store, shaky = _store()
+    db, shaky = _db()
     fail_at(shaky, calls, fault)
-    assert store.put_many("t", values) == 600
-    assert store.collect(loads_older_than_s=-2) == (0 if fault == "lost with effect" else 1)
+    assert db.put_many("t", values) == 600
+    assert db.collect(loads_older_than_s=-2) == (0 if fault == "lost with effect" else 1)
 
 
 def test_calls_that_do_not_end_leave_a_record_for_a_week() -> None:
-    store, shaky = _store()
-    store.put_many("t", [(number, number) for number in range(500)])
+    db, shaky = _db()
+    db.put_many("t", [(number, number) for number in range(500)])
     assert shaky.calls.count("commit") == 1 and "make_durable" not in shaky.calls
-    store.put_many("t", [(number, number) for number in range(501)])
+    db.put_many("t", [(number, number) for number in range(501)])
     assert not shaky.inner.scan(*old_commit_counts_range(2**40), 1).records
     with pytest.raises(InvalidRequestError):
-        store.put_many("t", [*((number, number) for number in range(1100)), "ab"])  # type: ignore[list-item]  # the mistake under test
-    assert store.collect() == 0
-    assert store.collect(loads_older_than_s=-2) == 1
+        db.put_many("t", [*((number, number) for number in range(1100)), "ab"])  # type: ignore[list-item]  # the mistake under test
+    assert db.collect() == 0
+    assert db.collect(loads_older_than_s=-2) == 1
     assert not shaky.inner.scan(*old_commit_counts_range(2**40), 1).records
 
 
 @pytest.mark.parametrize("given", ["ab", 5, ("a",), ("a", 1, 2), ["a", 1]])
 def test_what_is_no_pair_is_refused(given: Any) -> None:
-    store, _shaky = _store()
+    db, _shaky = _db()
     with pytest.raises(InvalidRequestError, match=r"rows come as pairs \(row, value\)"):
-        store.put_many("t", [given])
-    assert not list(store.scan("t"))
+        db.put_many("t", [given])
+    assert not list(db.scan("t"))
 
 
 def test_a_missing_table_is_told_before_a_value_is_taken() -> None:
-    store, _shaky = _store()
+    db, _shaky = _db()
     values = iter([("a", 1)])
     with pytest.raises(NotFoundError):
-        store.put_many("missing", values)
+        db.put_many("missing", values)
     assert list(values) == [("a", 1)]

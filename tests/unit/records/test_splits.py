@@ -7,18 +7,18 @@ from itertools import pairwise
 
 import pytest
 
+from holdfast.records.database import Database
 from holdfast.records.keys import cells_range
 from holdfast.records.row_keys import Row
 from holdfast.records.splits import divide
-from holdfast.records.store import Store
 from holdfast.records.tables import Table
 from holdfast.runtime import Environment, SeededRandom
 from holdfast.transactions.base import ScanPage
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 
 
-class Counting(MemoryTransactionStore):
-    """A store that counts scans."""
+class Counting(MemoryBackend):
+    """A database that counts scans."""
 
     probes = 0
 
@@ -29,12 +29,12 @@ class Counting(MemoryTransactionStore):
 
 def table_of(rows: Collection[Row], columns: int = 1) -> tuple[Counting, Table, list[bytes]]:
     database = Counting()
-    store = Store(database, "memory://splits", Environment())
-    table = store.create_table("t")
+    db = Database(database, "memory://splits", Environment())
+    table = db.create_table("t")
     names = list(rows)
     for start in range(0, len(names), 500):
         batch = names[start : start + 500]
-        store.transact(
+        db.transact(
             lambda cells, batch=batch: [  # type: ignore[misc]  # mypy cannot infer a lambda with a default
                 cells.put("t", row, 1, column=f"c{number}") for row in batch for number in range(columns)
             ]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from holdfast.errors import CorruptDataError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.records.values import MAX_ENCODED_BYTES, Value, decode_value, encode_value, type_of
 from holdfast.transactions.base import MAX_NUMBER
-from tests.unit.records.stores import memory_store
+from tests.unit.records.databases import memory_db
 
 _json = st.recursive(
     st.none()
@@ -243,22 +243,22 @@ def test_without_numpy_an_array_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("history", [0, 2])
 def test_integers_are_added_and_nothing_else(history: int) -> None:
-    store = memory_store()
-    store.create_table("t", history=history)
+    db = memory_db()
+    db.create_table("t", history=history)
     for amount in (2.5, True, np.True_, np.float64(2), np.array(2.5), np.array([1, 2]), "1", None):
         with pytest.raises(InvalidRequestError, match="only integers can be added"):
-            store.add("t", "a", amount)  # type: ignore[arg-type] # what is refused
-    store.add("t", "a", np.uint64(5))  # type: ignore[arg-type] # it is an integer
-    assert store.get("t", "a") == 5
+            db.add("t", "a", amount)  # type: ignore[arg-type] # what is refused
+    db.add("t", "a", np.uint64(5))  # type: ignore[arg-type] # it is an integer
+    assert db.get("t", "a") == 5
 
 
 def test_a_counter_at_its_limit_is_told_from_a_conflict() -> None:
-    store = memory_store()
-    store.create_table("t")
-    store.add("t", "a", MAX_NUMBER)
+    db = memory_db()
+    db.create_table("t")
+    db.add("t", "a", MAX_NUMBER)
     for add in (lambda cells: cells.add("t", "a"), lambda cells: (cells.get("t", "a"), cells.add("t", "a"))):
         with pytest.raises(InvalidRequestError, match="would leave the range of 62 bits: put a new value"):
-            store.transact(add)
-    store.put("t", "a", MAX_NUMBER)
-    store.add("t", "a")
-    assert store.get("t", "a") == MAX_NUMBER + 1
+            db.transact(add)
+    db.put("t", "a", MAX_NUMBER)
+    db.add("t", "a")
+    assert db.get("t", "a") == MAX_NUMBER + 1

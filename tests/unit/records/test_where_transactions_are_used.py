@@ -5,30 +5,30 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import InvalidRequestError
-from holdfast.records import CellTransaction, Store
+from holdfast.records import CellTransaction, Database
 from tests.children import Child
-from tests.unit.records.stores import memory_store
+from tests.unit.records.databases import memory_db
 
 
 @pytest.fixture
-def store() -> Store:
-    found = memory_store()
+def db() -> Database:
+    found = memory_db()
     found.create_table("t", exist_ok=True)
     return found
 
 
-def test_a_child_is_told_that_it_cannot_write(store: Store) -> None:
+def test_a_child_is_told_that_it_cannot_write(db: Database) -> None:
     def function(cells: CellTransaction) -> str:
         cells.add("t", "n")
         return Child(lambda: _refusal(cells)).result()
 
-    assert "belongs to the process that began it" in store.transact(function)
-    assert store.get("t", "n") == 1
+    assert "belongs to the process that began it" in db.transact(function)
+    assert db.get("t", "n") == 1
 
 
-def test_a_transaction_that_was_kept_writes_nothing(store: Store) -> None:
+def test_a_transaction_that_was_kept_writes_nothing(db: Database) -> None:
     kept: list[CellTransaction] = []
-    store.transact(kept.append)
+    db.transact(kept.append)
     assert "the transaction is over" in _refusal(kept[0])
 
 

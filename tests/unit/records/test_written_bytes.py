@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from holdfast.records.cell_transaction import CellTransaction
-from holdfast.records.store import Store
+from holdfast.records.database import Database
 from holdfast.records.tables import TableCache
 from holdfast.records.values import encode_value
 from holdfast.runtime import Environment
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from holdfast.transactions.transaction import Transaction
 
 
 def begun() -> CellTransaction:
     environment = Environment()
-    database = MemoryTransactionStore(environment.ids)
-    Store(database, "memory://written-bytes", environment).create_table("t")
+    database = MemoryBackend(environment.ids)
+    Database(database, "memory://written-bytes", environment).create_table("t")
     return CellTransaction(Transaction(database), TableCache(database))
 
 

@@ -33,4 +33,4 @@ def test_a_session_of_spark_connect_is_registered_with_once() -> None:
         register(session)  # type: ignore[arg-type]  # a fake
         with registered(session):  # type: ignore[arg-type]  # a fake
             pass
-    assert first.names == second.names == ["holdfast", "holdfast-store"]
+    assert first.names == second.names == ["holdfast", "holdfast-database"]

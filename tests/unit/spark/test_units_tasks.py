@@ -11,11 +11,11 @@ pytest.importorskip("pyspark.sql")
 
 import holdfast.spark.units.tasks as tasks
 from holdfast.errors import UnavailableError
-from holdfast.records.opening import open_store
-from holdfast.records.store import Store
+from holdfast.records.database import Database
+from holdfast.records.opening import open_database
 from holdfast.runtime import Environment
 from holdfast.spark.units.tasks import UnitsTask
-from holdfast.units.connections import store_of_process
+from holdfast.units.connections import database_of_process
 from holdfast.units.job_input import JobInput, surveyed
 from holdfast.units.jobs import MAP, WORK_LIST, begin_job
 from holdfast.units.open_work_list import open_work_list
@@ -27,19 +27,19 @@ from holdfast.units.work_list import find_work_list
 @pytest.mark.parametrize("kind", [MAP, WORK_LIST])
 def test_a_task_that_begins_waits_for_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """Spark starts a task only a few times, and all of that takes no longer than a database needs to start."""
-    url = f"sqlite://{tmp_path}/store.db"
-    with open_store(url, create=True) as store:
-        store.create_table("t")
-        job = begin_job(store.database, "j", kind=kind, shards=1, environment=Environment())
-        open_work_list(store, "list", create=True).add(1, "one")
+    url = f"sqlite://{tmp_path}/database.db"
+    with open_database(url, create=True) as db:
+        db.create_table("t")
+        job = begin_job(db.backend, "j", kind=kind, shards=1, environment=Environment())
+        open_work_list(db, "list", create=True).add(1, "one")
         refusals = iter([1, 2])
 
-        def reluctant(url: str) -> Store:
+        def reluctant(url: str) -> Database:
             if next(refusals, None):
                 raise UnavailableError("the database accepts no connections now")
-            return store_of_process(url)
+            return database_of_process(url)
 
-        monkeypatch.setattr(tasks, "store_of_process", reluctant)
+        monkeypatch.setattr(tasks, "database_of_process", reluctant)
         task = UnitsTask(
             function=lambda txn, key, value: txn.put("t", key, value),
             url=url,
@@ -49,10 +49,10 @@ def test_a_task_that_begins_waits_for_the_database(tmp_path: Path, monkeypatch: 
             settings=UnitSettings(),
             reads=None,
             is_reduce=False,
-            emit_to=find_work_list(store.database, "list"),
+            emit_to=find_work_list(db.backend, "list"),
         )
         (figures,) = task.run_worker(0) if kind == WORK_LIST else task.run_shard(0, [(1, "one")])
         assert json.loads(figures)["units"] == 1
         assert next(refusals, None) is None
-        assert store.get("t", 1) == "one"
-        store_of_process(url).close()
+        assert db.get("t", 1) == "one"
+        database_of_process(url).close()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import UnavailableError
-from holdfast.transactions.base import Commit, Committed, Conflict, Database
-from holdfast.transactions.registry import open_database
+from holdfast.transactions.base import Backend, Commit, Committed, Conflict
+from holdfast.transactions.registry import open_backend
 from tests.children import Child
 from tests.database_servers import NewUrl
 from tests.databases import needs_mariadb, needs_postgres
@@ -22,13 +22,13 @@ from tests.databases import needs_mariadb, needs_postgres
         pytest.param("mysql", marks=needs_mariadb),
     ]
 )
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     if request.param == "sqlite":
         url = f"sqlite://{tmp_path}/records.db"
     else:
         new_url: NewUrl = request.getfixturevalue(f"new_{request.param}_url")
         url = new_url()
-    found = open_database(url, create=True)
+    found = open_backend(url, create=True)
     found.commit(Commit(puts={b"k": b"0"}))
     yield found
     found.close()
@@ -41,8 +41,8 @@ def _refusal(act: Callable[[], object]) -> str:
         return error.message
 
 
-def test_a_child_cannot_apply_what_its_parent_applies(store: Database) -> None:
-    with store.locked() as transaction:
+def test_a_child_cannot_apply_what_its_parent_applies(backend: Backend) -> None:
+    with backend.locked() as transaction:
         transaction.read([b"k"], exclusive=True)
         commit = Commit(inserts={b"once": b""}, adds={b"n": 1})
         for act in (
@@ -52,27 +52,27 @@ def test_a_child_cannot_apply_what_its_parent_applies(store: Database) -> None:
         ):
             assert "belongs to the process that began it" in Child(lambda act=act: _refusal(act)).result()  # type: ignore[misc]  # mypy infers no types for defaults of lambdas
         assert isinstance(transaction.apply(commit), Committed)
-    assert store.get_many([b"n"])[b"n"].number == 1
+    assert backend.get_many([b"n"])[b"n"].number == 1
 
 
-def test_a_child_that_leaves_a_transaction_leaves_it_to_its_parent(store: Database) -> None:
-    block = store.locked()
+def test_a_child_that_leaves_a_transaction_leaves_it_to_its_parent(backend: Backend) -> None:
+    block = backend.locked()
     transaction = block.__enter__()
     version = transaction.read([b"k"], exclusive=True)[b"k"].version
     Child(lambda: block.__exit__(None, None, None)).result()
     assert isinstance(transaction.apply(Commit(reads={b"k": version}, puts={b"k": b"1"})), Committed)
     block.__exit__(None, None, None)
-    assert isinstance(store.commit(Commit(reads={b"k": version}, puts={b"k": b"2"})), Conflict)
-    assert store.get_many([b"k"])[b"k"].value == b"1"
+    assert isinstance(backend.commit(Commit(reads={b"k": version}, puts={b"k": b"2"})), Conflict)
+    assert backend.get_many([b"k"])[b"k"].value == b"1"
 
 
-def test_a_child_leaves_a_snapshot_as_it_is(store: Database) -> None:
-    block = store.snapshot()
+def test_a_child_leaves_a_snapshot_as_it_is(backend: Backend) -> None:
+    block = backend.snapshot()
     snapshot = block.__enter__()
     for act in (lambda: snapshot.get_many([b"k"]), lambda: snapshot.scan(b"a", b"z", 5)):
         assert "belongs to the process that began it" in Child(lambda act=act: _refusal(act)).result()  # type: ignore[misc]  # mypy infers no types for defaults of lambdas
     Child(lambda: block.__exit__(None, None, None)).result()
-    store.commit(Commit(puts={b"k": b"later"}))
+    backend.commit(Commit(puts={b"k": b"later"}))
     assert snapshot.get_many([b"k"])[b"k"].value == b"0"
     block.__exit__(None, None, None)
-    assert store.get_many([b"k"])[b"k"].value == b"later"
+    assert backend.get_many([b"k"])[b"k"].value == b"later"

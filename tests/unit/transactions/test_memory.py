@@ -1,26 +1,26 @@
-"""The store in memory, in which the checker and many tests keep their records."""
+"""The database in memory, in which the checker and many tests keep their records."""
 
 from __future__ import annotations
 
 import threading
 
 from holdfast.transactions.base import Commit
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from tests.patience import PATIENCE_S
 
 
-def test_a_snapshot_waits_for_who_has_locked_the_store() -> None:
-    store = MemoryTransactionStore()
+def test_a_snapshot_waits_for_who_has_locked_the_backend() -> None:
+    backend = MemoryBackend()
     seen: list[int] = []
 
     def look() -> None:
-        with store.snapshot() as reader:
+        with backend.snapshot() as reader:
             seen.append(len(reader.get_many([b"a", b"b"])))
 
     other = threading.Thread(target=look)
-    with store.locked():
+    with backend.locked():
         other.start()
         other.join(0.1)
-        store.commit(Commit(puts={b"a": b"", b"b": b""}))
+        backend.commit(Commit(puts={b"a": b"", b"b": b""}))
     other.join(PATIENCE_S)
     assert seen == [2]

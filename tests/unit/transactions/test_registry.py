@@ -10,7 +10,7 @@ from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast.runtime import Environment
 from holdfast.transactions.base import ABSENT, Commit, Committed
 from holdfast.transactions.group_commit import GroupCommit
-from holdfast.transactions.registry import open_database
+from holdfast.transactions.registry import open_backend
 from holdfast.transactions.urls import has_password, public_url
 from holdfast.transactions.versions import VersionSource
 from tests.database_servers import NewUrl
@@ -19,13 +19,13 @@ from tests.databases import needs_mariadb, needs_postgres
 
 @pytest.mark.parametrize(("option", "in_groups"), [("", True), ("?group=on", True), ("?group=off", False)])
 def test_callers_share_commits_unless_the_url_says_no(tmp_path: Path, option: str, in_groups: bool) -> None:
-    store = open_database(f"sqlite://{tmp_path}/records.db{option}", create=True)
+    backend = open_backend(f"sqlite://{tmp_path}/records.db{option}", create=True)
     try:
-        assert isinstance(store, GroupCommit) is in_groups
-        assert isinstance(store.commit(Commit(reads={b"a": ABSENT}, puts={b"a": b"1"})), Committed)
-        assert store.get_many([b"a"])[b"a"].value == b"1"
+        assert isinstance(backend, GroupCommit) is in_groups
+        assert isinstance(backend.commit(Commit(reads={b"a": ABSENT}, puts={b"a": b"1"})), Committed)
+        assert backend.get_many([b"a"])[b"a"].value == b"1"
     finally:
-        store.close()
+        backend.close()
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_forgotten_slashes_are_put_into_the_url(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidRequestError) as caught:
-        open_database(url, create=True)
+        open_backend(url, create=True)
     wanted = path.replace("/here", str(tmp_path))
     assert str(caught.value) == f"the URL of an SQLite file has three slashes: write sqlite://{wanted}"
 
@@ -76,14 +76,14 @@ def test_forgotten_slashes_are_put_into_the_url(
 @pytest.mark.parametrize("create", [False, True])
 def test_a_relative_path_is_no_file_of_the_root_directory(path: str, create: bool) -> None:
     with pytest.raises(InvalidRequestError, match=r"path of an SQLite file is absolute.*\$PWD/file.db path='/[^/]"):
-        open_database(f"sqlite://{path}", create=create)
+        open_backend(f"sqlite://{path}", create=create)
     assert not Path(path).exists()
 
 
 @pytest.mark.parametrize("url", ["postgresql://u@h/d?schema=caf\udce9", "mysql://u@h/caf\udce9"])
 def test_a_url_with_a_lone_surrogate_is_refused(url: str) -> None:
     with pytest.raises(InvalidRequestError, match="must be valid Unicode"):
-        open_database(url)
+        open_backend(url)
 
 
 @pytest.mark.parametrize(
@@ -99,60 +99,60 @@ def test_a_url_with_a_lone_surrogate_is_refused(url: str) -> None:
 )
 def test_a_wrong_url_is_refused_and_its_password_not_shown(url: str, message: str) -> None:
     with pytest.raises(InvalidRequestError, match=message) as error:
-        open_database(url)
+        open_backend(url)
     assert "canary" not in str(error.value)
 
 
 @pytest.mark.parametrize("given", ["0", "1001", "-1", "1.5", "%C2%B2"])
 def test_a_number_of_connections_has_digits(given: str) -> None:
     with pytest.raises(InvalidRequestError, match="a number from 1 to 1000"):
-        open_database(f"postgresql://u@h/d?connections={given}")
+        open_backend(f"postgresql://u@h/d?connections={given}")
 
 
 def test_the_file_of_a_database_may_have_a_name_of_any_bytes(tmp_path: Path) -> None:
-    open_database(f"sqlite://{tmp_path}/caf\udce9.db", create=True).close()
+    open_backend(f"sqlite://{tmp_path}/caf\udce9.db", create=True).close()
     assert (tmp_path / "caf\udce9.db").exists()
 
 
 def test_four_slashes_name_the_same_file(tmp_path: Path) -> None:
-    open_database(f"sqlite://{tmp_path}/records.db", create=True).close()
-    open_database(f"sqlite:///{tmp_path}/records.db").close()
+    open_backend(f"sqlite://{tmp_path}/records.db", create=True).close()
+    open_backend(f"sqlite:///{tmp_path}/records.db").close()
     with pytest.raises(NotFoundError, match=f"path='{tmp_path}/none.db'"):
-        open_database(f"sqlite:///{tmp_path}/none.db")
+        open_backend(f"sqlite:///{tmp_path}/none.db")
 
 
 def test_the_other_options_are_kept(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequestError, match="synchronous"):
-        open_database(f"sqlite://{tmp_path}/records.db?group=off&synchronous=never", create=True)
+        open_backend(f"sqlite://{tmp_path}/records.db?group=off&synchronous=never", create=True)
     with pytest.raises(InvalidRequestError, match="unknown option"):
-        open_database(f"sqlite://{tmp_path}/records.db?groups=off", create=True)
+        open_backend(f"sqlite://{tmp_path}/records.db?groups=off", create=True)
 
 
 @pytest.mark.parametrize("option", ["group=", "group=no", "group=on&group=off"])
 def test_a_wrong_value_is_refused(tmp_path: Path, option: str) -> None:
     with pytest.raises(InvalidRequestError, match="'on' or 'off'"):
-        open_database(f"sqlite://{tmp_path}/records.db?{option}", create=True)
+        open_backend(f"sqlite://{tmp_path}/records.db?{option}", create=True)
     assert not (tmp_path / "records.db").exists()
 
 
 @needs_postgres
 def test_the_option_is_not_the_drivers(new_postgres_url: NewUrl) -> None:
-    store = open_database(f"{new_postgres_url()}?application_name=one%20two&group=off&connections=2", create=True)
+    backend = open_backend(f"{new_postgres_url()}?application_name=one%20two&group=off&connections=2", create=True)
     try:
-        assert not isinstance(store, GroupCommit)
-        assert isinstance(store.commit(Commit(inserts={b"a": b"1"})), Committed)
+        assert not isinstance(backend, GroupCommit)
+        assert isinstance(backend.commit(Commit(inserts={b"a": b"1"})), Committed)
     finally:
-        store.close()
+        backend.close()
 
 
 @needs_mariadb
 def test_servers_of_the_other_kind_have_it_too(new_mysql_url: NewUrl) -> None:
-    store = open_database(f"{new_mysql_url()}?connections=2&group=off", create=True)
+    backend = open_backend(f"{new_mysql_url()}?connections=2&group=off", create=True)
     try:
-        assert not isinstance(store, GroupCommit)
-        assert isinstance(store.commit(Commit(inserts={b"a": b"1"})), Committed)
+        assert not isinstance(backend, GroupCommit)
+        assert isinstance(backend.commit(Commit(inserts={b"a": b"1"})), Committed)
     finally:
-        store.close()
+        backend.close()
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ from holdfast.errors import InvalidRequestError, OutcomeUnknownError, Transactio
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import StillClock
 from holdfast.transactions.base import MAX_NUMBER, AlreadyDone, Commit, Outcome, Progress, Record, ScanPage
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from holdfast.transactions.retry import run_transaction, run_until_known
 from holdfast.transactions.transaction import Transaction
 
 
 class _Store:
-    """A store that holds another one, in which others write in between, and replies are lost.
+    """A database that holds another one, in which others write in between, and replies are lost.
 
     Attributes:
         before_read: runs before each `get_many`.
@@ -26,7 +26,7 @@ class _Store:
     """
 
     def __init__(self) -> None:
-        self.inner = MemoryTransactionStore()
+        self.inner = MemoryBackend()
         self.before_read: Callable[[], object] = lambda: None
         self.before_commit: Callable[[], object] = lambda: None
         self.after_commit: Callable[[], object] = lambda: None
@@ -38,7 +38,7 @@ class _Store:
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
         if self.is_down:
-            raise UnavailableError("the store is down")
+            raise UnavailableError("the database is down")
         self.before_read()
         return self.inner.get_many(keys)
 
@@ -101,20 +101,20 @@ def _copy(transaction: Transaction) -> bytes:
 
 
 def test_the_result_is_that_of_the_attempt_that_took_effect(environment: Environment, clock: StillClock) -> None:
-    store = _Store()
-    store.before_commit = _one_time(1, lambda: store.change(b"x"))
-    assert run_transaction(store, _copy, environment) == b"other"
-    assert store.record(b"y").value == b"other"
-    assert len(store.commits) == 2 and len(clock.waits) == 1
+    backend = _Store()
+    backend.before_commit = _one_time(1, lambda: backend.change(b"x"))
+    assert run_transaction(backend, _copy, environment) == b"other"
+    assert backend.record(b"y").value == b"other"
+    assert len(backend.commits) == 2 and len(clock.waits) == 1
 
 
 def test_the_attempts_are_limited(environment: Environment, clock: StillClock) -> None:
-    store = _Store()
-    store.before_commit = lambda: store.change(b"x")
+    backend = _Store()
+    backend.before_commit = lambda: backend.change(b"x")
     with pytest.raises(TransactionConflictError, match="in every attempt") as caught:
-        run_transaction(store, _copy, environment, attempts=12)
+        run_transaction(backend, _copy, environment, attempts=12)
     assert caught.value.variables == {"attempts": 12, "keys": (b"x",)}
-    assert len(store.commits) == 12 and store.record(b"y").value == b"1"
+    assert len(backend.commits) == 12 and backend.record(b"y").value == b"1"
     longest = [min(0.002 * 2**number, 0.1) for number in range(11)]
     assert len(clock.waits) == 11
     assert all(0 <= wait < most for wait, most in zip(clock.waits, longest, strict=True))
@@ -127,37 +127,37 @@ def _add_to_new(transaction: Transaction) -> None:
 
 
 def test_a_counter_that_others_create_and_delete_is_at_no_limit(environment: Environment) -> None:
-    store = _Store()
-    store.before_commit = lambda: store.inner.commit(Commit(puts={b"new": b""}))
-    store.after_commit = lambda: store.inner.commit(Commit(deletes=[b"new"]))
+    backend = _Store()
+    backend.before_commit = lambda: backend.inner.commit(Commit(puts={b"new": b""}))
+    backend.after_commit = lambda: backend.inner.commit(Commit(deletes=[b"new"]))
     with pytest.raises(TransactionConflictError, match="in every attempt"):
-        run_transaction(store, _add_to_new, environment, attempts=2)
+        run_transaction(backend, _add_to_new, environment, attempts=2)
 
 
 def test_a_counter_that_others_have_lowered_since_is_at_no_limit(environment: Environment) -> None:
-    store = _Store()
-    store.inner.commit(Commit(adds={b"n": MAX_NUMBER}))
-    store.after_commit = lambda: store.inner.commit(Commit(adds={b"n": -1}))
+    backend = _Store()
+    backend.inner.commit(Commit(adds={b"n": MAX_NUMBER}))
+    backend.after_commit = lambda: backend.inner.commit(Commit(adds={b"n": -1}))
     with pytest.raises(TransactionConflictError, match="in every attempt"):
-        run_transaction(store, lambda transaction: transaction.add(b"n", 1), environment, attempts=1)
+        run_transaction(backend, lambda transaction: transaction.add(b"n", 1), environment, attempts=1)
 
 
 def test_an_addition_to_what_is_no_integer_is_refused_at_once(environment: Environment) -> None:
-    store = _Store()
-    store.inner.commit(Commit(puts={b"n": b"text"}))
+    backend = _Store()
+    backend.inner.commit(Commit(puts={b"n": b"text"}))
     with pytest.raises(InvalidRequestError, match=r"only an integer can be added to.*key=b'n'"):
-        run_transaction(store, lambda transaction: transaction.add(b"n", 1), environment)
-    assert len(store.commits) == 1
+        run_transaction(backend, lambda transaction: transaction.add(b"n", 1), environment)
+    assert len(backend.commits) == 1
 
 
 @pytest.mark.parametrize(("read", "refused"), [(b"a", b"z"), (b"z", b"a")])
 def test_an_addition_that_depends_on_an_old_value_is_not_refused(
     environment: Environment, read: bytes, refused: bytes
 ) -> None:
-    store = _Store()
-    store.inner.commit(Commit(adds={read: 1}, puts={refused: b"text"}))
+    backend = _Store()
+    backend.inner.commit(Commit(adds={read: 1}, puts={refused: b"text"}))
     others = iter([Commit(adds={read: 1})])
-    store.before_commit = lambda: [store.inner.commit(one) for one in others]
+    backend.before_commit = lambda: [backend.inner.commit(one) for one in others]
 
     def add(transaction: Transaction) -> None:
         record = transaction.get(read)
@@ -166,33 +166,33 @@ def test_an_addition_that_depends_on_an_old_value_is_not_refused(
         if record.number == 1:
             transaction.add(refused, 1)
 
-    run_transaction(store, add, environment)
-    assert store.inner.get_many([read])[read].number == 3
+    run_transaction(backend, add, environment)
+    assert backend.inner.get_many([read])[read].number == 3
 
 
 @pytest.mark.parametrize("effect", [True, False])
 def test_lost_replies_are_repeated_up_to_a_bound(environment: Environment, effect: bool) -> None:
-    store = _Store()
-    store.lose, store.effect = 3, effect
-    run_until_known(store, lambda transaction: transaction.put(b"a", b"1"), environment, lost_replies=3)
-    assert len(store.commits) == 4
-    store.lose = 4
+    backend = _Store()
+    backend.lose, backend.effect = 3, effect
+    run_until_known(backend, lambda transaction: transaction.put(b"a", b"1"), environment, lost_replies=3)
+    assert len(backend.commits) == 4
+    backend.lose = 4
     with pytest.raises(OutcomeUnknownError):
-        run_until_known(store, lambda transaction: transaction.put(b"a", b"2"), environment, lost_replies=3)
-    assert len(store.commits) == 4 + 4
+        run_until_known(backend, lambda transaction: transaction.put(b"a", b"2"), environment, lost_replies=3)
+    assert len(backend.commits) == 4 + 4
 
 
 def test_the_error_names_a_few_keys(environment: Environment) -> None:
-    store = _Store()
+    backend = _Store()
     keys = [b"%d" % number for number in range(9)]
 
     def read(transaction: Transaction) -> None:
         transaction.get_many(keys)
         transaction.put(b"y", b"")
 
-    store.before_commit = lambda: store.change(*keys)
+    backend.before_commit = lambda: backend.change(*keys)
     with pytest.raises(TransactionConflictError) as caught:
-        run_transaction(store, read, environment, attempts=2)
+        run_transaction(backend, read, environment, attempts=2)
     assert caught.value.variables["keys"] == (b"0", b"1", b"2")
 
 
@@ -203,9 +203,9 @@ def test_no_attempt_is_a_mistake(environment: Environment) -> None:
 
 # --- reads only -------------------------------------------------------------------------------------------------------
 def test_one_snapshot_needs_no_validation(environment: Environment) -> None:
-    store = _Store()
-    assert run_transaction(store, lambda t: len(t.get_many([b"x", b"y"])), environment) == 2
-    assert store.commits == []
+    backend = _Store()
+    assert run_transaction(backend, lambda t: len(t.get_many([b"x", b"y"])), environment) == 2
+    assert backend.commits == []
 
 
 def _sum(transaction: Transaction) -> bytes:
@@ -214,17 +214,17 @@ def _sum(transaction: Transaction) -> bytes:
 
 
 def test_two_snapshots_are_validated(environment: Environment) -> None:
-    store = _Store()
-    store.before_read = _one_time(2, lambda: store.change(b"x", b"y"))
-    assert run_transaction(store, _sum, environment) == b"other+other"
-    assert len(store.commits) == 2
+    backend = _Store()
+    backend.before_read = _one_time(2, lambda: backend.change(b"x", b"y"))
+    assert run_transaction(backend, _sum, environment) == b"other+other"
+    assert len(backend.commits) == 2
 
 
 def test_a_validation_without_reply_did_nothing(environment: Environment) -> None:
-    store = _Store()
-    store.lose = 1
+    backend = _Store()
+    backend.lose = 1
     with pytest.raises(UnavailableError, match="nothing happened"):
-        run_transaction(store, _sum, environment)
+        run_transaction(backend, _sum, environment)
 
 
 # --- errors of the function -------------------------------------------------------------------------------------------
@@ -237,35 +237,35 @@ def _fail_if_mixed(transaction: Transaction) -> None:
 
 
 def test_an_error_after_a_mixed_state_is_a_conflict(environment: Environment) -> None:
-    store = _Store()
-    store.before_read = _one_time(2, lambda: store.change(b"x", b"y"))
-    run_transaction(store, _fail_if_mixed, environment)
-    assert store.record(b"done").value == b""
+    backend = _Store()
+    backend.before_read = _one_time(2, lambda: backend.change(b"x", b"y"))
+    run_transaction(backend, _fail_if_mixed, environment)
+    assert backend.record(b"done").value == b""
 
 
 def test_an_error_after_a_true_state_is_real(environment: Environment, clock: StillClock) -> None:
-    store = _Store()
-    store.change(b"x")
+    backend = _Store()
+    backend.change(b"x")
     with pytest.raises(KeyError, match="never existed"):
-        run_transaction(store, _fail_if_mixed, environment)
-    assert len(store.commits) == 1, "the reads were validated"
-    assert not store.commits[0].puts and clock.waits == []
+        run_transaction(backend, _fail_if_mixed, environment)
+    assert len(backend.commits) == 1, "the reads were validated"
+    assert not backend.commits[0].puts and clock.waits == []
 
 
 def test_an_error_after_one_snapshot_is_real(environment: Environment) -> None:
-    store = _Store()
+    backend = _Store()
 
     def fail(transaction: Transaction) -> None:
         transaction.get_many([b"x", b"y"])
         raise LookupError("missing")
 
     with pytest.raises(LookupError, match="missing"):
-        run_transaction(store, fail, environment)
-    assert store.commits == []
+        run_transaction(backend, fail, environment)
+    assert backend.commits == []
 
 
 def test_a_phantom_makes_an_error_a_conflict(environment: Environment) -> None:
-    store = _Store()
+    backend = _Store()
 
     def fail(transaction: Transaction) -> int:
         found = transaction.scan(b"x", b"z", guard=b"g")
@@ -274,21 +274,21 @@ def test_a_phantom_makes_an_error_a_conflict(environment: Environment) -> None:
             raise LookupError("too few")
         return len(found)
 
-    store.before_commit = _one_time(1, lambda: store.inner.commit(Commit(inserts={b"y2": b""})))
-    assert run_transaction(store, fail, environment) == 3
+    backend.before_commit = _one_time(1, lambda: backend.inner.commit(Commit(inserts={b"y2": b""})))
+    assert run_transaction(backend, fail, environment) == 3
 
 
-def test_what_the_store_refuses_after_a_mixed_state_is_a_conflict(environment: Environment) -> None:
-    store = _Store()
+def test_what_the_backend_refuses_after_a_mixed_state_is_a_conflict(environment: Environment) -> None:
+    backend = _Store()
 
     def grow(transaction: Transaction) -> None:
         x, y = transaction.get(b"x"), transaction.get(b"y")
         assert x is not None and y is not None
         transaction.put(b"key" * (1 if x.value == y.value else 1000), b"")
 
-    store.before_read = _one_time(2, lambda: store.change(b"x", b"y"))
-    run_transaction(store, grow, environment)
-    assert store.record(b"key").value == b""
+    backend.before_read = _one_time(2, lambda: backend.change(b"x", b"y"))
+    run_transaction(backend, grow, environment)
+    assert backend.record(b"key").value == b""
 
 
 def test_interrupts_are_not_repeated(environment: Environment) -> None:
@@ -307,55 +307,55 @@ def _add_one(transaction: Transaction) -> str:
 
 @pytest.mark.parametrize("effect", [True, False])
 def test_an_unknown_outcome_is_never_repeated(environment: Environment, effect: bool) -> None:
-    store = _Store()
-    store.lose, store.effect = 1, effect
+    backend = _Store()
+    backend.lose, backend.effect = 1, effect
     with pytest.raises(OutcomeUnknownError):
-        run_transaction(store, _add_one, environment)
-    assert len(store.commits) == 1
+        run_transaction(backend, _add_one, environment)
+    assert len(backend.commits) == 1
 
 
 def test_progress_settles_a_lost_reply(environment: Environment) -> None:
-    store = _Store()
+    backend = _Store()
     for number in (1, 2):
-        store.lose = 1
-        assert run_transaction(store, _add_one, environment, progress=Progress(b"p", number)) == AlreadyDone(number)
-    assert store.record(b"n").number == 2
+        backend.lose = 1
+        assert run_transaction(backend, _add_one, environment, progress=Progress(b"p", number)) == AlreadyDone(number)
+    assert backend.record(b"n").number == 2
 
 
 def test_progress_settles_a_lost_reply_after_the_series_has_gone_on(environment: Environment) -> None:
     """Another process carries out the next transactions of the series before this one can look."""
-    store = _Store()
-    store.lose = 1
-    store.before_read = lambda: store.inner.commit(Commit(adds={b"n": 1}, progress=Progress(b"p", 3)))
-    assert run_transaction(store, _add_one, environment, progress=Progress(b"p", 1)) == AlreadyDone(3)
-    assert store.record(b"n").number == 2
+    backend = _Store()
+    backend.lose = 1
+    backend.before_read = lambda: backend.inner.commit(Commit(adds={b"n": 1}, progress=Progress(b"p", 3)))
+    assert run_transaction(backend, _add_one, environment, progress=Progress(b"p", 1)) == AlreadyDone(3)
+    assert backend.record(b"n").number == 2
 
 
 def test_a_lost_request_stays_unknown_and_can_be_repeated(environment: Environment) -> None:
-    store = _Store()
-    store.lose, store.effect = 1, False
+    backend = _Store()
+    backend.lose, backend.effect = 1, False
     with pytest.raises(OutcomeUnknownError):
-        run_transaction(store, _add_one, environment, progress=Progress(b"p", 1))
-    assert run_transaction(store, _add_one, environment, progress=Progress(b"p", 1)) == "counted"
-    assert run_transaction(store, _add_one, environment, progress=Progress(b"p", 1)) == AlreadyDone(1)
-    assert store.record(b"n").number == 1
+        run_transaction(backend, _add_one, environment, progress=Progress(b"p", 1))
+    assert run_transaction(backend, _add_one, environment, progress=Progress(b"p", 1)) == "counted"
+    assert run_transaction(backend, _add_one, environment, progress=Progress(b"p", 1)) == AlreadyDone(1)
+    assert backend.record(b"n").number == 1
 
 
-def test_a_store_that_is_down_does_not_make_the_outcome_known(environment: Environment) -> None:
-    store = _Store()
-    store.lose = 1
+def test_a_backend_that_is_down_does_not_make_the_outcome_known(environment: Environment) -> None:
+    backend = _Store()
+    backend.lose = 1
 
     def add_one(transaction: Transaction) -> None:
         transaction.add(b"n", 1)
-        store.is_down = True
+        backend.is_down = True
 
     with pytest.raises(OutcomeUnknownError):
-        run_transaction(store, add_one, environment, progress=Progress(b"p", 1))
+        run_transaction(backend, add_one, environment, progress=Progress(b"p", 1))
 
 
 def test_an_error_after_the_effect_is_no_error(environment: Environment) -> None:
     """A second attempt of the same work finds what the first one has left, and fails."""
-    store = _Store()
+    backend = _Store()
 
     def create(transaction: Transaction) -> str:
         if transaction.get(b"file") is not None:
@@ -363,7 +363,7 @@ def test_an_error_after_the_effect_is_no_error(environment: Environment) -> None
         transaction.insert(b"file", b"")
         return "created"
 
-    assert run_transaction(store, create, environment, progress=Progress(b"p", 1)) == "created"
-    assert run_transaction(store, create, environment, progress=Progress(b"p", 1)) == AlreadyDone(1)
+    assert run_transaction(backend, create, environment, progress=Progress(b"p", 1)) == "created"
+    assert run_transaction(backend, create, environment, progress=Progress(b"p", 1)) == AlreadyDone(1)
     with pytest.raises(FileExistsError):
-        run_transaction(store, create, environment, progress=Progress(b"p", 2))
+        run_transaction(backend, create, environment, progress=Progress(b"p", 2))

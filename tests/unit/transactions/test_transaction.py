@@ -1,4 +1,4 @@
-"""Test what a running transaction sees, and what it asks the store to commit."""
+"""Test what a running transaction sees, and what it asks the database to commit."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from holdfast.transactions.base import (
     Record,
     ScanPage,
 )
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from holdfast.transactions.transaction import Transaction
 
 
-class _Counting(MemoryTransactionStore):
-    """A store that keeps the keys and pages it was asked for."""
+class _Counting(MemoryBackend):
+    """A database that keeps the keys and pages it was asked for."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,63 +41,63 @@ class _Counting(MemoryTransactionStore):
         return super().scan(start, end, limit, guards)
 
 
-def _store(**values: bytes) -> _Counting:
-    store = _Counting()
-    store.commit(Commit(puts={key.encode(): value for key, value in values.items()}))
-    store.asked.clear()
-    return store
+def _backend(**values: bytes) -> _Counting:
+    backend = _Counting()
+    backend.commit(Commit(puts={key.encode(): value for key, value in values.items()}))
+    backend.asked.clear()
+    return backend
 
 
 def _values(records: list[tuple[bytes, Record]]) -> list[tuple[bytes, bytes]]:
     return [(key, record.value) for key, record in records]
 
 
-def _commit(store: MemoryTransactionStore, transaction: Transaction) -> None:
-    assert isinstance(store.commit(transaction.to_commit()), Committed)
+def _commit(backend: MemoryBackend, transaction: Transaction) -> None:
+    assert isinstance(backend.commit(transaction.to_commit()), Committed)
 
 
 # --- reads ------------------------------------------------------------------------------------------------------------
 def test_a_scan_knows_what_is_missing_in_its_range() -> None:
-    store = _store(c=b"1")
-    transaction = Transaction(store)
+    backend = _backend(c=b"1")
+    transaction = Transaction(backend)
     transaction.scan(b"b", b"d", None, guard=b"g")
     assert transaction.get_many([b"b", b"c"]).keys() == {b"c"}
-    assert store.asked == []
+    assert backend.asked == []
     transaction.get(b"d")
-    assert store.asked == [b"d"], "the end is not in the range"
+    assert backend.asked == [b"d"], "the end is not in the range"
 
 
 def test_a_scan_with_a_limit_has_read_nothing_behind_its_last_record() -> None:
-    store = _store(**{"a\0": b"2", "b": b"3"})
-    transaction = Transaction(store)
+    backend = _backend(**{"a\0": b"2", "b": b"3"})
+    transaction = Transaction(backend)
     transaction.put(b"a", b"1")  # so that a page of one record is more than is wanted
     assert _values(transaction.scan(b"a", b"z", 1, guard=b"g")) == [(b"a", b"1")]
     assert transaction.to_commit().reads.keys() <= {b"a", b"g"}
 
 
 def test_each_record_is_read_once() -> None:
-    store = _store(a=b"1", b=b"2")
-    transaction = Transaction(store)
+    backend = _backend(a=b"1", b=b"2")
+    transaction = Transaction(backend)
     first = transaction.get(b"a")
     assert first is not None and first.value == b"1"
     assert transaction.get(b"missing") is None
-    store.commit(Commit(puts={b"a": b"other", b"missing": b"other"}))
-    store.asked.clear()
+    backend.commit(Commit(puts={b"a": b"other", b"missing": b"other"}))
+    backend.asked.clear()
     assert transaction.get(b"a") is first
     assert transaction.get_many([b"a", b"missing", b"b", b"b"]).keys() == {b"a", b"b"}
-    assert store.asked == [b"b"]
-    assert store.commit(transaction.to_commit()) == Conflict((b"a", b"missing"))
+    assert backend.asked == [b"b"]
+    assert backend.commit(transaction.to_commit()) == Conflict((b"a", b"missing"))
 
 
 def test_reads_carry_their_versions() -> None:
-    store = _store(a=b"1")
-    transaction = Transaction(store)
+    backend = _backend(a=b"1")
+    transaction = Transaction(backend)
     found = transaction.get_many([b"a", b"b"])
     assert transaction.to_commit() == Commit(reads={b"a": found[b"a"].version, b"b": ABSENT}, deletes=[])
 
 
 def test_only_one_call_is_a_snapshot() -> None:
-    transaction = Transaction(_store(a=b"1", b=b"2"))
+    transaction = Transaction(_backend(a=b"1", b=b"2"))
     assert transaction.is_snapshot
     transaction.get_many([b"a", b"b"])
     transaction.get(b"a")
@@ -107,31 +107,31 @@ def test_only_one_call_is_a_snapshot() -> None:
 
 
 def test_a_written_record_is_not_read() -> None:
-    store = _store(a=b"1", b=b"2", c=b"3")
-    transaction = Transaction(store)
+    backend = _backend(a=b"1", b=b"2", c=b"3")
+    transaction = Transaction(backend)
     transaction.put(b"a", b"new")
     transaction.insert(b"new", b"n")
     transaction.delete(b"b")
     assert transaction.get(b"a") == Record(ABSENT, b"new")
     assert transaction.get_many([b"new", b"b"]) == {b"new": Record(ABSENT, b"n")}
-    assert store.asked == []
+    assert backend.asked == []
     assert transaction.to_commit().reads == {}
 
 
 # --- scans ------------------------------------------------------------------------------------------------------------
 def test_a_scan_reads_every_record_and_counts_them() -> None:
-    store = _store(a=b"1", b=b"2", c=b"3")
-    transaction = Transaction(store)
+    backend = _backend(a=b"1", b=b"2", c=b"3")
+    transaction = Transaction(backend)
     assert _values(transaction.scan(b"a", b"c", guard=b"g")) == [(b"a", b"1"), (b"b", b"2")]
     commit = transaction.to_commit()
     assert commit.reads.keys() == {b"a", b"b"}
     assert commit.ranges == (RangeCount(b"g", b"a", b"c", 2),)
-    _commit(store, transaction)
+    _commit(backend, transaction)
 
 
 def test_own_writes_are_in_scans_and_not_in_counts() -> None:
-    store = _store(a=b"1", b=b"2", d=b"4", e=b"i5")
-    transaction = Transaction(store)
+    backend = _backend(a=b"1", b=b"2", d=b"4", e=b"i5")
+    transaction = Transaction(backend)
     transaction.put(b"b", b"mine")
     transaction.insert(b"c", b"new")
     transaction.put(b"c2", b"put")
@@ -150,106 +150,106 @@ def test_own_writes_are_in_scans_and_not_in_counts() -> None:
     ]
     assert dict(shown)[b"c3"].number == 7 and dict(shown)[b"e"].number == 2
     assert transaction.to_commit().ranges == (RangeCount(b"g", b"a", b"z", 4),)
-    _commit(store, transaction)
+    _commit(backend, transaction)
     assert transaction.scan(b"a", b"z", guard=b"g") == shown, "a second scan shows the same"
 
 
 def test_a_limited_scan_protects_only_what_it_shows() -> None:
-    store = _store(a=b"1", b=b"2", c=b"3", d=b"4")
-    transaction = Transaction(store)
+    backend = _backend(a=b"1", b=b"2", c=b"3", d=b"4")
+    transaction = Transaction(backend)
     transaction.delete(b"a")
     transaction.insert(b"a2", b"new")
     assert _values(transaction.scan(b"a", b"z", 2, guard=b"g")) == [(b"a2", b"new"), (b"b", b"2")]
     commit = transaction.to_commit()
     assert commit.reads.keys() == {b"a", b"b"}
     assert commit.ranges == (RangeCount(b"g", b"a", b"b\0", 2),)
-    store.commit(Commit(deletes=[b"c"], inserts={b"b2": b""}))
-    _commit(store, transaction)
+    backend.commit(Commit(deletes=[b"c"], inserts={b"b2": b""}))
+    _commit(backend, transaction)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5])
 def test_a_limited_scan_reads_on_over_own_deletes(limit: int) -> None:
-    store = _store(a=b"1", b=b"2", c=b"3", d=b"4", e=b"5")
-    transaction = Transaction(store)
+    backend = _backend(a=b"1", b=b"2", c=b"3", d=b"4", e=b"5")
+    transaction = Transaction(backend)
     for key in (b"a", b"b", b"d"):
         transaction.delete(key)
     shown = transaction.scan(b"a", b"z", limit, guard=b"g")
     assert [key for key, _record in shown] == [b"c", b"e"][:limit]
-    _commit(store, transaction)
+    _commit(backend, transaction)
 
 
 def test_a_long_scan_takes_several_pages() -> None:
-    store = _Counting()
-    store.commit(Commit(inserts={b"%04d" % number: b"" for number in range(2500)}))
-    transaction = Transaction(store)
+    backend = _Counting()
+    backend.commit(Commit(inserts={b"%04d" % number: b"" for number in range(2500)}))
+    transaction = Transaction(backend)
     shown = transaction.scan(b"0", b"9", guard=b"g")
     assert [key for key, _record in shown] == [b"%04d" % number for number in range(2500)]
-    assert [start for start, _end, _limit in store.pages] == [b"0", b"0999\0", b"1999\0"]
+    assert [start for start, _end, _limit in backend.pages] == [b"0", b"0999\0", b"1999\0"]
     assert transaction.to_commit().ranges == (RangeCount(b"g", b"0", b"9", 2500),)
-    _commit(store, transaction)
+    _commit(backend, transaction)
 
 
 def test_what_a_scan_did_not_show_is_absent() -> None:
-    store = _store(a=b"1")
-    transaction = Transaction(store)
+    backend = _backend(a=b"1")
+    transaction = Transaction(backend)
     transaction.scan(b"a", b"c", guard=b"g")
-    store.commit(Commit(inserts={b"b": b"other"}))
-    store.asked.clear()
+    backend.commit(Commit(inserts={b"b": b"other"}))
+    backend.asked.clear()
     assert transaction.get(b"b") is None
     assert transaction.get_many([b"b", b"a"]).keys() == {b"a"}
     assert _values(transaction.scan(b"a", b"z", guard=b"g")) == [(b"a", b"1")], "scans repeat what was seen"
-    assert store.asked == []
-    assert store.commit(transaction.to_commit()) == Conflict((b"g",))
-    store.commit(Commit(deletes=[b"b"]))
-    _commit(store, transaction)
+    assert backend.asked == []
+    assert backend.commit(transaction.to_commit()) == Conflict((b"g",))
+    backend.commit(Commit(deletes=[b"b"]))
+    _commit(backend, transaction)
 
 
 def test_what_was_absent_is_absent_in_scans() -> None:
-    store = _store(a=b"1")
-    transaction = Transaction(store)
+    backend = _backend(a=b"1")
+    transaction = Transaction(backend)
     assert transaction.get(b"b") is None
-    store.commit(Commit(inserts={b"b": b"other"}))
+    backend.commit(Commit(inserts={b"b": b"other"}))
     assert _values(transaction.scan(b"a", b"c", guard=b"g")) == [(b"a", b"1")]
-    assert isinstance(store.commit(transaction.to_commit()), Conflict)
-    store.commit(Commit(deletes=[b"b"]))
-    _commit(store, transaction)
+    assert isinstance(backend.commit(transaction.to_commit()), Conflict)
+    backend.commit(Commit(deletes=[b"b"]))
+    _commit(backend, transaction)
 
 
 def test_what_was_there_is_there_in_scans() -> None:
-    store = _store(a=b"1", b=b"2")
-    transaction = Transaction(store)
+    backend = _backend(a=b"1", b=b"2")
+    transaction = Transaction(backend)
     transaction.get(b"b")
-    store.commit(Commit(deletes=[b"b"]))
+    backend.commit(Commit(deletes=[b"b"]))
     assert _values(transaction.scan(b"a", b"c", guard=b"g")) == [(b"a", b"1"), (b"b", b"2")]
-    store.commit(Commit(inserts={b"b": b"2"}))
-    assert store.commit(transaction.to_commit()) == Conflict((b"b",))
+    backend.commit(Commit(inserts={b"b": b"2"}))
+    assert backend.commit(transaction.to_commit()) == Conflict((b"b",))
 
 
 def test_a_scan_that_shows_an_inserted_record_conflicts() -> None:
-    store = _store(a=b"1")
-    transaction = Transaction(store)
+    backend = _backend(a=b"1")
+    transaction = Transaction(backend)
     transaction.insert(b"a", b"mine")
     assert _values(transaction.scan(b"a", b"c", guard=b"g")) == [(b"a", b"mine")]
-    assert isinstance(store.commit(transaction.to_commit()), Conflict)
-    store.commit(Commit(deletes=[b"a"]))
-    _commit(store, transaction)
+    assert isinstance(backend.commit(transaction.to_commit()), Conflict)
+    backend.commit(Commit(deletes=[b"a"]))
+    _commit(backend, transaction)
 
 
 def test_empty_ranges_and_limits() -> None:
-    store = _store(a=b"1")
-    transaction = Transaction(store)
+    backend = _backend(a=b"1")
+    transaction = Transaction(backend)
     assert transaction.scan(b"b", b"a", guard=b"g") == []
     assert transaction.scan(b"a", b"a", guard=b"g") == []
-    assert store.pages == [] and transaction.to_commit().ranges == ()
+    assert backend.pages == [] and transaction.to_commit().ranges == ()
     with pytest.raises(InvalidRequestError, match="at least one record"):
         transaction.scan(b"a", b"b", 0, guard=b"g")
 
 
 # --- writes -----------------------------------------------------------------------------------------------------------
 def test_adds_add_up_and_overlay_numbers() -> None:
-    store = _store(a=b"i1")
-    store.commit(Commit(adds={b"a": 10}))
-    transaction = Transaction(store)
+    backend = _backend(a=b"i1")
+    backend.commit(Commit(adds={b"a": 10}))
+    transaction = Transaction(backend)
     transaction.add(b"a", 1)
     transaction.add(b"a", 2)
     transaction.add(b"n", -4)
@@ -257,12 +257,12 @@ def test_adds_add_up_and_overlay_numbers() -> None:
     assert transaction.get(b"a") == Record(ABSENT, b"i1", 13)
     assert transaction.get(b"n") == Record(ABSENT, b"", -4)
     assert transaction.to_commit().reads.keys() == {b"a", b"n"}
-    _commit(store, transaction)
-    assert store.get_many([b"a", b"n"])[b"a"].number == 13
+    _commit(backend, transaction)
+    assert backend.get_many([b"a", b"n"])[b"a"].number == 13
 
 
 def test_bounds_keep_the_least() -> None:
-    transaction = Transaction(_store())
+    transaction = Transaction(_backend())
     transaction.add(b"n", 3)
     transaction.require_at_most(b"n", 5)
     transaction.require_at_most(b"n", 4)
@@ -271,17 +271,17 @@ def test_bounds_keep_the_least() -> None:
 
 
 def test_a_bound_needs_an_add() -> None:
-    store = _store(n=b"")
-    transaction = Transaction(store)
+    backend = _backend(n=b"")
+    transaction = Transaction(backend)
     transaction.require_at_most(b"n", 5)
     assert not transaction.is_read_only
     with pytest.raises(InvalidRequestError, match="a bound needs an add"):
-        store.commit(transaction.to_commit())
+        backend.commit(transaction.to_commit())
 
 
 def test_an_insert_of_what_is_there_is_a_mistake() -> None:
-    store = _store(a=b"1", b=b"2", n=b"")
-    transaction = Transaction(store)
+    backend = _backend(a=b"1", b=b"2", n=b"")
+    transaction = Transaction(backend)
     transaction.get(b"a")
     transaction.scan(b"b", b"c", guard=b"g")
     transaction.put(b"p", b"")
@@ -301,15 +301,15 @@ def test_an_insert_of_what_is_there_is_a_mistake() -> None:
     ],
 )
 def test_an_add_after_another_write_is_a_mistake(write: Callable[[Transaction], None]) -> None:
-    transaction = Transaction(_store())
+    transaction = Transaction(_backend())
     write(transaction)
     with pytest.raises(InvalidRequestError, match="in another transaction"):
         transaction.add(b"a", 1)
 
 
 def test_an_insert_and_a_delete_leave_a_condition() -> None:
-    store = _store()
-    transaction = Transaction(store)
+    backend = _backend()
+    transaction = Transaction(backend)
     transaction.insert(b"a", b"1")
     transaction.delete(b"a")
     assert transaction.get(b"a") is None
@@ -317,28 +317,28 @@ def test_an_insert_and_a_delete_leave_a_condition() -> None:
     assert transaction.is_read_only and not transaction.is_snapshot, "the absence was not read"
     transaction.insert(b"a", b"2")
     assert transaction.to_commit() == Commit(reads={b"a": ABSENT}, inserts={b"a": b"2"}, deletes=[])
-    _commit(store, transaction)
+    _commit(backend, transaction)
 
 
 def test_a_delete_and_an_insert_are_a_put() -> None:
-    store = _store(a=b"1")
-    transaction = Transaction(store)
+    backend = _backend(a=b"1")
+    transaction = Transaction(backend)
     transaction.delete(b"a")
     transaction.insert(b"a", b"2")
     assert transaction.to_commit() == Commit(puts={b"a": b"2"}, deletes=[])
-    _commit(store, transaction)
+    _commit(backend, transaction)
 
 
 def test_the_record_of_the_progress_is_not_the_transactions() -> None:
-    store = _store()
+    backend = _backend()
     for touch in (
         lambda transaction: transaction.get(b"owner"),
         lambda transaction: transaction.put(b"owner", b""),
     ):
-        transaction = Transaction(store)
+        transaction = Transaction(backend)
         touch(transaction)
         with pytest.raises(InvalidRequestError):
-            store.commit(transaction.to_commit(Progress(b"owner", 1)))
+            backend.commit(transaction.to_commit(Progress(b"owner", 1)))
 
 
 # --- a model ----------------------------------------------------------------------------------------------------------
@@ -389,10 +389,10 @@ def _run(transaction: Transaction, call: tuple[object, ...]) -> object:
 @given(st.dictionaries(_KEYS, st.tuples(_VALUES, st.integers(-1, 1))), _CALLS)
 def test_a_lone_transaction_acts_like_a_dictionary(start: _Model, calls: list[tuple[object, ...]]) -> None:
     """Its reads, and what is there after its commit, are those of a plain dictionary; a refused call does nothing."""
-    store = MemoryTransactionStore()
-    store.commit(Commit(puts={key: value for key, (value, _number) in start.items()}))
-    store.commit(Commit(adds={key: number for key, (_value, number) in start.items()}))
-    model, transaction = dict(start), Transaction(store)
+    backend = MemoryBackend()
+    backend.commit(Commit(puts={key: value for key, (value, _number) in start.items()}))
+    backend.commit(Commit(adds={key: number for key, (_value, number) in start.items()}))
+    model, transaction = dict(start), Transaction(backend)
     blind_insert = False
     for call in calls:
         try:
@@ -401,10 +401,10 @@ def test_a_lone_transaction_acts_like_a_dictionary(start: _Model, calls: list[tu
             continue
         blind_insert |= call[0] == "insert" and call[1] in start and call[1] in model
         assert blind_insert or found == _apply(model, call)
-    outcome = store.commit(transaction.to_commit())
+    outcome = backend.commit(transaction.to_commit())
     if blind_insert:  # nobody had looked
         assert isinstance(outcome, Conflict)
         return
     assert isinstance(outcome, Committed)
-    now = {key: (record.value, record.number) for key, record in store.scan(b"a", b"z", 9).records}
+    now = {key: (record.value, record.number) for key, record in backend.scan(b"a", b"z", 9).records}
     assert now == model

@@ -8,8 +8,8 @@ from holdfast.errors import FencedError, InputChangedError, OutcomeUnknownError,
 from holdfast.records.kinds import ABSENCE
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds, StillClock
-from holdfast.transactions.base import ABSENT, Database
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.base import ABSENT, Backend
+from holdfast.transactions.memory.backend import MemoryBackend
 from holdfast.units.absence import note_absence
 from holdfast.units.job_input import JobInput, TaskInput
 from holdfast.units.jobs import MAP, Job, begin_job, forget_job, job_key, list_jobs
@@ -20,64 +20,64 @@ KEY = job_key("job")
 ENVIRONMENT = Environment(clock=StillClock(), ids=CountingIds())
 
 
-def begin(database: Database, absence: int | None, *, rows: int = 0, keys: str = "") -> Job:
+def begin(database: Backend, absence: int | None, *, rows: int = 0, keys: str = "") -> Job:
     found = JobInput([TaskInput(rows)])
     return begin_job(
         database, "job", kind=MAP, shards=1, environment=ENVIRONMENT, keys=keys, job_input=found, absence=absence
     )
 
 
-def forget(database: Database) -> None:
+def forget(database: Backend) -> None:
     forget_job(database, "job", ENVIRONMENT)
 
 
 def test_drivers_that_read_their_rows_at_the_same_time_share_a_job() -> None:
-    store = MemoryTransactionStore(CountingIds())
-    first, second = note_absence(store, KEY), note_absence(store, KEY)
-    job = begin(store, first)
-    assert begin(store, second) == job
-    assert note_absence(store, KEY) == first == job.absence
-    assert begin(store, ABSENT) == job, "as if a failover had lost the note"
-    assert store.scan(ABSENCE, ABSENCE + b"\xff", 1).records == []
+    db = MemoryBackend(CountingIds())
+    first, second = note_absence(db, KEY), note_absence(db, KEY)
+    job = begin(db, first)
+    assert begin(db, second) == job
+    assert note_absence(db, KEY) == first == job.absence
+    assert begin(db, ABSENT) == job, "as if a failover had lost the note"
+    assert db.scan(ABSENCE, ABSENCE + b"\xff", 1).records == []
 
 
 @pytest.mark.parametrize("noted", ["before the job", "during the job"])
 @pytest.mark.parametrize("others", [False, True])
 def test_nobody_begins_a_job_again_that_was_forgotten_meanwhile(noted: str, others: bool) -> None:
-    store = MemoryTransactionStore(CountingIds())
-    absence = note_absence(store, KEY)
-    begin(store, absence)
+    db = MemoryBackend(CountingIds())
+    absence = note_absence(db, KEY)
+    begin(db, absence)
     if noted == "during the job":
-        absence = note_absence(store, KEY)
-    forget(store)
-    newer = note_absence(store, KEY) if others else None
+        absence = note_absence(db, KEY)
+    forget(db)
+    newer = note_absence(db, KEY) if others else None
     with pytest.raises(FencedError, match="the job was forgotten meanwhile"):
-        begin(store, absence)
-    assert list_jobs(store) == []
-    begin(store, note_absence(store, KEY) if newer is None else newer)
+        begin(db, absence)
+    assert list_jobs(db) == []
+    begin(db, note_absence(db, KEY) if newer is None else newer)
 
 
 @pytest.mark.parametrize("noted", ["before the job", "during the job"])
 def test_a_job_that_was_forgotten_and_has_begun_anew_with_other_rows_is_none_to_go_on_with(noted: str) -> None:
     """What the old job has done is not known: to run "those that it did not have" would double some of them."""
-    store = MemoryTransactionStore(CountingIds())
-    absence = note_absence(store, KEY)
-    begin(store, absence, rows=5)
+    db = MemoryBackend(CountingIds())
+    absence = note_absence(db, KEY)
+    begin(db, absence, rows=5)
     if noted == "during the job":
-        absence = note_absence(store, KEY)
-    forget(store)
-    again = begin(store, note_absence(store, KEY), rows=3)
+        absence = note_absence(db, KEY)
+    forget(db)
+    again = begin(db, note_absence(db, KEY), rows=3)
     for rows, keys in ((5, ""), (3, "another")):
         with pytest.raises(FencedError, match="look at what its units have written before you run it again"):
-            begin(store, absence, rows=rows, keys=keys)
-    assert begin(store, absence, rows=3) == again
+            begin(db, absence, rows=rows, keys=keys)
+    assert begin(db, absence, rows=3) == again
     with pytest.raises(InputChangedError, match="the job began with other rows"):
-        begin(store, again.absence, rows=5)
+        begin(db, again.absence, rows=5)
 
 
 @pytest.mark.parametrize("fault", ["lost with effect", "lost without effect"])
 def test_a_reply_that_is_lost_changes_nothing(fault: str) -> None:
-    inner = MemoryTransactionStore(CountingIds())
+    inner = MemoryBackend(CountingIds())
     noting, beginning = Shaky(inner), Shaky(inner)
     fail_at(noting, 2, fault)
     absence = note_absence(noting, KEY)
@@ -87,7 +87,7 @@ def test_a_reply_that_is_lost_changes_nothing(fault: str) -> None:
 
 
 def test_a_database_that_loses_each_reply_is_given_up() -> None:
-    shaky = Shaky(MemoryTransactionStore(CountingIds()))
+    shaky = Shaky(MemoryBackend(CountingIds()))
 
     def lose(_number: int, name: str) -> None:
         if name == "commit":

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from holdfast.errors import CorruptDataError, FencedError, InvalidRequestError, NotFoundError, UnavailableError
-from holdfast.records import open_store
+from holdfast.records import open_database
+from holdfast.records.database import Database
 from holdfast.records.keys import cells_range
 from holdfast.records.paging import read_records
-from holdfast.records.store import Store
 from holdfast.runtime import Environment, NeverPeriodic, NoAlarm, SeededRandom
 from holdfast.runtime.simulated import CountingIds
 from holdfast.transactions.base import Commit
@@ -34,7 +34,7 @@ from holdfast.units.work_list import create_work_list
 from holdfast.units.work_task import WorkTask
 from tests.forgetful_database import ForgetfulDatabase
 from tests.patience import PATIENCE_S, wait_until
-from tests.unit.units.watched_jobs import TABLE, RunningClock, WatchedJob, add_words, memory_store, text
+from tests.unit.units.watched_jobs import TABLE, RunningClock, WatchedJob, add_words, memory_db, text
 from tests.units_world import finish
 
 WORDS = 10
@@ -42,7 +42,7 @@ WORDS = 10
 
 def _world(lines: int = 120, **more: Any) -> tuple[WatchedJob, RunningClock]:
     clock = RunningClock()
-    job = WatchedJob(memory_store(clock), text(lines), **more)
+    job = WatchedJob(memory_db(clock), text(lines), **more)
     job.begin()
     clock.meanwhile = job.steps()
     return job, clock
@@ -55,7 +55,7 @@ def _counted(job: WatchedJob) -> Counter[str]:
 # --- views ------------------------------------------------------------------------------------------------------------
 def test_views_follow_the_job_and_the_last_one_is_exact() -> None:
     job, clock = _world()
-    views = list(watch(job.store, TABLE, job="count", top=3))
+    views = list(watch(job.db, TABLE, job="count", top=3))
     assert [view.done for view in views] == [0, 30, 60, 90, 120, 120]
     assert [view.sum for view in views] == [WORDS * view.done for view in views]
     assert [view.is_final for view in views] == [False] * 5 + [True]
@@ -70,7 +70,7 @@ def test_views_follow_the_job_and_the_last_one_is_exact() -> None:
 
 def test_the_number_of_units_is_known_from_the_begin() -> None:
     job, _clock = _world()
-    views = list(watch(job.store, TABLE, job="count"))
+    views = list(watch(job.db, TABLE, job="count"))
     assert views[0].share == 0.0 and views[0].ends_in_s is None
     assert [view.share for view in views[1:]] == [0.25, 0.5, 0.75, 1.0, 1.0]
     assert views[1].state is not None and (views[1].state.finished, views[1].state.job.shards) == (1, 4)
@@ -81,13 +81,13 @@ def test_the_number_of_units_is_known_from_the_begin() -> None:
 
 def test_a_given_number_of_units_is_used() -> None:
     job, _clock = _world()
-    views = list(watch(job.store, TABLE, job="count", units=120))
+    views = list(watch(job.db, TABLE, job="count", units=120))
     assert views[0].share == 0.0 and views[0].units == 120
 
 
 def test_fewer_units_than_there_are_is_an_error() -> None:
     job, _clock = _world()
-    views = watch(job.store, TABLE, job="count", units=40)
+    views = watch(job.db, TABLE, job="count", units=40)
     assert [next(views).done, next(views).done] == [0, 30]
     with pytest.raises(InvalidRequestError, match="more units than that"):
         next(views)
@@ -97,7 +97,7 @@ def test_views_within_a_task() -> None:
     """The input of a task is taken up lazily: a watcher sees whole groups only, and each with its progress."""
     job, clock = _world(lines=40, shards=1)
     clock.meanwhile = []
-    views = watch(job.store, TABLE, job="count", units=40)
+    views = watch(job.db, TABLE, job="count", units=40)
     seen: list[View] = []
 
     def units() -> Iterator[Unit]:
@@ -115,7 +115,7 @@ def test_views_within_a_task() -> None:
 
 def test_estimates_are_those_of_the_final_values() -> None:
     job, _clock = _world(lines=1600, shards=16)
-    views = list(watch(job.store, TABLE, job="count", top=5, units=1600))
+    views = list(watch(job.db, TABLE, job="count", top=5, units=1600))
     counted = _counted(job)
     estimated = [view for view in views if view.top and view.top[0].final is not None and not view.is_final]
     assert len(estimated) >= 10
@@ -131,21 +131,21 @@ def test_estimates_are_those_of_the_final_values() -> None:
 
 
 def test_the_first_of_two_rows_is_not_certain_while_the_other_one_may_overtake_it() -> None:
-    store = memory_store()
+    db = memory_db()
     random = SeededRandom(3)
     lines = [["a" if random.fraction() < 0.51 else "b"] for _ in range(400)]
-    job = WatchedJob(store, lines, shards=16)
+    job = WatchedJob(db, lines, shards=16)
     job.begin()
-    store.environment.clock.meanwhile = job.steps()  # type: ignore[attr-defined] # the clock of memory_store
-    views = list(watch(store, TABLE, job="count", top=1))
+    db.environment.clock.meanwhile = job.steps()  # type: ignore[attr-defined] # the clock of memory_store
+    views = list(watch(db, TABLE, job="count", top=1))
     assert sum(one.top[0].final is not None for one in views if one.top) > 10
     assert not any(one.is_certain for one in views if one.done < 300)
 
 
 def test_rows_that_were_there_before_make_nothing_certain() -> None:
     job, _clock = _world(lines=1600, shards=16)
-    job.store.put(TABLE, "w01", 10**6)
-    unsteady = [view for view in watch(job.store, TABLE, job="count", top=1) if view.is_steady is False]
+    job.db.put(TABLE, "w01", 10**6)
+    unsteady = [view for view in watch(job.db, TABLE, job="count", top=1) if view.is_steady is False]
     assert len(unsteady) > 5
     assert not any(view.is_certain for view in unsteady)
 
@@ -153,7 +153,7 @@ def test_rows_that_were_there_before_make_nothing_certain() -> None:
 def test_an_idle_job_is_seen() -> None:
     job, clock = _world()
     clock.meanwhile = []
-    views = list(itertools.islice(watch(job.store, TABLE, job="count", every_s=5.0), 4))
+    views = list(itertools.islice(watch(job.db, TABLE, job="count", every_s=5.0), 4))
     assert views[0].idle_s == 0.0
     assert views[3].idle_s == pytest.approx(15.0, abs=0.1)
     assert views[3].units_per_s == 0.0 and views[3].ends_in_s is None
@@ -162,14 +162,14 @@ def test_an_idle_job_is_seen() -> None:
 def test_a_failover_that_loses_units_does_not_make_the_rate_negative() -> None:
     clock = RunningClock()
     database = ForgetfulDatabase(keeps=False)
-    store = Store(database, "memory://test", Environment(clock=clock, ids=CountingIds(), chance=SeededRandom(1)))
-    store.create_table(TABLE)
-    job = WatchedJob(store, text(120))
+    db = Database(database, "memory://test", Environment(clock=clock, ids=CountingIds(), chance=SeededRandom(1)))
+    db.create_table(TABLE)
+    job = WatchedJob(db, text(120))
     job.run(0)
     kept = database.newest
     job.run(1)
     clock.meanwhile = [lambda: database.forget(database.newest - kept), lambda: job.run(1)]
-    views = list(itertools.islice(watch(store, TABLE, job="count"), 3))
+    views = list(itertools.islice(watch(db, TABLE, job="count"), 3))
     assert [view.done for view in views] == [60, 30, 60]
     assert views[1].units_per_s is None and views[1].ends_in_s is None
     assert views[2].units_per_s == pytest.approx(30, rel=0.1)
@@ -179,50 +179,50 @@ def test_a_slow_reader_rests_as_long_as_it_reads() -> None:
     job, clock = _world()
     clock.step_s = 3.0  # each look at the clock takes so long
     for every_s in (1.0, 10.0, 100.0):
-        view, _next = itertools.islice(watch(job.store, TABLE, job="count", every_s=every_s), 2)
+        view, _next = itertools.islice(watch(job.db, TABLE, job="count", every_s=every_s), 2)
         assert clock.waits[-1] == pytest.approx(max(view.took_s, every_s - view.took_s)) and view.took_s >= 3.0
 
 
 # --- what is read -----------------------------------------------------------------------------------------------------
 def test_without_a_job_there_is_no_end() -> None:
-    store = memory_store()
-    store.put(TABLE, "a", 3)
-    store.put(TABLE, "b", 0.5)
-    store.put(TABLE, "b", "no number", column="other")
-    views = list(itertools.islice(watch(store, TABLE), 3))
+    db = memory_db()
+    db.put(TABLE, "a", 3)
+    db.put(TABLE, "b", 0.5)
+    db.put(TABLE, "b", "no number", column="other")
+    views = list(itertools.islice(watch(db, TABLE), 3))
     assert {(view.rows, view.sum, view.is_final, view.share) for view in views} == {(2, 3.5, False, None)}
     assert views[0].done == 0
     assert views[0].top == [TopRow("a", 3), TopRow("b", 0.5)]
 
 
 def test_another_column_and_a_table_with_history() -> None:
-    store = memory_store()
-    store.create_table("past", history=True)
+    db = memory_db()
+    db.create_table("past", history=True)
     for value in (1, 2, 7):
-        store.put("past", ("a", 1), value, column="n")
-    store.put("past", "gone", 5, column="n")
-    store.delete("past", "gone", column="n")
-    store.put("past", "b", 9, column="nn")
-    view = next(watch(store, "past", column="n"))
+        db.put("past", ("a", 1), value, column="n")
+    db.put("past", "gone", 5, column="n")
+    db.delete("past", "gone", column="n")
+    db.put("past", "b", 9, column="nn")
+    view = next(watch(db, "past", column="n"))
     assert (view.rows, view.sum, view.top) == (1, 7, [TopRow(("a", 1), 7)])
 
 
 def test_a_sum_beyond_all_floats_is_refused() -> None:
-    store = memory_store()
-    store.put(TABLE, "a", 1e308)
-    store.put(TABLE, "b", 10**308)
+    db = memory_db()
+    db.put(TABLE, "a", 1e308)
+    db.put(TABLE, "b", 10**308)
     with pytest.raises(InvalidRequestError, match="too large"):
-        next(watch(store, TABLE))
-    store.put(TABLE, "b", 10**400)
+        next(watch(db, TABLE))
+    db.put(TABLE, "b", 10**400)
     with pytest.raises(InvalidRequestError, match="too large"):
-        next(watch(store, TABLE))
+        next(watch(db, TABLE))
 
 
 def test_equal_values_come_in_the_order_of_their_rows() -> None:
-    store = memory_store()
+    db = memory_db()
     for row in "dbeac":
-        store.put(TABLE, row, 1)
-    assert [one.row for one in next(watch(store, TABLE, top=3)).top] == ["a", "b", "c"]
+        db.put(TABLE, row, 1)
+    assert [one.row for one in next(watch(db, TABLE, top=3)).top] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("adds", [{"up": 3, "down": -1}, {"up": 3, "less": 1, "down": -5}])
@@ -231,22 +231,22 @@ def test_beside_a_row_that_falls_nothing_is_certain(adds: dict[str, int]) -> Non
         for row, amount in adds.items():
             txn.add(TABLE, row, amount)
 
-    store = memory_store()
-    job = WatchedJob(store, text(80), shards=16, function=function)
+    db = memory_db()
+    job = WatchedJob(db, text(80), shards=16, function=function)
     job.begin()
-    store.environment.clock.meanwhile = job.steps()  # type: ignore[attr-defined] # the clock of memory_store
-    views = list(watch(store, TABLE, job="count", top=1))
+    db.environment.clock.meanwhile = job.steps()  # type: ignore[attr-defined] # the clock of memory_store
+    views = list(watch(db, TABLE, job="count", top=1))
     assert views[-3].top[0].final is not None
     assert not any(view.is_certain for view in views[:-1])
 
 
 def test_large_and_negative_values_have_no_estimates() -> None:
-    store = memory_store()
-    job = WatchedJob(store, text(80), shards=8, function=lambda txn, key, words: txn.add(TABLE, "down", -1))
-    store.put(TABLE, "huge", 10**400)
+    db = memory_db()
+    job = WatchedJob(db, text(80), shards=8, function=lambda txn, key, words: txn.add(TABLE, "down", -1))
+    db.put(TABLE, "huge", 10**400)
     job.begin()
-    store.environment.clock.meanwhile = job.steps()  # type: ignore[attr-defined] # the clock of memory_store
-    views = list(watch(store, TABLE, job="count", units=80))
+    db.environment.clock.meanwhile = job.steps()  # type: ignore[attr-defined] # the clock of memory_store
+    views = list(watch(db, TABLE, job="count", units=80))
     assert {one.final for view in views[:-1] for one in view.top} == {None}
     assert not [view for view in views[:-1] if view.is_certain]
     assert views[-1].sum == 10**400 - 80
@@ -263,22 +263,22 @@ def test_large_and_negative_values_have_no_estimates() -> None:
     ],
 )
 def test_a_value_that_is_no_number_is_refused(value: Any, sentence: str) -> None:
-    store = memory_store()
-    store.put(TABLE, "a", 1)
-    store.put(TABLE, "b", value)
+    db = memory_db()
+    db.put(TABLE, "a", 1)
+    db.put(TABLE, "b", value)
     with pytest.raises(InvalidRequestError, match=sentence) as caught:
-        next(watch(store, TABLE))
+        next(watch(db, TABLE))
     assert "row='b'" in str(caught.value)
 
 
 def test_a_value_that_cannot_be_read_is_named() -> None:
-    store = memory_store()
-    store.create_table("t")
-    store.put("t", "a", 1)
-    [(key, _record)] = read_records(store.database, *cells_range(store.table("t").id))
-    store.database.commit(Commit(puts={key: b"f too long"}))
+    db = memory_db()
+    db.create_table("t")
+    db.put("t", "a", 1)
+    [(key, _record)] = read_records(db.backend, *cells_range(db.table("t").id))
+    db.backend.commit(Commit(puts={key: b"f too long"}))
     with pytest.raises(CorruptDataError, match=r"cannot be read.*row='a' column='value'"):
-        next(watch(store, "t"))
+        next(watch(db, "t"))
 
 
 @pytest.mark.parametrize(
@@ -298,39 +298,39 @@ def test_a_value_that_cannot_be_read_is_named() -> None:
 )
 def test_wrong_arguments_are_refused_at_once(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequestError):
-        watch(memory_store(), TABLE, **wrong)
+        watch(memory_db(), TABLE, **wrong)
     with pytest.raises(InvalidRequestError):
-        watch(memory_store().database, TABLE)  # type: ignore[arg-type] # that is wrong
-    watch(memory_store(), TABLE, top=10_000, units=0, every_s=0, begin_within_s=0)
+        watch(memory_db().backend, TABLE)  # type: ignore[arg-type] # that is wrong
+    watch(memory_db(), TABLE, top=10_000, units=0, every_s=0, begin_within_s=0)
 
 
 # --- begin and end ----------------------------------------------------------------------------------------------------
 def test_a_job_that_begins_later_is_waited_for() -> None:
     clock = RunningClock()
-    store = memory_store(clock)
-    job = WatchedJob(store, text(40))
+    db = memory_db(clock)
+    job = WatchedJob(db, text(40))
     clock.meanwhile = [lambda: None, lambda: None, lambda: job.begin(), *job.steps()]
-    assert [view.done for view in watch(store, TABLE, job="count")] == [0, 10, 20, 30, 40, 40]
+    assert [view.done for view in watch(db, TABLE, job="count")] == [0, 10, 20, 30, 40, 40]
 
 
 def test_a_job_that_is_over_creates_no_table_any_more() -> None:
-    store = memory_store()
-    job = begin_job(store.database, "count", kind=MAP, shards=1, environment=store.environment)
-    report = JobReport.of_progress(job, read_progress(store.database, job), 1.0)
-    finish(store.database, job)
-    end_job(store.database, job, report.to_json(), store.environment)
+    db = memory_db()
+    job = begin_job(db.backend, "count", kind=MAP, shards=1, environment=db.environment)
+    report = JobReport.of_progress(job, read_progress(db.backend, job), 1.0)
+    finish(db.backend, job)
+    end_job(db.backend, job, report.to_json(), db.environment)
     with pytest.raises(NotFoundError, match="no such table"):
-        next(watch(store, "wrods", job="count", begin_within_s=10.0))
-    assert sum(store.environment.clock.waits) == 0  # type: ignore[attr-defined] # the clock of memory_store
+        next(watch(db, "wrods", job="count", begin_within_s=10.0))
+    assert sum(db.environment.clock.waits) == 0  # type: ignore[attr-defined] # the clock of memory_store
 
 
 def test_a_job_that_never_begins_is_not_waited_for_without_end() -> None:
-    store = memory_store()
+    db = memory_db()
     with pytest.raises(NotFoundError, match="no such job"):
-        next(watch(store, TABLE, job="count", begin_within_s=10.0))
+        next(watch(db, TABLE, job="count", begin_within_s=10.0))
     with pytest.raises(NotFoundError, match="no such table"):
-        next(watch(store, "wrods"))
-    waited_s = sum(store.environment.clock.waits)  # type: ignore[attr-defined] # the clock of memory_store
+        next(watch(db, "wrods"))
+    waited_s = sum(db.environment.clock.waits)  # type: ignore[attr-defined] # the clock of memory_store
     assert 9.0 <= waited_s <= 11.0
 
 
@@ -338,7 +338,7 @@ def test_a_finished_job_has_one_view() -> None:
     job, clock = _world()
     for step in clock.meanwhile:
         step()
-    (view,) = watch(job.store, TABLE, job="count")
+    (view,) = watch(job.db, TABLE, job="count")
     assert view.is_final and view.sum == 1200 and view.units_per_s is not None and view.units_per_s > 0
 
 
@@ -347,18 +347,18 @@ def test_the_last_rate_is_that_of_the_report_also_after_a_resume() -> None:
     job, clock = _world()
     for step in clock.meanwhile[:2]:
         step()
-    environment = job.store.environment
+    environment = job.db.environment
     assert job.job is not None
-    report = JobReport.of_progress(job.job, read_progress(job.store.database, job.job), 2.0)
-    finish(job.store.database, job.job)
-    end_job(job.store.database, job.job, {**report.to_json(), "earlier": 20}, environment)
-    (view,) = watch(job.store, TABLE, job="count")
+    report = JobReport.of_progress(job.job, read_progress(job.db.backend, job.job), 2.0)
+    finish(job.db.backend, job.job)
+    end_job(job.db.backend, job.job, {**report.to_json(), "earlier": 20}, environment)
+    (view,) = watch(job.db, TABLE, job="count")
     assert view.done == 60 and view.units_per_s == 20.0
 
 
 def test_a_view_is_printed_in_a_few_lines() -> None:
     job, _clock = _world()
-    views = list(watch(job.store, TABLE, job="count", top=30))
+    views = list(watch(job.db, TABLE, job="count", top=30))
     for view in views:
         assert len(repr(view)) < 200 * len(view.top) + 500 and "JobState" not in repr(view)
         assert len(str(view).splitlines()) == 2 + min(len(view.top), 10) + (len(view.top) > 10)
@@ -368,27 +368,27 @@ def test_a_view_is_printed_in_a_few_lines() -> None:
     assert re.fullmatch(r"\d+ rows, sum 600", lines[1])
     assert re.fullmatch(r"'\w+': \d+, at the end \d+ to \d+", lines[2])
     assert lines[-1] == "and 20 more rows in top"
-    assert "more rows" not in str(next(watch(job.store, TABLE, top=10)))
+    assert "more rows" not in str(next(watch(job.db, TABLE, top=10)))
     assert re.fullmatch(r"'\w+': \d+", str(views[-1]).splitlines()[2])
-    assert str(next(watch(job.store, TABLE, top=1))).startswith(f"{views[-1].rows} rows, sum 1,200\n")
+    assert str(next(watch(job.db, TABLE, top=1))).startswith(f"{views[-1].rows} rows, sum 1,200\n")
 
 
 def test_a_job_that_is_forgotten_meanwhile_is_an_error() -> None:
     job, clock = _world()
-    views = watch(job.store, TABLE, job="count")
+    views = watch(job.db, TABLE, job="count")
     next(views)
-    clock.meanwhile = [lambda: forget_job(job.store.database, "count", job.store.environment)]
+    clock.meanwhile = [lambda: forget_job(job.db.backend, "count", job.db.environment)]
     with pytest.raises(FencedError, match="forgotten"):
         next(views)
 
 
 def test_another_job_of_the_same_name_is_an_error() -> None:
     job, clock = _world()
-    views = watch(job.store, TABLE, job="count")
+    views = watch(job.db, TABLE, job="count")
     next(views)
 
     def again() -> None:
-        forget_job(job.store.database, "count", job.store.environment)
+        forget_job(job.db.backend, "count", job.db.environment)
         job.begin()
 
     clock.meanwhile = [again]
@@ -398,17 +398,17 @@ def test_another_job_of_the_same_name_is_an_error() -> None:
 
 def test_of_a_work_list_only_what_is_done_is_known() -> None:
     """Units add units, so workers that have ended say nothing about those that are to come."""
-    store = memory_store()
-    environment = store.environment
-    begin_job(store.database, "walk", kind=WORK_LIST, shards=3, environment=environment)
-    state = poll(store.database, "walk")
+    db = memory_db()
+    environment = db.environment
+    begin_job(db.backend, "walk", kind=WORK_LIST, shards=3, environment=environment)
+    state = poll(db.backend, "walk")
     assert (state.units(), state.share()) == (None, None)
 
 
 def test_a_database_that_goes_away_for_a_moment_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     job, clock = _world()
     clock.meanwhile = []
-    database = job.store.database
+    database = job.db.backend
     whole = database.snapshot
     fails = iter([True, True])
 
@@ -418,30 +418,30 @@ def test_a_database_that_goes_away_for_a_moment_is_waited_for(monkeypatch: pytes
         return whole()
 
     monkeypatch.setattr(database, "snapshot", snapshot)
-    assert next(watch(job.store, TABLE, job="count")).done == 0
+    assert next(watch(job.db, TABLE, job="count")).done == 0
     monkeypatch.setattr(database, "snapshot", lambda: (_ for _ in ()).throw(UnavailableError("it is gone")))
     with pytest.raises(UnavailableError):
-        next(watch(job.store, TABLE, job="count"))
+        next(watch(job.db, TABLE, job="count"))
 
 
 def test_a_database_that_goes_away_while_a_job_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = RunningClock()
-    store = memory_store(clock)
-    job = WatchedJob(store, text(10))
+    db = memory_db(clock)
+    job = WatchedJob(db, text(10))
     clock.meanwhile = [lambda: None, lambda: job.begin(), *job.steps()]
-    whole, fails = store.database.get_many, iter([True])
+    whole, fails = db.backend.get_many, iter([True])
 
     def get_many(keys: Any) -> Any:
         if next(fails, False):
             raise UnavailableError("the database is restarting")
         return whole(keys)
 
-    monkeypatch.setattr(store.database, "get_many", get_many)
-    assert [view.done for view in watch(store, TABLE, job="count")][-1] == 10
+    monkeypatch.setattr(db.backend, "get_many", get_many)
+    assert [view.done for view in watch(db, TABLE, job="count")][-1] == 10
 
 
 # --- beside writers ---------------------------------------------------------------------------------------------------
-def _watch_writers(store: Store, lines: int) -> None:
+def _watch_writers(db: Database, lines: int) -> None:
     """Watch a job whose tasks run in threads: in every view, the sum is that of the units that are done."""
     views: list[View] = []
 
@@ -456,7 +456,7 @@ def _watch_writers(store: Store, lines: int) -> None:
             before = len(views)
             wait_until(lambda: len(views) > before or errors, "there are more views")
 
-    job = WatchedJob(store, text(lines), shards=3, group=4, function=count)
+    job = WatchedJob(db, text(lines), shards=3, group=4, function=count)
     job.begin()
     errors: list[BaseException] = []
 
@@ -470,7 +470,7 @@ def _watch_writers(store: Store, lines: int) -> None:
     for thread in threads:
         thread.start()
     try:
-        for view in watch(store, TABLE, job="count", every_s=0.0, units=lines):
+        for view in watch(db, TABLE, job="count", every_s=0.0, units=lines):
             views.append(view)
             if view.done == lines or errors:
                 break
@@ -480,7 +480,7 @@ def _watch_writers(store: Store, lines: int) -> None:
             thread.join(PATIENCE_S)
     assert len(errors) == 1, errors
     job.end()
-    views += watch(store, TABLE, job="count")
+    views += watch(db, TABLE, job="count")
     assert [view.sum for view in views] == [WORDS * view.done for view in views]
     assert views[-1].is_final and views[-1].done == lines
     assert {one.row: one.value for one in views[-1].top} == dict(
@@ -490,17 +490,17 @@ def _watch_writers(store: Store, lines: int) -> None:
 
 
 def test_every_view_is_of_one_instant_beside_writers(tmp_path: Path) -> None:
-    with open_store(f"sqlite://{tmp_path}/s.db?synchronous=normal", create=True) as store:
-        store.create_table(TABLE)
-        _watch_writers(store, 120)
+    with open_database(f"sqlite://{tmp_path}/s.db?synchronous=normal", create=True) as db:
+        db.create_table(TABLE)
+        _watch_writers(db, 120)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("new_url", ["new_postgres_url", "new_mysql_url"])
 def test_every_view_is_of_one_instant_in_servers(new_url: str, request: pytest.FixtureRequest) -> None:
-    with open_store(request.getfixturevalue(new_url)(), create=True) as store:
-        store.create_table(TABLE)
-        _watch_writers(store, 600)
+    with open_database(request.getfixturevalue(new_url)(), create=True) as db:
+        db.create_table(TABLE)
+        _watch_writers(db, 600)
 
 
 @pytest.mark.parametrize(
@@ -516,9 +516,9 @@ def test_units_commit_while_a_view_is_read(
 ) -> None:
     """The watcher's snapshot stays open for as long as a whole task runs: nobody waits for the other."""
     url = request.getfixturevalue(new_url)() if new_url else f"sqlite://{tmp_path}/s.db?synchronous=normal"
-    with open_store(url, create=True) as store:
-        store.create_table(TABLE)
-        job = WatchedJob(store, text(40))
+    with open_database(url, create=True) as db:
+        db.create_table(TABLE)
+        job = WatchedJob(db, text(40))
         job.begin()
         job.run(0)
 
@@ -527,7 +527,7 @@ def test_units_commit_while_a_view_is_read(
             return read_column(snapshot, *given)
 
         monkeypatch.setattr("holdfast.units.aggregation.read_column", read_late)
-        views = watch(store, TABLE, job="count")
+        views = watch(db, TABLE, job="count")
         view = next(views)
         assert (view.done, view.sum) == (10, 100)
         monkeypatch.undo()
@@ -537,12 +537,12 @@ def test_units_commit_while_a_view_is_read(
 
 def test_views_of_a_work_list() -> None:
     """Units that add units: each view has the sum of exactly those that are done, and no estimates."""
-    store = memory_store()
-    work = create_work_list(store.database, "todo", store.environment)
-    open_work_list(store, "todo").add(1)
-    job = begin_job(store.database, "walk", kind=WORK_LIST, shards=1, environment=store.environment)
+    db = memory_db()
+    work = create_work_list(db.backend, "todo", db.environment)
+    open_work_list(db, "todo").add(1)
+    job = begin_job(db.backend, "walk", kind=WORK_LIST, shards=1, environment=db.environment)
     views: list[View] = []
-    looking = watch(store, TABLE, job="walk")
+    looking = watch(db, TABLE, job="walk")
 
     def visit(txn: Any, key: int, value: object) -> None:
         txn.add(TABLE, "visited", WORDS)
@@ -554,33 +554,33 @@ def test_views_of_a_work_list() -> None:
 
     execution = UnitExecution(
         visit,
-        store.database,
+        db.backend,
         UnitSettings(group=8),
-        store.environment,
+        db.environment,
         emit_to=work,
         alarm=NoAlarm(),
     )
-    WorkTask(execution, store.database, job, 0, work, periodic=NeverPeriodic()).run()
+    WorkTask(execution, db.backend, job, 0, work, periodic=NeverPeriodic()).run()
     assert [view.sum for view in views] == [WORDS * view.done for view in views]
     assert len({view.done for view in views}) > 3
     assert {(view.share, view.ends_in_s, view.is_certain) for view in views} == {(None, None, False)}
-    report = JobReport.of_progress(job, read_progress(store.database, job), 1.0)
-    end_job(store.database, job, report.to_json(), store.environment)
-    last = next(watch(store, TABLE, job="walk"))
+    report = JobReport.of_progress(job, read_progress(db.backend, job), 1.0)
+    end_job(db.backend, job, report.to_json(), db.environment)
+    last = next(watch(db, TABLE, job="walk"))
     assert (last.done, last.sum, last.share, last.is_final) == (99, 990, 1.0, True)
 
 
 def test_the_memory_depends_on_the_top_rows_alone() -> None:
     """A table of many rows: the reader keeps as many as it needs, whatever their number."""
-    store = memory_store()
-    store.transact(lambda txn: [txn.put(TABLE, row, row % 97) for row in range(3000)])
-    with store.snapshot() as snapshot:
+    db = memory_db()
+    db.transact(lambda txn: [txn.put(TABLE, row, row % 97) for row in range(3000)])
+    with db.snapshot() as snapshot:
         totals = read_column(snapshot, TABLE, "value", 5)
     assert (totals.rows, totals.sum) == (3000, sum(row % 97 for row in range(3000)))
     assert [(one.row, one.value) for one in totals.largest] == [(96 + 97 * n, 96) for n in range(5)]
 
 
 def test_adding_is_what_the_function_does() -> None:
-    store = memory_store()
-    store.transact(lambda txn: add_words(txn, 0, ["a", "b", "a"]))
-    assert store.get(TABLE, "a") == 2
+    db = memory_db()
+    db.transact(lambda txn: add_words(txn, 0, ["a", "b", "a"]))
+    assert db.get(TABLE, "a") == 2

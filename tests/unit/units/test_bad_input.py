@@ -153,9 +153,9 @@ _BADS: dict[str, tuple[Callable[[Any], object], str]] = {
 def test_a_bad_unit(name: str, settings: UnitSettings) -> None:
     bad, words = _BADS[name]
     world = UnitWorld()
-    world.store.create_table("h", history=True)
-    world.store.add("t", "full", MAX_NUMBER)
-    world.store.put("t", "text", "five")
+    world.db.create_table("h", history=True)
+    world.db.add("t", "full", MAX_NUMBER)
+    world.db.put("t", "text", "five")
     limited = UnitSettings(group=settings.group, buffering=settings.buffering, max_reads=50)
     with pytest.raises(InvalidRequestError, match=rf"^the function of a unit failed.*{words}.*unit='d'"):
         world.run(with_bad(bad), _KEYS, limited)
@@ -171,7 +171,7 @@ def test_a_table_that_was_dropped_between_two_runs_is_not_just_created() -> None
     world = UnitWorld()
     with pytest.raises(InvalidRequestError, match=r"nothing of the unit was written: mend it error=.KeyError"):
         world.run(with_bad(raises), _KEYS)
-    world.store.drop_table("t")
+    world.db.drop_table("t")
     advice = r"mend it, or create the table; if it was dropped since the job began, write again what .*do not run again"
     with pytest.raises(InvalidRequestError, match=rf"{advice} error=.*no such table.*table='t'"):
         world.run(good, _KEYS)
@@ -279,7 +279,7 @@ def _refusal(call: Callable[[], object]) -> str:
         return error.message
 
 
-# --- the store fails, and the function goes on ------------------------------------------------------------------------
+# --- the database fails, and the function goes on ---------------------------------------------------------------------
 def careless(txn: Any, key: Row, value: object) -> None:
     """Take a failed read for an absent cell, and try elsewhere: what failed first counts."""
     try:
@@ -354,7 +354,7 @@ def test_a_failure_because_of_a_mixed_state_is_no_failure(
     def before(number: int, name: str) -> None:
         if left and number in (4, 9):
             both = left.pop()
-            world.store.transact(lambda cells: [cells.put("t", row, both) for row in ("left", "right")])
+            world.db.transact(lambda cells: [cells.put("t", row, both) for row in ("left", "right")])
 
     database = Shaky(world.inner, before)
     limited = UnitSettings(group=settings.group, timeout_s=_LIMIT_S)
@@ -443,7 +443,7 @@ def test_a_unit_that_always_conflicts(group: int) -> None:
     def quarrels(txn: Any) -> None:
         runs.append(1)
         txn.get("t", ("hot", len(runs)))
-        world.store.add("t", ("hot", len(runs)))
+        world.db.add("t", ("hot", len(runs)))
 
     settings = UnitSettings(group=group, rounds=3)
     with pytest.raises(
@@ -519,7 +519,7 @@ def test_a_function_that_changes_its_value() -> None:
     def before(number: int, name: str) -> None:
         if name == "commit" and left:
             left.pop()
-            world.store.add("t", "hot")
+            world.db.add("t", "hot")
 
     one = Unit.of("a", given)
     given["list"].append(5)

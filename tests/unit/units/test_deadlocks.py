@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from holdfast.errors import DeadlockError
-from holdfast.records.store import Store
+from holdfast.records.database import Database
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import begin_job
 from holdfast.units.settings import UnitSettings
@@ -20,8 +20,8 @@ from holdfast.units.unit_transaction import UnitTransaction
 _ENVIRONMENT = Environment()
 
 
-class _Deadlocks(MemoryTransactionStore):
-    """A store in memory in which the transaction with a certain number is in a deadlock.
+class _Deadlocks(MemoryBackend):
+    """A database in memory in which the transaction with a certain number is in a deadlock.
 
     Attributes:
         exclusive: how each transaction has read its cells.
@@ -44,12 +44,12 @@ class _Deadlocks(MemoryTransactionStore):
 
 
 class _Locked:
-    def __init__(self, store: _Deadlocks, inner: LockedTransaction) -> None:
-        self._store = store
+    def __init__(self, db: _Deadlocks, inner: LockedTransaction) -> None:
+        self._db = db
         self._inner = inner
 
     def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
-        self._store.reads(exclusive=exclusive)
+        self._db.reads(exclusive=exclusive)
         return self._inner.read(keys, exclusive=exclusive)
 
     def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
@@ -61,8 +61,8 @@ class _Locked:
 
 def test_units_after_a_deadlock_lock_exclusively_for_a_while() -> None:
     database = _Deadlocks(3)
-    store = Store(database, "memory://deadlocks", _ENVIRONMENT)
-    store.create_table("t")
+    db = Database(database, "memory://deadlocks", _ENVIRONMENT)
+    db.create_table("t")
     job = begin_job(database, "j", kind="map", shards=1, environment=_ENVIRONMENT)
 
     def count(txn: UnitTransaction, key: int, value: None) -> None:
@@ -72,7 +72,7 @@ def test_units_after_a_deadlock_lock_exclusively_for_a_while() -> None:
 
     execution = UnitExecution(count, database, UnitSettings(buffering="server"), _ENVIRONMENT)
     ShardTask(execution, database, job, 0).run([Unit.of(number, None) for number in range(120)])
-    assert store.get("t", "a") == 120
+    assert db.get("t", "a") == 120
     assert database.exclusive[:3] == [False] * 3
     assert database.exclusive[3:103] == [True] * 100
     assert database.exclusive[103:] == [False] * 18
@@ -81,18 +81,18 @@ def test_units_after_a_deadlock_lock_exclusively_for_a_while() -> None:
 def test_a_unit_that_always_conflicts_locks_exclusively_at_last() -> None:
     """Several such units, which read and write the same cell, would wait for each other with shared locks."""
     database = _Deadlocks(-1)
-    store = Store(database, "memory://conflicts", _ENVIRONMENT)
-    store.create_table("t")
+    db = Database(database, "memory://conflicts", _ENVIRONMENT)
+    db.create_table("t")
     job = begin_job(database, "j", kind="map", shards=1, environment=_ENVIRONMENT)
 
     def count(txn: UnitTransaction, key: int, value: None) -> None:
         found = txn.get("t", "a", default=0)
         assert isinstance(found, int)
         if not database.exclusive:
-            store.add("t", "a")
+            db.add("t", "a")
         txn.put("t", "a", found + 1)
 
     execution = UnitExecution(count, database, UnitSettings(rounds=1), _ENVIRONMENT)
     found = ShardTask(execution, database, job, 0).run([Unit.of(1, None)])
     assert (found.locked, database.exclusive) == (1, [True])
-    assert store.get("t", "a") == 3
+    assert db.get("t", "a") == 3

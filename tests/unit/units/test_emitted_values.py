@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InvalidRequestError, NotFoundError
+from holdfast.records.database import Database
 from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row
-from holdfast.records.store import Store
 from holdfast.runtime import NeverPeriodic, NoAlarm
-from holdfast.transactions.base import Database
+from holdfast.transactions.base import Backend
 from holdfast.units.claims import Claim, dissolve, take_items
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job
@@ -31,14 +31,14 @@ class _Listed(UnitWorld):
 
     def __init__(self) -> None:
         super().__init__()
-        self.items = open_work_list(self.store, "list", create=True)
+        self.items = open_work_list(self.db, "list", create=True)
         self.job = begin_job(self.inner, "work", kind=WORK_LIST, shards=2, environment=self.environment)
 
     @property
     def list(self) -> WorkList:
         return find_work_list(self.inner, "list")
 
-    def work(self, function: UnitFunction, slot: int = 0, group: int = 2, database: Database | None = None) -> None:
+    def work(self, function: UnitFunction, slot: int = 0, group: int = 2, database: Backend | None = None) -> None:
         """Run a worker until the list is at its end."""
         database = database or self.inner
         settings = UnitSettings(group=group, lease_s=1.0)
@@ -119,7 +119,7 @@ def test_a_combiner_may_change_its_values_though_the_transaction_is_repeated() -
             world.items.add("x", [value], combine=_merged)  # what this transaction is about to read, or has read
 
     shaky = Shaky(world.inner, after=others)
-    items = open_work_list(Store(shaky, "memory://", world.environment), "list")
+    items = open_work_list(Database(shaky, "memory://", world.environment), "list")
     value = [4]
     items.add_many([("x", value), ("y", value), ("x", [5])], combine=_merged)
     assert [(key, sorted(found)) for key, found in world.waiting] == [("x", [1, 2, 3, 4, 5]), ("y", [4])]
@@ -186,7 +186,7 @@ def test_nobody_combines_in_a_dropped_list() -> None:
     world = _Listed()
     before = world.items
     before.drop()
-    open_work_list(world.store, "list", create=True)
+    open_work_list(world.db, "list", create=True)
     with pytest.raises(NotFoundError, match="the work list was dropped"):
         before.add("x", 1, combine=min)
     assert world.items.counts() == (0, 0)

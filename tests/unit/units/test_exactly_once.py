@@ -34,7 +34,7 @@ def _settings(group: int, **more: Any) -> UnitSettings:
 
 
 def _calls(settings: UnitSettings) -> int:
-    """Return how many calls of the store an attempt makes that nothing disturbs."""
+    """Return how many calls of the database an attempt makes that nothing disturbs."""
     world = UnitWorld()
     shaky = Shaky(world.inner)
     world.task(step, settings, database=shaky).run(units(_KEYS))
@@ -124,7 +124,7 @@ def test_a_database_that_is_away_while_cells_are_named_is_no_fault_of_a_unit() -
 # --- conflicts --------------------------------------------------------------------------------------------------------
 def _disturb(world: UnitWorld, key: int) -> None:
     """Run a unit of another job."""
-    world.store.transact(lambda cells: step(cells, key, None))
+    world.db.transact(lambda cells: step(cells, key, None))
 
 
 @pytest.mark.parametrize("group", _GROUPS)

@@ -80,7 +80,7 @@ def test_units_that_run_one_by_one_after_a_conflict_do_not_make_groups_grow() ->
         before_commit = shaky.calls[-3:].count("commit") == 1
         if name == "commit" and before_commit and task._loop.group_size > 1 and number not in alone:
             alone.update(range(number + 1, number + 2 * 16 + 2))
-            world.store.add("t", "hot")
+            world.db.add("t", "hot")
 
     alone: set[int] = set()
     shaky = Shaky(world.inner, before)
@@ -97,7 +97,7 @@ def test_all_units_of_a_group_that_conflicts_run_one_by_one_also_if_some_of_them
         txn.put("t", key, txn.get("t", key, default=0))
         if key in ("a", "b") and tries.count(key) < 2:
             tries.append(key)
-            world.store.add("t", key)
+            world.db.add("t", key)
 
     found = world.run(step, "abcdefg", UnitSettings(group=4))
     assert (found.units, found.conflicts, found.deferred) == (7, 3, 2)

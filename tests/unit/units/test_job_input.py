@@ -10,8 +10,8 @@ import pytest
 from holdfast.errors import InputChangedError, InvalidRequestError
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds
-from holdfast.transactions.base import Database
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.base import Backend
+from holdfast.transactions.memory.backend import MemoryBackend
 from holdfast.units import job_input
 from holdfast.units.job_input import JobInput, TaskInput, surveyed, units_of
 from holdfast.units.jobs import MAP, REDUCE, Job, begin_job, end_job, find_job, planned_tasks
@@ -110,60 +110,60 @@ def test_no_unit_passes_that_is_not_in_the_input(size: int) -> None:
 
 
 # --- the job ----------------------------------------------------------------------------------------------------------
-def begin(database: Database, keys: Iterable[int], kind: str = MAP) -> Job:
+def begin(database: Backend, keys: Iterable[int], kind: str = MAP) -> Job:
     found = JobInput([survey(keys)])
     return begin_job(database, "j", kind=kind, shards=1, job_input=found, environment=Environment())
 
 
 def test_a_job_is_begun_with_one_input() -> None:
-    store = MemoryTransactionStore(CountingIds())
-    job = begin(store, range(40))
-    assert (job.units, begin(store, range(40))) == (40, job)
+    db = MemoryBackend(CountingIds())
+    job = begin(db, range(40))
+    assert (job.units, begin(db, range(40))) == (40, job)
     with pytest.raises(InvalidRequestError, match=r"no job of this function had under another name job='j' given=60"):
-        begin(store, range(60))
-    finish(store, job)
-    end_job(store, job, {}, Environment())
+        begin(db, range(60))
+    finish(db, job)
+    end_job(db, job, {}, Environment())
     with pytest.raises(
         InvalidRequestError, match=r"had other rows: run those that no job of this function had, and only.*given=60"
     ):
-        begin(store, range(60))
-    assert begin(store, range(40)).is_finished
+        begin(db, range(60))
+    assert begin(db, range(40)).is_finished
 
 
 @pytest.mark.parametrize("is_finished", [False, True])
 def test_all_rows_of_a_key_are_advised_for_a_function_that_makes_one_value_of_them(*, is_finished: bool) -> None:
-    store = MemoryTransactionStore(CountingIds())
-    job = begin(store, range(4), REDUCE)
+    db = MemoryBackend(CountingIds())
+    job = begin(db, range(4), REDUCE)
     if is_finished:
-        finish(store, job)
-        end_job(store, job, {}, Environment())
+        finish(db, job)
+        end_job(db, job, {}, Environment())
     with pytest.raises(InvalidRequestError, match=r"under another name; if the function puts .*all rows of these keys"):
-        begin(store, range(5), REDUCE)
+        begin(db, range(5), REDUCE)
 
 
 def test_a_job_that_had_no_units_may_get_another_name() -> None:
-    store = MemoryTransactionStore(CountingIds())
-    job = begin(store, [])
-    finish(store, job)
-    end_job(store, job, {}, Environment())
+    db = MemoryBackend(CountingIds())
+    job = begin(db, [])
+    finish(db, job)
+    end_job(db, job, {}, Environment())
     with pytest.raises(InputChangedError, match="or, if nobody runs it, choose another name"):
-        planned_tasks(store, "j", kind=MAP, shards=2, default=1)
+        planned_tasks(db, "j", kind=MAP, shards=2, default=1)
 
 
 def test_a_batch_that_was_made_anew_is_not_one_that_has_begun() -> None:
     """Its keys are the same, its values need not be: for keys that are done, they would be dropped."""
-    store = MemoryTransactionStore(CountingIds())
+    db = MemoryBackend(CountingIds())
 
     def batch(made: str) -> Job:
         found = JobInput([survey(range(40))])
-        return begin_job(store, "j", kind=MAP, shards=1, job_input=found, batch=made, environment=Environment())
+        return begin_job(db, "j", kind=MAP, shards=1, job_input=found, batch=made, environment=Environment())
 
     job = batch("1")
     assert [batch(made) for made in ("1", "")] == [job] * 2
     with pytest.raises(InputChangedError, match=r"began with other rows.*given=40"):
         batch("2")
-    finish(store, job)
-    end_job(store, job, {}, Environment())
+    finish(db, job)
+    end_job(db, job, {}, Environment())
     assert [batch(made).is_finished for made in ("1", "")] == [True, True]
     with pytest.raises(InputChangedError, match=r"is finished, and had other rows.*given=40"):
         batch("2")
@@ -171,15 +171,15 @@ def test_a_batch_that_was_made_anew_is_not_one_that_has_begun() -> None:
 
 @pytest.mark.parametrize("call", range(1, 5))
 def test_of_two_drivers_with_different_rows_one_begins_the_job(call: int) -> None:
-    store = MemoryTransactionStore(CountingIds())
+    db = MemoryBackend(CountingIds())
     other: list[object] = []
 
     def meanwhile(number: int, _name: str) -> None:
         if number == call:
             with suppress(InvalidRequestError):
-                other.append(begin(store, range(60)).units)
+                other.append(begin(db, range(60)).units)
 
     with suppress(InvalidRequestError):
-        other.append(begin(Shaky(store, meanwhile), range(40)).units)
+        other.append(begin(Shaky(db, meanwhile), range(40)).units)
     assert other in ([40], [60])
-    assert find_job(store, "j").units == other[0]
+    assert find_job(db, "j").units == other[0]

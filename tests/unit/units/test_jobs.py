@@ -13,21 +13,21 @@ from holdfast.records.paging import read_records
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.transactions.base import Commit
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from holdfast.units.jobs import MAP, WORK_LIST, begin_job, end_job, forget_job, list_jobs, planned_tasks
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.progress import progress_range
 from holdfast.units.settings import UnitSettings
 from holdfast.units.work_list import find_work_list
 from tests.forgetful_database import ForgetfulDatabase
-from tests.unit.records.stores import FAST, SERVERS, open_stores
+from tests.unit.records.databases import FAST, SERVERS, open_dbs
 from tests.units_world import Shaky, UnitWorld, change_at, fail_at, finish
 
 
 @pytest.mark.parametrize("fault", ["lost with effect", "lost without effect"])
 def test_a_job_is_forgotten_although_the_reply_is_lost(fault: str) -> None:
     environment = Environment(clock=StillClock(), ids=CountingIds())
-    inner = MemoryTransactionStore(CountingIds())
+    inner = MemoryBackend(CountingIds())
     job = begin_job(inner, "job", kind=MAP, shards=2, environment=environment)
     shaky = Shaky(inner)
     fail_at(shaky, 2, fault)
@@ -42,7 +42,7 @@ def test_a_job_is_forgotten_although_the_reply_is_lost(fault: str) -> None:
 def test_another_job_with_the_name_is_not_forgotten() -> None:
     """It was begun after the old one was forgotten, by a call that has not heard of it yet."""
     environment = Environment(clock=StillClock(), ids=CountingIds())
-    inner = MemoryTransactionStore(CountingIds())
+    inner = MemoryBackend(CountingIds())
     begin_job(inner, "job", kind=MAP, shards=1, environment=environment)
     shaky = Shaky(inner)
     fail_at(shaky, 2, "lost with effect")
@@ -61,7 +61,7 @@ def test_another_job_with_the_name_is_not_forgotten() -> None:
 def test_a_job_that_is_forgotten_as_soon_as_it_has_ended_is_not_reported_as_ended() -> None:
     """It looks like one that a failover has lost, with all its units."""
     environment = Environment(clock=StillClock(), ids=CountingIds())
-    inner = MemoryTransactionStore(CountingIds())
+    inner = MemoryBackend(CountingIds())
     job = begin_job(inner, "job", kind=MAP, shards=1, environment=environment)
     finish(inner, job)
     shaky = Shaky(inner)
@@ -134,11 +134,11 @@ def test_a_database_that_loses_each_deletion_of_a_job_is_given_up() -> None:
 def test_a_number_of_tasks_may_come_from_numpy() -> None:
     """As from a column of a frame; it is recorded as any other integer, and the job goes on with either."""
     environment = Environment(clock=StillClock(), ids=CountingIds())
-    store = MemoryTransactionStore(CountingIds())
+    db = MemoryBackend(CountingIds())
     two: Any = np.int64(2)
-    job = begin_job(store, "job", kind=MAP, shards=two, environment=environment)
-    assert begin_job(store, "job", kind=MAP, shards=2, environment=environment) == job
-    assert list_jobs(store) == [job]
+    job = begin_job(db, "job", kind=MAP, shards=two, environment=environment)
+    assert begin_job(db, "job", kind=MAP, shards=2, environment=environment) == job
+    assert list_jobs(db) == [job]
 
 
 def test_the_number_of_tasks_is_known_before_the_job_begins() -> None:
@@ -180,10 +180,10 @@ def test_a_job_whose_units_a_failover_has_lost_is_not_ended_but_goes_on() -> Non
 
 @pytest.mark.parametrize("backend", [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SERVERS)])
 def test_a_job_of_many_tasks_ends_when_its_list_is_empty(backend: str, request: pytest.FixtureRequest) -> None:
-    with open_stores(backend, request) as stores:
-        store, database, environment = stores.store, stores.store.database, stores.store.environment
+    with open_dbs(backend, request) as dbs:
+        db, database, environment = dbs.db, dbs.db.backend, dbs.db.environment
         job = begin_job(database, "job", kind=WORK_LIST, shards=3000, environment=environment)
-        items = open_work_list(store, "list", create=True)
+        items = open_work_list(db, "list", create=True)
         work = find_work_list(database, "list")
         items.add(1)
         with pytest.raises(ConflictError, match="the database has lost units"):

@@ -9,7 +9,7 @@ import pytest
 from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row
 from holdfast.runtime import NeverPeriodic, NoAlarm
-from holdfast.transactions.base import MAX_KEY_BYTES, Database, ScanPage
+from holdfast.transactions.base import MAX_KEY_BYTES, Backend, ScanPage
 from holdfast.units.claims import take_items
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job
@@ -35,9 +35,9 @@ class _Listed(UnitWorld):
 
     def __init__(self) -> None:
         super().__init__()
-        self.items: OpenWorkList = open_work_list(self.store, "w", create=True)
+        self.items: OpenWorkList = open_work_list(self.db, "w", create=True)
 
-    def work(self, database: Database | None = None, workers: int = 1) -> None:
+    def work(self, database: Backend | None = None, workers: int = 1) -> None:
         """Run the first worker until the list is at its end."""
         database = database or self.inner
         job = begin_job(self.inner, "work", kind=WORK_LIST, shards=workers, environment=self.environment)

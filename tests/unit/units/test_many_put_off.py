@@ -39,7 +39,7 @@ def _disturbed(world: UnitWorld, first: int, meanwhile: Callable[[], object]) ->
             return
         commits += 1
         if first <= commits < first + _COMMITS_IN_CONFLICT:
-            world.store.put("t", "hot", commits)
+            world.db.put("t", "hot", commits)
         elif commits == first + _COMMITS_IN_CONFLICT:
             meanwhile()
 
@@ -71,7 +71,7 @@ def test_what_a_twin_has_put_off_meanwhile_runs_once() -> None:
 def test_nothing_of_a_claim_that_was_dissolved_meanwhile_is_done() -> None:
     world = UnitWorld()
     job = begin_job(world.inner, "work", kind=WORK_LIST, shards=1, environment=world.environment)
-    items = open_work_list(world.store, "list", create=True)
+    items = open_work_list(world.db, "list", create=True)
     items.add_many((key, None) for key in _KEYS)
     work = find_work_list(world.inner, "list")
 

@@ -26,7 +26,7 @@ _LAST = 8
 
 @dataclass
 class _Paper:
-    """The system table of the paper, and a store that counts how often each unit took effect.
+    """The system table of the paper, and a database that counts how often each unit took effect.
 
     Attributes:
         committed: the entry of the task in the system table: how many of its functions were committed.
@@ -93,7 +93,7 @@ def test_holdfast_names_the_units_that_are_put_off(group: int, conflicts_at: lis
             raise Death
         if left and _effects(world).total() == left[0]:
             left.pop(0)
-            world.store.add("t", "hot")
+            world.db.add("t", "hot")
 
     with pytest.raises(Death):
         world.task(_step, UnitSettings(group=group), database=Shaky(world.inner, before)).run(units(_UNITS))

@@ -20,7 +20,7 @@ from holdfast.errors import (
 )
 from holdfast.records.row_keys import Row
 from holdfast.transactions.base import Commit, Record
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from holdfast.units.claims import decode_claim
 from holdfast.units.jobs import (
     MAP,
@@ -60,7 +60,7 @@ def _dying(world: UnitWorld, after: int) -> Shaky:
 
 
 # --- a database that loses commits ------------------------------------------------------------------------------------
-class _Forgetful(MemoryTransactionStore):
+class _Forgetful(MemoryBackend):
     """A database that can crash, and come back with what was on its disk."""
 
     def save(self) -> None:
@@ -110,7 +110,7 @@ def test_lost_commits_are_noticed(stride: int, conflicts: int, group: int) -> No
                     inner.crash()
                 if name == "commit" and left[0]:
                     left[0] -= 1
-                    world.store.add("t", "hot")
+                    world.db.add("t", "hot")
 
             shaky = Shaky(inner, before)
             try:
@@ -249,7 +249,7 @@ def test_the_record_names_units_that_are_put_off() -> None:
     def before(number: int, name: str) -> None:
         if name == "commit" and left and "b" not in [key for key, _column in world.cells] and world.progress.done:
             left.pop()
-            world.store.add("t", "hot")
+            world.db.add("t", "hot")
         if name == "commit" and world.progress.done == 3:
             raise Death
 
@@ -434,7 +434,7 @@ def test_the_record_says_at_every_moment_how_many_units_are_done(conflicts: int)
         ) -> None:
             if name == "commit" and number >= first and left[0]:
                 left[0] -= 1
-                world.store.add("t", "hot")
+                world.db.add("t", "hot")
 
         def after(_number: int, _name: str, world: UnitWorld = world) -> None:
             assert world.progress.done == len(world.cells.keys() - {("hot", "value")})

@@ -11,11 +11,11 @@ from holdfast.errors import NotFoundError, UnavailableError
 from holdfast.units.job_state import JobState, poll
 from holdfast.units.progress_view import following
 from tests.patience import PATIENCE_S, wait_until
-from tests.unit.units.watched_jobs import AtHand, WatchedJob, memory_store, text
+from tests.unit.units.watched_jobs import AtHand, WatchedJob, memory_db, text
 
 
 def _job(lines: int = 40) -> WatchedJob:
-    job = WatchedJob(memory_store(), text(lines))
+    job = WatchedJob(memory_db(), text(lines))
     job.begin()
     return job
 
@@ -23,24 +23,24 @@ def _job(lines: int = 40) -> WatchedJob:
 def test_a_state_is_of_one_instant() -> None:
     job = _job()
     job.run(1)
-    state = poll(job.store.database, "count")
+    state = poll(job.db.backend, "count")
     assert (state.done, state.finished, state.deferred, state.share()) == (10, 1, 0, 0.25)
     assert state.statistics.units == 10
     assert state.report_at(state.job.began_s + 5.0).units_per_s == 2.0
     for shard in (0, 2, 3):
         job.run(shard)
     job.end()
-    ended = poll(job.store.database, "count")
+    ended = poll(job.db.backend, "count")
     assert (ended.done, ended.finished, ended.share(), ended.units()) == (40, 4, 1.0, 40)
     assert ended.report_at(ended.job.began_s + 10**6) == ended.report
     with pytest.raises(NotFoundError):
-        poll(job.store.database, "cuont")
+        poll(job.db.backend, "cuont")
 
 
 def test_looks_are_shown_while_the_block_runs() -> None:
     job, hand = _job(), AtHand()
     seen: list[JobState] = []
-    with following(job.store.database, "count", seen.append, periodic=hand) as follower:
+    with following(job.db.backend, "count", seen.append, periodic=hand) as follower:
         for shard in range(4):
             assert hand.work is not None
             hand.work()
@@ -51,7 +51,7 @@ def test_looks_are_shown_while_the_block_runs() -> None:
 
 def test_a_look_that_fails_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     job, hand = _job(), AtHand()
-    database = job.store.database
+    database = job.db.backend
     whole = database.snapshot
     fails = iter([True, False])
 
@@ -76,14 +76,14 @@ def test_who_shows_may_fail() -> None:
     def show(state: JobState) -> None:
         raise ValueError("the terminal is gone")
 
-    with following(job.store.database, "count", show, periodic=hand) as follower:
+    with following(job.db.backend, "count", show, periodic=hand) as follower:
         assert hand.work is not None
         hand.work()
     assert isinstance(follower.failure, ValueError)
 
 
 def test_an_error_of_the_block_passes() -> None:
-    with pytest.raises(KeyError), following(_job().store.database, "count", print, periodic=AtHand()):
+    with pytest.raises(KeyError), following(_job().db.backend, "count", print, periodic=AtHand()):
         raise KeyError("the job failed")
 
 
@@ -91,6 +91,6 @@ def test_the_thread_ends_with_the_block() -> None:
     job = _job()
     threads = threading.active_count()
     seen = threading.Event()
-    with following(job.store.database, "count", lambda state: seen.set(), every_s=0.01):
+    with following(job.db.backend, "count", lambda state: seen.set(), every_s=0.01):
         assert seen.wait(PATIENCE_S)
     wait_until(lambda: threading.active_count() == threads, "the thread is gone")

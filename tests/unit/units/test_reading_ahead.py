@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import pytest
 
 from holdfast.errors import InvalidRequestError
-from holdfast.records.store import Store
+from holdfast.records.database import Database
 from holdfast.runtime import Environment
-from holdfast.transactions.base import AheadStore, Commit, Outcome, Record
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.base import Commit, Outcome, ReadAheadBackend, Record
+from holdfast.transactions.memory.backend import MemoryBackend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import Job, begin_job
 from holdfast.units.settings import UnitSettings
@@ -22,8 +22,8 @@ from holdfast.units.unit_transaction import UnitTransaction
 _ENVIRONMENT = Environment()
 
 
-class _Ahead(MemoryTransactionStore):
-    """A store in memory that reads ahead.
+class _Ahead(MemoryBackend):
+    """A database in memory that reads ahead.
 
     Attributes:
         before_commit: called before each commit that reads ahead.
@@ -46,8 +46,8 @@ class _Ahead(MemoryTransactionStore):
 @pytest.fixture
 def database() -> _Ahead:
     found = _Ahead()
-    assert isinstance(found, AheadStore)
-    Store(found, "memory://ahead", _ENVIRONMENT).create_table("t")
+    assert isinstance(found, ReadAheadBackend)
+    Database(found, "memory://ahead", _ENVIRONMENT).create_table("t")
     return found
 
 
@@ -82,7 +82,7 @@ def run(
 
 
 def value(database: _Ahead, cell: str) -> object:
-    return Store(database, "memory://ahead", _ENVIRONMENT).get("t", cell)
+    return Database(database, "memory://ahead", _ENVIRONMENT).get("t", cell)
 
 
 @pytest.mark.parametrize("group", [1, 2, 3, 20])
@@ -100,8 +100,8 @@ def round_trips_of_reads(found: Statistics) -> int:
 
 
 def test_what_others_change_meanwhile_is_a_conflict(database: _Ahead) -> None:
-    store = Store(database, "memory://ahead", _ENVIRONMENT)
-    others = iter([lambda: store.put("t", "a", 100)])
+    db = Database(database, "memory://ahead", _ENVIRONMENT)
+    others = iter([lambda: db.put("t", "a", 100)])
     database.after_commit = lambda: next(others, lambda: None)()
     found = run(database, ["a"] * 5)
     assert value(database, "a") == 104, "the first unit, the other's write, the four units after it"
@@ -110,13 +110,13 @@ def test_what_others_change_meanwhile_is_a_conflict(database: _Ahead) -> None:
 
 def test_what_was_read_for_another_unit_is_not_validated(database: _Ahead) -> None:
     """Units that follow a group that was cut short are read again; nobody depends on what they were to read."""
-    store = Store(database, "memory://ahead", _ENVIRONMENT)
+    db = Database(database, "memory://ahead", _ENVIRONMENT)
 
     def choose(txn: UnitTransaction, key: int, cell: str) -> None:
         if key != 1:
             count(txn, key, cell)
 
-    database.after_commit = lambda: store.add("t", "b")
+    database.after_commit = lambda: db.add("t", "b")
     found = run(database, ["a", "b", "a"], function=choose)
     assert found.conflicts == 0
     assert value(database, "a") == 2
@@ -155,11 +155,11 @@ def test_a_hint_that_fails_fails_its_own_unit(database: _Ahead) -> None:
     assert value(database, "a") == 2
 
 
-def test_a_store_that_cannot_is_read_as_usual() -> None:
-    plain = MemoryTransactionStore(_ENVIRONMENT.ids)
-    Store(plain, "memory://plain", _ENVIRONMENT).create_table("t")
+def test_a_db_that_cannot_is_read_as_usual() -> None:
+    plain = MemoryBackend(_ENVIRONMENT.ids)
+    Database(plain, "memory://plain", _ENVIRONMENT).create_table("t")
     execution = UnitExecution(count, plain, UnitSettings(group=2), _ENVIRONMENT, reads=named)
     assert not execution.reads_ahead
     task = ShardTask(execution, plain, begin_job(plain, "j", kind="map", shards=1, environment=_ENVIRONMENT), 0)
     assert task.run([Unit.of(number, "a") for number in range(5)]).units == 5
-    assert Store(plain, "memory://plain", _ENVIRONMENT).get("t", "a") == 5
+    assert Database(plain, "memory://plain", _ENVIRONMENT).get("t", "a") == 5

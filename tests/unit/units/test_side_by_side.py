@@ -1,4 +1,4 @@
-"""Tables, loads, jobs and work lists of one store do not get in each other's way."""
+"""Tables, loads, jobs and work lists of one database do not get in each other's way."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from tests.units_world import UnitWorld
 
 def test_everything_is_listed_and_collected_beside_everything_else() -> None:
     world = UnitWorld()
-    store, database, environment = world.store, world.inner, world.environment
-    work = open_work_list(store, "frontier", create=True)
+    db, database, environment = world.db, world.inner, world.environment
+    work = open_work_list(db, "frontier", create=True)
     work.add(1)
     load = begin_load(database, environment, "loaded", overwrite=True)
     task = LoadTask(database, environment, load, 0)
     task.write([("row", {"value": 1})])
-    store.create_table("dropped")
-    store.drop_table("dropped")
-    store.collect(loads_older_than_s=3600)
+    db.create_table("dropped")
+    db.drop_table("dropped")
+    db.collect(loads_older_than_s=3600)
     assert [one.name for one in list_work_lists(database)] == ["frontier"]
     assert [one.name for one in list_jobs(database)] == ["job"]
     finish_load(database, environment, load, [task.finish()])
-    assert [one.name for one in store.tables()] == ["loaded", "t"]
+    assert [one.name for one in db.tables()] == ["loaded", "t"]
     assert work.counts() == (1, 0)
     work.drop()
     assert list_work_lists(database) == []
-    assert store.get("loaded", "row") == 1
+    assert db.get("loaded", "row") == 1

@@ -11,7 +11,7 @@ from holdfast.errors import FencedError, InvalidRequestError
 from holdfast.records.row_keys import Row
 from holdfast.runtime import Environment, SeededRandom
 from holdfast.transactions.base import Commit, Committed
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from holdfast.units.jobs import WORK_LIST, begin_job, read_progress
 from holdfast.units.settings import UnitSettings
 from holdfast.units.slot_progress import SlotProgress
@@ -70,32 +70,32 @@ def test_quantiles_are_those_of_the_durations_up_to_a_bucket() -> None:
 
 def test_a_record_has_the_figures_of_all_attempts() -> None:
     environment = Environment()
-    store = MemoryTransactionStore(environment.ids)
-    job = begin_job(store, "sums", kind="map", shards=1, environment=environment)
+    db = MemoryBackend(environment.ids)
+    job = begin_job(db, "sums", kind="map", shards=1, environment=environment)
     twins = [Statistics(), Statistics()]
-    first, second = (TaskLedger(store, job, 0, own) for own in twins)
+    first, second = (TaskLedger(db, job, 0, own) for own in twins)
     first.load()
     second.load()
     twins[0].conflicts = 5
     twins[1].conflicts = 100
-    assert commit(store, first)
-    assert not commit(store, second)
+    assert commit(db, first)
+    assert not commit(db, second)
     second.load()
     twins[1].conflicts = 101
-    assert commit(store, second)
+    assert commit(db, second)
     assert second.progress.statistics.conflicts == 106
     first.load()
     twins[0].conflicts = 6
-    assert commit(store, first)
+    assert commit(db, first)
     assert first.progress.statistics.conflicts == 107
     first.load()
     assert first.progress.statistics.conflicts == 107
 
 
-def commit(store: MemoryTransactionStore, ledger: TaskLedger) -> bool:
+def commit(db: MemoryBackend, ledger: TaskLedger) -> bool:
     """Commit what a ledger records about a unit; return whether it took effect."""
     change = ledger.change([Unit.of(1, None)], ())
-    outcome = store.commit(Commit(reads=change.reads, puts=change.puts))
+    outcome = db.commit(Commit(reads=change.reads, puts=change.puts))
     if isinstance(outcome, Committed):
         ledger.committed(outcome.version)
     return isinstance(outcome, Committed)
@@ -103,15 +103,15 @@ def commit(store: MemoryTransactionStore, ledger: TaskLedger) -> bool:
 
 def test_the_record_of_a_worker_has_the_figures_of_all_attempts() -> None:
     environment = Environment()
-    store = MemoryTransactionStore(environment.ids)
-    job = begin_job(store, "work", kind=WORK_LIST, shards=1, environment=environment)
+    db = MemoryBackend(environment.ids)
+    job = begin_job(db, "work", kind=WORK_LIST, shards=1, environment=environment)
     twins = [Statistics(), Statistics()]
-    first, second = (SlotProgress(store, job, 0, own) for own in twins)
+    first, second = (SlotProgress(db, job, 0, own) for own in twins)
     first.load()
     second.load()
 
     def recorded() -> tuple[int, bool]:
-        [found] = read_progress(store, job)
+        [found] = read_progress(db, job)
         return found.statistics.conflicts, found.is_finished
 
     twins[0].conflicts = 5
@@ -132,16 +132,16 @@ def test_the_record_of_a_worker_has_the_figures_of_all_attempts() -> None:
 
 def test_a_worker_is_finished_only_by_its_own_record_of_the_end() -> None:
     environment = Environment()
-    store = MemoryTransactionStore(environment.ids)
-    job = begin_job(store, "work", kind=WORK_LIST, shards=1, environment=environment)
-    progress = SlotProgress(store, job, 0, Statistics())
+    db = MemoryBackend(environment.ids)
+    job = begin_job(db, "work", kind=WORK_LIST, shards=1, environment=environment)
+    progress = SlotProgress(db, job, 0, Statistics())
     progress.load()
-    assert not progress.is_finished_by(store.get_many([progress.key])[progress.key])
+    assert not progress.is_finished_by(db.get_many([progress.key])[progress.key])
     progress.finish()
-    own = store.get_many([progress.key])[progress.key]
+    own = db.get_many([progress.key])[progress.key]
     assert progress.is_finished_by(own)
-    store.commit(Commit(puts={progress.key: own.value}))
-    of_twin = store.get_many([progress.key])[progress.key]
+    db.commit(Commit(puts={progress.key: own.value}))
+    of_twin = db.get_many([progress.key])[progress.key]
     assert not progress.is_finished_by(of_twin)
     assert progress.is_finished_by(of_twin), "it goes on with this one"
     with pytest.raises(FencedError):
@@ -159,7 +159,7 @@ def test_runs_of_functions_are_those_of_units_and_their_repetitions(conflicts: i
 
     def disturb(_number: int, name: str) -> None:
         if name == "commit" and shaky.calls.count("commit") <= conflicts:
-            world.store.add("t", "hot")
+            world.db.add("t", "hot")
 
     shaky = Shaky(world.inner, disturb)
     found = world.task(step, UnitSettings(group=3), database=shaky).run(units(range(7)))
@@ -173,7 +173,7 @@ def test_a_failure_on_what_is_true_is_not_stale() -> None:
     def fail(txn: Any, key: Row, value: object) -> None:
         before = txn.get("t", "hot")
         if len(runs) == 0:
-            world.store.put("t", "hot", 1)
+            world.db.put("t", "hot", 1)
         runs.append(before)
         raise ValueError(before)
 

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.runtime import NoAlarm
 from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record
-from holdfast.units.metered_store import MeteredStore
+from holdfast.units.metered_backend import MeteredBackend
 from holdfast.units.settings import UnitSettings
 from holdfast.units.statistics import Statistics
 from holdfast.units.unit import UnitReads
@@ -59,9 +59,9 @@ class _Shield(NoAlarm):
         self.is_held = False
 
 
-def _locked(call: Callable[[LockedTransaction], object]) -> Callable[[MeteredStore], None]:
-    def run(store: MeteredStore) -> None:
-        with store.locked() as transaction:
+def _locked(call: Callable[[LockedTransaction], object]) -> Callable[[MeteredBackend], None]:
+    def run(db: MeteredBackend) -> None:
+        with db.locked() as transaction:
             call(transaction)
 
     return run
@@ -70,10 +70,10 @@ def _locked(call: Callable[[LockedTransaction], object]) -> Callable[[MeteredSto
 @pytest.mark.parametrize(
     ("call", "is_commit"),
     [
-        (lambda store: store.get_many([b"k"]), False),
-        (lambda store: store.scan(b"k", b"l", 1), False),
-        (lambda store: store.commit(Commit(adds={b"k": 1})), True),
-        (lambda store: store.commit_group([Commit(adds={b"k": 1})]), True),
+        (lambda db: db.get_many([b"k"]), False),
+        (lambda db: db.scan(b"k", b"l", 1), False),
+        (lambda db: db.commit(Commit(adds={b"k": 1})), True),
+        (lambda db: db.commit_group([Commit(adds={b"k": 1})]), True),
         (_locked(lambda transaction: transaction.read([b"k"], exclusive=False)), False),
         (_locked(lambda transaction: transaction.scan(b"k", b"l", 1)), False),
         (_locked(lambda transaction: transaction.apply(Commit(adds={b"k": 1}))), True),
@@ -81,7 +81,7 @@ def _locked(call: Callable[[LockedTransaction], object]) -> Callable[[MeteredSto
     ids=["get_many", "scan", "commit", "commit_group", "read", "locked scan", "apply"],
 )
 def test_each_call_is_measured_and_no_alarm_breaks_it_off(
-    call: Callable[[MeteredStore], object], *, is_commit: bool
+    call: Callable[[MeteredBackend], object], *, is_commit: bool
 ) -> None:
     world, found, alarm = UnitWorld(), Statistics(), _Shield()
     world.clock.step_s = 0.0
@@ -90,7 +90,7 @@ def test_each_call_is_measured_and_no_alarm_breaks_it_off(
         assert alarm.is_held
         world.clock.sleep(2.0)
 
-    store = MeteredStore(Shaky(world.inner, take), world.clock, found, alarm)
-    call(store)
-    assert (found.calls, store.calls_s, alarm.is_held) == (1, 2.0, False)
+    db = MeteredBackend(Shaky(world.inner, take), world.clock, found, alarm)
+    call(db)
+    assert (found.calls, db.calls_s, alarm.is_held) == (1, 2.0, False)
     assert (found.read_s, found.commit_s, len(found.commits.buckets)) == ((0.0, 2.0, 1) if is_commit else (2.0, 0.0, 0))

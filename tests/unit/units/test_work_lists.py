@@ -313,7 +313,7 @@ def test_nobody_claims_from_a_dropped_list() -> None:
 def test_a_worker_stops_when_its_list_is_dropped(keys: tuple[int, ...], *, is_whole: bool) -> None:
     world = WorkWorld()
     world.items.drop()
-    world.items = open_work_list(world.store, "list", create=True)
+    world.items = open_work_list(world.db, "list", create=True)
     world.items.add_many((key, None) for key in keys)
     definition = world.list.definition_key
     drops = iter([world.items.drop if is_whole else lambda: world.inner.commit(Commit(deletes=[definition]))])
@@ -348,7 +348,7 @@ def test_nobody_emits_to_a_dropped_list(name: str) -> None:
     """A unit of another job adds to the list, which is dropped before the commit."""
     world = WorkWorld()
     job, dropped = world.begin("map"), world.list
-    drops = iter([world.items.drop, lambda: open_work_list(world.store, name, create=True)])
+    drops = iter([world.items.drop, lambda: open_work_list(world.db, name, create=True)])
 
     def drop(_number: int, call: str) -> None:
         if call == "commit":
@@ -383,7 +383,7 @@ def test_what_the_error_of_a_dropped_list_advises_neither_loses_nor_doubles() ->
         attempt()
     for advice in ("create it", "add what is lost", "run the job again with its name"):
         assert advice in str(told.value)
-    world.items = open_work_list(world.store, "list", create=True)
+    world.items = open_work_list(world.db, "list", create=True)
     world.items.add(0)
     attempt()
     assert world.cells == {(key, "value"): 1 for key in range(3)}
@@ -397,11 +397,11 @@ def test_nobody_adds_to_a_dropped_list(combine: Callable[[Any, Any], Any] | None
     dropped = world.items
     dropped.drop()
     if again:
-        world.items = open_work_list(world.store, "list", create=True)
+        world.items = open_work_list(world.db, "list", create=True)
     with pytest.raises(NotFoundError, match="the work list was dropped: open it again with create=True"):
         dropped.add(1, 5, combine=combine)
     assert not again or world.items.counts() == (0, 0)
-    open_work_list(world.store, "list", create=True).add(1, 5, combine=combine)
+    open_work_list(world.db, "list", create=True).add(1, 5, combine=combine)
 
 
 def test_after_a_conflict_the_items_of_a_claim_take_effect_one_by_one() -> None:
@@ -410,8 +410,8 @@ def test_after_a_conflict_the_items_of_a_claim_take_effect_one_by_one() -> None:
 
     def work(txn: Any, key: int, value: object) -> None:
         txn.put("t", key, txn.get("t", "hot", default=0))
-        if key == 0 and world.store.get("t", "hot") is None:
-            world.store.add("t", "hot")
+        if key == 0 and world.db.get("t", "hot") is None:
+            world.db.add("t", "hot")
 
     found = world.worker(0, 3, function=work).run()
     assert (found.units, found.conflicts, found.reruns, found.groups) == (4, 1, 3, 4)
@@ -423,13 +423,13 @@ def test_an_item_that_always_conflicts_locks_what_it_reads_at_last() -> None:
     def count(txn: Any, key: int, value: object) -> None:
         before = txn.get("t", "hot", default=0)
         if "read" not in shaky.calls:
-            world.store.add("t", "hot")
+            world.db.add("t", "hot")
         txn.put("t", "mine", before)
 
     shaky = limited(Shaky(world.inner))
     found = world.worker(database=shaky, function=count).run()
     assert (found.units, found.locked) == (1, 1)
-    assert world.store.get("t", "mine") == world.store.get("t", "hot") > 5
+    assert world.db.get("t", "mine") == world.db.get("t", "hot") > 5
 
 
 def test_the_figures_of_a_worker_are_recorded_while_it_works() -> None:

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from holdfast.records.store import Store
+from holdfast.records.database import Database
 from holdfast.runtime import Environment, NoAlarm, SeededRandom
 from holdfast.runtime.simulated import CountingIds, SimulatedClock
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.job_input import JobInput, surveyed
 from holdfast.units.jobs import MAP, Job, begin_job, end_job, read_progress
@@ -20,7 +20,7 @@ from holdfast.units.shard_task import ShardTask
 from holdfast.units.statistics import Statistics
 from holdfast.units.unit import Unit
 
-__all__ = ["TABLE", "AtHand", "RunningClock", "WatchedJob", "add_words", "memory_store", "text"]
+__all__ = ["TABLE", "AtHand", "RunningClock", "WatchedJob", "add_words", "memory_db", "text"]
 
 TABLE = "words"
 
@@ -56,12 +56,12 @@ class AtHand:
             self.work = None
 
 
-def memory_store(clock: SimulatedClock | None = None) -> Store:
-    """Return a store in memory, in a simulated world, with an empty table."""
+def memory_db(clock: SimulatedClock | None = None) -> Database:
+    """Return a database in memory, in a simulated world, with an empty table."""
     environment = Environment(clock=clock or RunningClock(), ids=CountingIds(), chance=SeededRandom(1))
-    store = Store(MemoryTransactionStore(environment.ids), "memory://test", environment)
-    store.create_table(TABLE)
-    return store
+    db = Database(MemoryBackend(environment.ids), "memory://test", environment)
+    db.create_table(TABLE)
+    return db
 
 
 def text(lines: int, words: int = 10, vocabulary: int = 50, seed: int = 1) -> list[list[str]]:
@@ -84,7 +84,7 @@ class WatchedJob:
         function: that of the units.
     """
 
-    store: Store
+    db: Database
     lines: Sequence[list[str]]
     shards: int = 4
     name: str = "count"
@@ -94,10 +94,10 @@ class WatchedJob:
 
     def begin(self) -> Job:
         """Begin the job, or go on with it."""
-        environment = self.store.environment
+        environment = self.db.environment
         shards = [(unit.id for unit in self.units(shard)) for shard in range(self.shards)]
         self.job = begin_job(
-            self.store.database,
+            self.db.backend,
             self.name,
             kind=MAP,
             shards=self.shards,
@@ -115,20 +115,20 @@ class WatchedJob:
         job = self.job or self.begin()
         execution = UnitExecution(
             self.function,
-            self.store.database,
+            self.db.backend,
             UnitSettings(group=self.group),
-            self.store.environment,
+            self.db.environment,
             alarm=NoAlarm(),
         )
-        return ShardTask(execution, self.store.database, job, shard).run(self.units(shard) if units is None else units)
+        return ShardTask(execution, self.db.backend, job, shard).run(self.units(shard) if units is None else units)
 
     def end(self) -> None:
         """Record that the job is finished."""
         job = self.job or self.begin()
-        progress = read_progress(self.store.database, job)
-        seconds = self.store.environment.clock.now_s() - job.began_s
+        progress = read_progress(self.db.backend, job)
+        seconds = self.db.environment.clock.now_s() - job.began_s
         report = replace(JobReport.of_progress(job, progress, seconds), at_once=1)
-        end_job(self.store.database, job, report.to_json(), self.store.environment)
+        end_job(self.db.backend, job, report.to_json(), self.db.environment)
 
     def steps(self) -> list[Callable[[], object]]:
         """Return what remains to be done after the begin, for a `RunningClock`."""

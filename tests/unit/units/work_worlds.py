@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.records.paging import read_records
 from holdfast.runtime import NeverPeriodic, NoAlarm, Periodic
-from holdfast.transactions.base import Database
+from holdfast.transactions.base import Backend
 from holdfast.units.claims import Claim, take_items
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import WORK_LIST, begin_job, read_progress
@@ -34,12 +34,12 @@ def grow(txn: Any, key: int, value: object) -> None:
 
 
 class WorkWorld(UnitWorld):
-    """A store with a work list that has one item, and a job with workers."""
+    """A database with a work list that has one item, and a job with workers."""
 
-    def __init__(self, workers: int = 1, inner: Database | None = None) -> None:
+    def __init__(self, workers: int = 1, inner: Backend | None = None) -> None:
         super().__init__(inner)
         self.job = begin_job(self.inner, "work", kind=WORK_LIST, shards=workers, environment=self.environment)
-        self.items = open_work_list(self.store, "list", create=True)
+        self.items = open_work_list(self.db, "list", create=True)
         self.items.add(0)
 
     @property
@@ -50,7 +50,7 @@ class WorkWorld(UnitWorld):
         self,
         slot: int = 0,
         group: int = 3,
-        database: Database | None = None,
+        database: Backend | None = None,
         *,
         function: UnitFunction = grow,
         periodic: Periodic | None = None,

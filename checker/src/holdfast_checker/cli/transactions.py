@@ -48,7 +48,7 @@ _TRANSACTIONS = Checked(
         "holdfast.transactions.base",
         "holdfast.transactions.transaction",
         "holdfast.transactions.retry",
-        "holdfast.transactions.memory.store",
+        "holdfast.transactions.memory.backend",
     ),
     subject=TRANSACTIONS,
     scenes=SCENES,

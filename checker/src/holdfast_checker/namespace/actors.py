@@ -20,7 +20,7 @@ from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.operation import Mode
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
 from holdfast.stores.base import Capabilities
-from holdfast.transactions.memory.store import Records
+from holdfast.transactions.memory.backend import Records
 from holdfast_checker.histories.history import HISTORY, Outcome, record
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.process import Port

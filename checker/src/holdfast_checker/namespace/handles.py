@@ -20,7 +20,7 @@ from holdfast.transactions.base import (
     ScanPage,
     SnapshotReader,
 )
-from holdfast.transactions.memory.store import Records
+from holdfast.transactions.memory.backend import Records
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.process import Port
 from holdfast_checker.transactions.copies import Copy

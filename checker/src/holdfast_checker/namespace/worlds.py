@@ -10,7 +10,7 @@ from holdfast.namespace.namespace import Namespace
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.memory.store import MemoryImage, MemoryStore
-from holdfast.transactions.memory.store import Records
+from holdfast.transactions.memory.backend import Records
 from holdfast_checker.histories.history import HISTORY, Recorder
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.process import Actor

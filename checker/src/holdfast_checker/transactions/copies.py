@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from holdfast.errors import UnsupportedError
 from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
-from holdfast.transactions.memory.store import Records
+from holdfast.transactions.memory.backend import Records
 from holdfast_checker.transactions.database import commit_group, scan_of
 
 

@@ -14,7 +14,7 @@ from typing import cast
 
 from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
 from holdfast.transactions.base import Commit, Outcome, Record, ScanPage, judge, seen_count, steps_of
-from holdfast.transactions.memory.store import Records, apply_steps
+from holdfast.transactions.memory.backend import Records, apply_steps
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast_checker.kernel.canonical import canonical
 

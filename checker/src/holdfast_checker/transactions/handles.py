@@ -23,7 +23,7 @@ from holdfast.transactions.base import (
     seen_count,
     steps_of,
 )
-from holdfast.transactions.memory.store import apply_steps
+from holdfast.transactions.memory.backend import apply_steps
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.process import Port
 from holdfast_checker.transactions.database import DATABASE

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from holdfast.errors import ConflictError, HoldfastError, NotFoundError, OutcomeUnknownError, UnavailableError
+from holdfast.records.database import Database
 from holdfast.records.row_keys import Row
-from holdfast.records.store import Store
 from holdfast.runtime import Environment, NeverPeriodic, NoAlarm, SeededRandom, SerialRunner
 from holdfast.transactions.base import Record
 from holdfast.units.execution import UnitExecution
@@ -155,12 +155,12 @@ def dropper(around: Surroundings) -> Callable[[Port], None]:
 
     def program(port: Port) -> None:
         database, environment = around.open(port)
-        store = Store(database, "memory://", environment)
+        db = Database(database, "memory://", environment)
         # A crash may undo the drop, or the creation: then the table exists, or it does not.
         undone = (ConflictError, NotFoundError) if around.setting.loses else ()
         with suppress(OutcomeUnknownError, UnavailableError, *undone):
-            store.drop_table(CELLS)
-            store.create_table(CELLS)
+            db.drop_table(CELLS)
+            db.create_table(CELLS)
 
     return program
 

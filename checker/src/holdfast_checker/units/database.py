@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from holdfast.transactions.memory.store import Records
+from holdfast.transactions.memory.backend import Records
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast_checker.transactions.database import range_accesses, record_accesses
 from holdfast_checker.transactions.locking import LockableDatabase, LockedImage

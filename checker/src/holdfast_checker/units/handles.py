@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from holdfast.errors import UnavailableError
 from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
-from holdfast.transactions.memory.store import Records
+from holdfast.transactions.memory.backend import Records
 from holdfast.units.progress import TaskProgress, progress_key
 from holdfast.units.statistics import Statistics
 from holdfast_checker.kernel.calls import Call

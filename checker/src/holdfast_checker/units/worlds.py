@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from holdfast.records.database import Database
 from holdfast.records.keys import cell_key
-from holdfast.records.store import Store
 from holdfast.records.tables import Table
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.transactions.base import Commit
-from holdfast.transactions.memory.store import Records
+from holdfast.transactions.memory.backend import Records
 from holdfast.units.jobs import MAP, WORK_LIST, begin_job
 from holdfast.units.work_list import create_work_list
 from holdfast_checker.kernel.process import Actor
@@ -60,11 +60,11 @@ def _begin(scene: Scene, tracker: GoalTracker | None) -> tuple[Surroundings, Rec
     """Make tables and jobs before the history; return what there is then."""
     database = Copy(Records())
     environment = Environment(clock=StillClock(), ids=CountingIds(), runner=SerialRunner(), chance=SeededRandom(1))
-    store = Store(database, "memory://", environment)
-    store.create_table(CELLS)
-    store.create_table(EFFECTS)
+    db = Database(database, "memory://", environment)
+    db.create_table(CELLS)
+    db.create_table(EFFECTS)
     for row, value in scene.start.items():
-        store.put(CELLS, row, value)
+        db.put(CELLS, row, value)
     work = create_work_list(database, LIST, environment) if scene.work else None
     if work is not None:
         database.commit(Commit(puts=dict(work.new_item(key, None, 0) for key in scene.items)))
@@ -79,10 +79,10 @@ def _begin(scene: Scene, tracker: GoalTracker | None) -> tuple[Surroundings, Rec
     slots = 1 + max((run.shard for run in scene.runs.values() if run.job == LIST), default=-1)
     if slots:
         jobs[LIST] = begin_job(database, LIST, kind=WORK_LIST, shards=slots, environment=environment)
-    setting = _setting(scene, store.table(CELLS), store.table(EFFECTS))
+    setting = _setting(scene, db.table(CELLS), db.table(EFFECTS))
     fixed = (EFFECTS,) if scene.drops else (CELLS, EFFECTS)
     records = database.records.as_dict()
-    known = {key: records[key] for key in (store.table(name).key for name in fixed)}
+    known = {key: records[key] for key in (db.table(name).key for name in fixed)}
     around = Surroundings(setting=setting, jobs=jobs, known=known, work=work, tracker=tracker, scripts=setting.scripts)
     return around, database.records
 

@@ -27,7 +27,7 @@ from holdfast.namespace.fsck.second_look import look_up
 from holdfast.namespace.fsck.survey import take_facts
 from holdfast.namespace.inode import decode_inode
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Database, Record
+from holdfast.transactions.base import Backend, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Subject:
         identity: of the namespace.
     """
 
-    database: Database
+    database: Backend
     blobs: BlobStore
     environment: Environment
     safety_age_s: int

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 
 from holdfast.errors import FencedError, HoldfastError, InputChangedError, InvalidRequestError, NotFoundError
 from holdfast.spark.failures import find_holdfast_error
-from holdfast.transactions.base import Database
+from holdfast.transactions.base import Backend
 from holdfast.units.job_state import poll
 from holdfast.units.jobs import find_job, other_rows
 
@@ -40,7 +40,7 @@ def errors_of_tasks() -> Iterator[None]:
 
 
 @contextmanager
-def errors_of_rows(database: Database, job: str) -> Iterator[None]:
+def errors_of_rows(backend: Backend, job: str) -> Iterator[None]:
     """Raise another error than that of the first pass over the rows, if the job exists: it began with other rows.
 
     What else the first pass advises, another key or a function for all rows of a key, would be refused.
@@ -51,7 +51,7 @@ def errors_of_rows(database: Database, job: str) -> Iterator[None]:
         if type(error) is not InvalidRequestError:
             raise
         try:
-            found = find_job(database, job)
+            found = find_job(backend, job)
         except NotFoundError:
             raise error from None
         sentence, *shown = _VARIABLES.split(error.message, maxsplit=1)
@@ -71,7 +71,7 @@ class Begun:
 
 
 @contextmanager
-def named_errors(database: Database, job: str, go_on: str = JOB_GOES_ON) -> Iterator[Begun]:
+def named_errors(backend: Backend, job: str, go_on: str = JOB_GOES_ON) -> Iterator[Begun]:
     """Add what is known about a job to each error of a block that runs it; to those of others as a note, or log it.
 
     Yields an object that the block tells which job it has begun. If that is forgotten meanwhile, nobody knows how many
@@ -81,7 +81,7 @@ def named_errors(database: Database, job: str, go_on: str = JOB_GOES_ON) -> Iter
     try:
         yield own
     except HoldfastError as error:
-        begun, figures = _figures(database, job, own.job_id)
+        begun, figures = _figures(backend, job, own.job_id)
         if own.job_id is None and isinstance(error, FencedError):
             figures = {}  # the job was forgotten before this block could begin it
         sentence, *shown = _VARIABLES.split(error.message, maxsplit=1)
@@ -90,7 +90,7 @@ def named_errors(database: Database, job: str, go_on: str = JOB_GOES_ON) -> Iter
         variables = {**error.variables, "job": job, **figures}
         raise type(error)(" ".join([sentence, *shown]), **variables) from error.__cause__
     except BaseException as error:
-        begun, figures = _figures(database, job, own.job_id)
+        begun, figures = _figures(backend, job, own.job_id)
         if begun:
             told = " ".join(f"{name}={value!r}" for name, value in {"job": job, **figures}.items())
             if hasattr(error, "add_note"):
@@ -100,10 +100,10 @@ def named_errors(database: Database, job: str, go_on: str = JOB_GOES_ON) -> Iter
         raise
 
 
-def _figures(database: Database, job: str, job_id: int | None) -> tuple[bool, dict[str, object]]:
+def _figures(backend: Backend, job: str, job_id: int | None) -> tuple[bool, dict[str, object]]:
     """Return whether a job can go on, and how many units are done, and of how many, as far as that is known."""
     try:
-        state = poll(database, job)
+        state = poll(backend, job)
     except NotFoundError:
         return False, {"done": 0} if job_id is None else {}
     except HoldfastError:

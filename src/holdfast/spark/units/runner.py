@@ -20,8 +20,8 @@ from holdfast.errors import (
     NotFoundError,
     UnsupportedError,
 )
-from holdfast.records.opening import open_store, require_url
-from holdfast.records.store import Store
+from holdfast.records.database import Database
+from holdfast.records.opening import open_database, require_url
 from holdfast.runtime import Environment
 from holdfast.spark.session import require_session
 from holdfast.spark.units.inputs import as_input, run_workers
@@ -29,7 +29,7 @@ from holdfast.spark.units.progress_bar import job_progress
 from holdfast.spark.units.run_errors import BATCH_GOES_ON, JOB_GOES_ON, errors_of_rows, errors_of_tasks, named_errors
 from holdfast.spark.units.streams import Batch, batch_of_query, check_prefix
 from holdfast.spark.units.tasks import UnitsTask, tasks_at_once
-from holdfast.transactions.base import Database
+from holdfast.transactions.base import Backend
 from holdfast.units.absence import note_absence
 from holdfast.units.claims import dissolve_all
 from holdfast.units.job_input import JobInput
@@ -77,7 +77,7 @@ class _Prepared:
 
 
 class TransactionalMap:
-    """Calls a function once for each row, each call as one transaction over a store: a computation unit.
+    """Calls a function once for each row, each call as one transaction over a database: a computation unit.
 
     Worked composition::
 
@@ -85,7 +85,7 @@ class TransactionalMap:
             for word in row.line.split():
                 txn.add("words", word)
 
-        TransactionalMap(count, store="sqlite:///tmp/words.db").run(lines, key="number")
+        TransactionalMap(count, database="sqlite:///tmp/words.db").run(lines, key="number")
 
     Guarantee: when `run` returns, each unit has taken effect exactly once, whatever failed, was repeated or ran twice,
     and all units together had the effect of some serial order. The effects of a unit are visible to everybody from the
@@ -95,7 +95,7 @@ class TransactionalMap:
     Args:
         function: takes a `holdfast.units.unit_transaction.UnitTransaction`, a key and a value. It runs in Spark's
             workers, perhaps several times for one unit, and has no effects but through the transaction.
-        store: the URL of a store, which every executor can reach.
+        database: the URL of a database, which every executor can reach.
         reads: takes a key and a value, and names cells that the unit will read, as (table, row) or (table, row,
             column): those of a whole group of units are then read in one round trip. A hint: nothing depends on it.
         emit_to: name of the work list to which units add with ``txn.emit``.
@@ -110,13 +110,13 @@ class TransactionalMap:
         self,
         function: UnitFunction,
         *,
-        store: str | Store,
+        database: str | Database,
         reads: UnitReads | None = None,
         emit_to: str | None = None,
         **settings: Any,
     ) -> None:
         self._function = function
-        self._url = store.full_url if isinstance(store, Store) else require_url(store)
+        self._url = database.full_url if isinstance(database, Database) else require_url(database)
         self._reads = reads
         self._emit_to = emit_to
         self._settings = UnitSettings.of(settings)
@@ -125,7 +125,7 @@ class TransactionalMap:
         if reads is not None:
             _check_function(reads, "reads is not a function: pass lambda key, value: [('table', row)]")
         if self._url.startswith("memory:"):
-            raise UnsupportedError("a store in memory is in one process: use sqlite:///… or a server")
+            raise UnsupportedError("a database in memory is in one process: use sqlite:///… or a server")
 
     def run(
         self, data: Any, *, key: str | Sequence[str] | None = None, job: str | None = None, tasks: int | None = None
@@ -142,7 +142,7 @@ class TransactionalMap:
         Raises:
             InvalidRequestError: fix the call, the input or the function; see the message.
             InputChangedError: the job began with other rows, another key, kind or number of tasks; nothing has run.
-            NotFoundError: the store does not exist: create it.
+            NotFoundError: the database does not exist: create it.
             UnavailableError: the database cannot be reached: run the job again.
             HoldfastError: see `holdfast.errors` for what to do next.
         """
@@ -158,11 +158,11 @@ class TransactionalMap:
     ) -> JobReport:
         found = as_input(data, key)
 
-        def prepare(database: Database, name: str) -> _Prepared:
+        def prepare(backend: Backend, name: str) -> _Prepared:
             shards = planned_tasks(
-                database, name, kind=self._kind, shards=tasks, default=found.parallelism, keys=found.keys
+                backend, name, kind=self._kind, shards=tasks, default=found.parallelism, keys=found.keys
             )
-            with errors_of_rows(database, name), errors_of_tasks():
+            with errors_of_rows(backend, name), errors_of_tasks():
                 rows = found.arranged(shards)  # Spark may bring the rows to their tasks here
                 return _Prepared(shards, rows.run, rows.survey(repeats=self._kind == REDUCE))
 
@@ -228,8 +228,8 @@ class TransactionalMap:
         parallelism = _DEFAULT_WORKERS if context is None else int(context.defaultParallelism)
         keys = f"work list: {work_list}"
 
-        def prepare(database: Database, name: str) -> _Prepared:
-            shards = planned_tasks(database, name, kind=WORK_LIST, shards=tasks, default=parallelism, keys=keys)
+        def prepare(backend: Backend, name: str) -> _Prepared:
+            shards = planned_tasks(backend, name, kind=WORK_LIST, shards=tasks, default=parallelism, keys=keys)
             return _Prepared(shards, partial(run_workers, spark))
 
         return self._run(job, WORK_LIST, keys, work_list, prepare)
@@ -240,24 +240,24 @@ class TransactionalMap:
         kind: str,
         keys: str,
         emit_to: str | None,
-        prepare: Callable[[Database, str], _Prepared],
+        prepare: Callable[[Backend, str], _Prepared],
         batch: Batch | None = None,
     ) -> JobReport:
         environment, clock = self._environment, self._environment.clock
         is_known = name is not None and kind != WORK_LIST  # what is on a list runs once, whoever forgets its jobs
         name = name if name is not None else f"{kind.replace(' ', '-')}-{environment.ids.token()}"
         with (
-            closing(open_store(self._url, environment=environment)) as store,
-            named_errors(store.database, name, JOB_GOES_ON if batch is None else BATCH_GOES_ON) as begun,
+            closing(open_database(self._url, environment=environment)) as database,
+            named_errors(database.backend, name, JOB_GOES_ON if batch is None else BATCH_GOES_ON) as begun,
         ):
-            database = store.database
+            backend = database.backend
             if batch is not None:
-                batch.require_own(database)
-            work = None if emit_to is None else _list_of_job(database, emit_to, name)
-            absence = note_absence(database, job_key(name)) if is_known else None
-            prepared = prepare(database, name)
+                batch.require_own(backend)
+            work = None if emit_to is None else _list_of_job(backend, emit_to, name)
+            absence = note_absence(backend, job_key(name)) if is_known else None
+            prepared = prepare(backend, name)
             job = begin_job(
-                database,
+                backend,
                 name,
                 kind=kind,
                 shards=prepared.tasks,
@@ -272,32 +272,32 @@ class TransactionalMap:
                 batch.begin(job.id)
             if job.is_finished:
                 if kind == WORK_LIST and work is not None:
-                    _require_no_new_items(database, job, work)
+                    _require_no_new_items(backend, job, work)
                 if batch is not None:
                     _log.info("Spark repeats a batch that has counted, nothing runs: %s", name)
                 else:
                     _log.warning("the job was finished before, nothing runs: give new work another name: %s", name)
                 return replace(JobReport.of(job.report), ran=False)
-            earlier = sum(one.done for one in read_progress(database, job))
+            earlier = sum(one.done for one in read_progress(backend, job))
             before_s, at_once = clock.elapsed_s(), 0
             while True:
                 try:
-                    with job_progress(database, name):
-                        at_once = max(at_once, self._run_tasks(database, job, prepared, work))
+                    with job_progress(backend, name):
+                        at_once = max(at_once, self._run_tasks(backend, job, prepared, work))
                 except FencedError:
-                    report = _report_of_others(database, job)
+                    report = _report_of_others(backend, job)
                     if report is None:
                         raise
                     return report
                 seconds = clock.elapsed_s() - before_s
-                end = partial(self._end, database, job, work, seconds, earlier=earlier, at_once=at_once)
+                end = partial(self._end, backend, job, work, seconds, earlier=earlier, at_once=at_once)
                 try:
                     return self._patiently(end)
                 except ConflictError:  # somebody has added to the list since the last worker looked
-                    if kind != WORK_LIST or work is None or not _has_items(database, work):
+                    if kind != WORK_LIST or work is None or not _has_items(backend, work):
                         raise
 
-    def _run_tasks(self, database: Database, job: Job, prepared: _Prepared, work: WorkList | None) -> int:
+    def _run_tasks(self, backend: Backend, job: Job, prepared: _Prepared, work: WorkList | None) -> int:
         """Run all tasks of a job. If one of them fails, the others have no effect once this has raised.
 
         Returns how many of them ran at the same time, at most.
@@ -318,36 +318,36 @@ class TransactionalMap:
             with errors_of_tasks():
                 return tasks_at_once(prepared.run(task))
         except BaseException:
-            self._stop(database, job, run, work)
+            self._stop(backend, job, run, work)
             raise
 
-    def _stop(self, database: Database, job: Job, run: str, work: WorkList | None) -> None:
+    def _stop(self, backend: Backend, job: Job, run: str, work: WorkList | None) -> None:
         """See to it that nothing that still runs for a run takes effect."""
         try:
-            self._patiently(lambda: end_run(database, job, run, self._environment))
+            self._patiently(lambda: end_run(backend, job, run, self._environment))
             if job.kind == WORK_LIST and work is not None:
-                self._patiently(lambda: dissolve_all(database, work))
+                self._patiently(lambda: dissolve_all(backend, work))
         except HoldfastError as error:
             _log.warning(
-                "tasks of the job may go on for a while, since the store cannot be told: %s: %s", job.name, error
+                "tasks of the job may go on for a while, since the database cannot be told: %s: %s", job.name, error
             )
 
     def _patiently(self, call: Callable[[], T]) -> T:
         return patiently(call, self._settings.patience_s, self._environment, Statistics())
 
     def _end(
-        self, database: Database, job: Job, work: WorkList | None, seconds: float, *, earlier: int, at_once: int
+        self, backend: Backend, job: Job, work: WorkList | None, seconds: float, *, earlier: int, at_once: int
     ) -> JobReport:
-        progress = read_progress(database, job)
+        progress = read_progress(backend, job)
         report = replace(JobReport.of_progress(job, progress, seconds), earlier=earlier, at_once=at_once)
         form = report.to_json()
-        ended = end_job(database, job, form, self._environment, work if job.kind == WORK_LIST else None)
+        ended = end_job(backend, job, form, self._environment, work if job.kind == WORK_LIST else None)
         # If another driver has ended the job, the progress is deleted, and its report tells what was done.
         return report if ended.report == form else JobReport.of(ended.report)
 
 
 class TransactionalReduce(TransactionalMap):
-    """Calls a function once for each key, with the list of its values, each call as one transaction over a store.
+    """Calls a function once for each key, with the list of its values, each call as one transaction over a database.
 
     See `TransactionalMap`. The values of a key are in memory together, in no particular order.
 
@@ -357,32 +357,32 @@ class TransactionalReduce(TransactionalMap):
     _kind = REDUCE
 
 
-def _list_of_job(database: Database, name: str, job: str) -> WorkList:
+def _list_of_job(backend: Backend, name: str, job: str) -> WorkList:
     """Return the work list of a job.
 
     Raises:
         NotFoundError: there is none; if units of the job are done, what they have added to it is lost.
     """
     try:
-        return find_work_list(database, name)
+        return find_work_list(backend, name)
     except NotFoundError:
-        found = next((one for one in list_jobs(database) if one.name == job and not one.is_finished), None)
-        if found is None or not any(task.done for task in read_progress(database, found)):
+        found = next((one for one in list_jobs(backend) if one.name == job and not one.is_finished), None)
+        if found is None or not any(task.done for task in read_progress(backend, found)):
             raise
         raise NotFoundError(LIST_DROPPED, list=name, job=job) from None
 
 
-def _has_items(database: Database, work: WorkList) -> bool:
-    return bool(database.scan(*work.range, 1).records)
+def _has_items(backend: Backend, work: WorkList) -> bool:
+    return bool(backend.scan(*work.range, 1).records)
 
 
-def _require_no_new_items(database: Database, job: Job, work: WorkList) -> None:
+def _require_no_new_items(backend: Backend, job: Job, work: WorkList) -> None:
     """Check that the list of a finished job is empty.
 
     Raises:
         InvalidRequestError: it is not.
     """
-    if _has_items(database, work):
+    if _has_items(backend, work):
         raise InvalidRequestError(
             "the job is finished, and keys were added to its list since: give this run another name",
             list=work.name,
@@ -390,20 +390,20 @@ def _require_no_new_items(database: Database, job: Job, work: WorkList) -> None:
         )
 
 
-def _report_of_others(database: Database, job: Job) -> JobReport | None:
+def _report_of_others(backend: Backend, job: Job) -> JobReport | None:
     """Return the report of a job that another driver, which has run it at the same time, has ended; else None.
 
     Guarantee: the end is durable.
     """
-    found = _ended(database, job)
+    found = _ended(backend, job)
     if found is not None:
-        database.make_durable()  # the other driver may not have come so far
-        found = _ended(database, job)
+        backend.make_durable()  # the other driver may not have come so far
+        found = _ended(backend, job)
     return None if found is None else JobReport.of(found.report)
 
 
-def _ended(database: Database, job: Job) -> Job | None:
-    return next((one for one in list_jobs(database) if one.id == job.id and one.is_finished), None)
+def _ended(backend: Backend, job: Job) -> Job | None:
+    return next((one for one in list_jobs(backend) if one.id == job.id and one.is_finished), None)
 
 
 def _check_function(function: object, sentence: str) -> None:

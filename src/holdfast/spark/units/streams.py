@@ -52,7 +52,7 @@ _ENDED = object()
 _begun: dict[tuple[str, str], tuple[_Turn, Mapping[int, object]]] = {}
 """By prefix and query: the batch that was last, and the functions that have begun its jobs in this process, by job id.
 
-An id tells whether two functions share a job; the URL does not, since a store has many.
+An id tells whether two functions share a job; the URL does not, since a database has many.
 """
 
 _lock = threading.Lock()
@@ -76,7 +76,7 @@ class Batch:
     _function: object
     job_id: int | None = None
 
-    def require_own(self, store: SnapshotReader) -> None:
+    def require_own(self, database: SnapshotReader) -> None:
         """Check that the function has something to do in this turn, and that no other one has begun the job.
 
         Raises:
@@ -85,7 +85,7 @@ class Batch:
         """
         jobs = self._jobs()
         key = job_key(self.job)
-        record = store.get_many([key]).get(key) if jobs else None
+        record = database.get_many([key]).get(key) if jobs else None
         if record is not None:
             self._require_own(jobs, Job.of(key, record).id)
 

@@ -1,4 +1,4 @@
-"""What runs in Spark's tasks: open the store, run the units, return the figures."""
+"""What runs in Spark's tasks: open the database, run the units, return the figures."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from holdfast.errors import InvalidRequestError
 from holdfast.records.row_keys import Row
 from holdfast.runtime import Environment
 from holdfast.spark.failures import one_sentence
-from holdfast.transactions.base import Database
-from holdfast.units.connections import store_of_process
+from holdfast.transactions.base import Backend
+from holdfast.units.connections import database_of_process
 from holdfast.units.execution import UnitExecution
 from holdfast.units.job_input import JobInput, units_of
 from holdfast.units.jobs import Job
@@ -35,7 +35,7 @@ class UnitsTask:
     """What each task of a job does. Spark pickles it, with the user's function.
 
     Attributes:
-        url: of the store, with its password.
+        url: of the database, with its password.
         run: which run of the job the tasks belong to.
         job_input: the units of each task; None for a work list.
         is_reduce: whether rows with the same key are one unit.
@@ -57,10 +57,10 @@ class UnitsTask:
         """Run the units of a partition: pairs of key and value, sorted by key. Yield the figures as JSON."""
         began_s = _now_s()
         with one_sentence():
-            execution, database = self._patiently(self._opened)
+            execution, backend = self._patiently(self._opened)
             assert self.job_input is not None, "a job of rows has an input"
             units = _reduced(pairs) if self.is_reduce else ((Unit.of(key, value), 1) for key, value in pairs)
-            task = ShardTask(execution, database, self.job, shard, run=self.run)
+            task = ShardTask(execution, backend, self.job, shard, run=self.run)
             yield _figures(began_s, task.run(units_of(units, self.job_input.tasks[shard])))
 
     def run_worker(self, slot: int) -> Iterator[str]:
@@ -68,16 +68,16 @@ class UnitsTask:
         began_s = _now_s()
         with one_sentence():
             assert self.emit_to is not None, "a worker has a work list"
-            execution, database = self._patiently(self._opened)
-            yield _figures(began_s, WorkTask(execution, database, self.job, slot, self.emit_to, run=self.run).run())
+            execution, backend = self._patiently(self._opened)
+            yield _figures(began_s, WorkTask(execution, backend, self.job, slot, self.emit_to, run=self.run).run())
 
-    def _opened(self) -> tuple[UnitExecution, Database]:
-        """Open the store; return what runs units, and the database."""
-        database = store_of_process(self.url).database
+    def _opened(self) -> tuple[UnitExecution, Backend]:
+        """Open the database; return what runs units, and the database."""
+        backend = database_of_process(self.url).backend
         execution = UnitExecution(
-            self.function, database, self.settings, Environment(), reads=self.reads, emit_to=self.emit_to
+            self.function, backend, self.settings, Environment(), reads=self.reads, emit_to=self.emit_to
         )
-        return execution, database
+        return execution, backend
 
     def _patiently(self, call: Callable[[], T]) -> T:
         """Wait for the database: Spark gives a task only a few attempts, which are over in a second."""

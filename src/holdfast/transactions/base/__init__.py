@@ -5,30 +5,30 @@ asks for its commit in one call, which validates and applies it.
 
 Worked composition::
 
-    store = MemoryTransactionStore()
-    seen = store.get_many([b"a", b"b"])                          # read phase: {} so far
+    database = MemoryBackend()
+    seen = database.get_many([b"a", b"b"])                          # read phase: {} so far
     reads = {key: seen[key].version if key in seen else ABSENT for key in (b"a", b"b")}
-    outcome = store.commit(Commit(reads=reads, puts={b"a": b"1"}))
+    outcome = database.commit(Commit(reads=reads, puts={b"a": b"1"}))
     assert isinstance(outcome, Committed)
-    again = store.commit(Commit(reads=reads, puts={b"a": b"2"}))  # b"a" has changed since
+    again = database.commit(Commit(reads=reads, puts={b"a": b"2"}))  # b"a" has changed since
     assert again == Conflict((b"a",))
 
 `holdfast.transactions.transaction` wraps this for callers, and `holdfast.transactions.retry` repeats conflicts.
 
-Source: paper 004 (3), and the design of the store in paper 003 (4.1).
+Source: paper 004 (3), and the design of the database in paper 003 (4.1).
 """
 
 from holdfast.transactions.base.judgment import Judgment, judge, seen_count, version_of
 from holdfast.transactions.base.protocols import (
-    AheadStore,
-    Database,
-    DurableStore,
-    HastyStore,
+    Backend,
+    DurableBackend,
     LockedTransaction,
-    LockingStore,
+    LockingBackend,
+    NoWaitBackend,
+    ReadAheadBackend,
+    SnapshotBackend,
     SnapshotReader,
-    SnapshotStore,
-    TransactionStore,
+    TransactionBackend,
 )
 from holdfast.transactions.base.steps import ANY, Kind, Step, check_commit, independent, keys_of, steps_of
 from holdfast.transactions.base.values import (
@@ -57,28 +57,28 @@ __all__ = [
     "MAX_KEY_BYTES",
     "MAX_NUMBER",
     "MAX_VALUE_BYTES",
-    "AheadStore",
     "AlreadyDone",
+    "Backend",
     "Bound",
     "Commit",
     "Committed",
     "Conflict",
-    "Database",
-    "DurableStore",
-    "HastyStore",
+    "DurableBackend",
     "Judgment",
     "Kind",
     "LockedTransaction",
-    "LockingStore",
+    "LockingBackend",
+    "NoWaitBackend",
     "Outcome",
     "Progress",
     "RangeCount",
+    "ReadAheadBackend",
     "Record",
     "ScanPage",
+    "SnapshotBackend",
     "SnapshotReader",
-    "SnapshotStore",
     "Step",
-    "TransactionStore",
+    "TransactionBackend",
     "check_commit",
     "independent",
     "judge",

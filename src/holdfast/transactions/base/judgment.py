@@ -1,7 +1,7 @@
 """Judge the transactions of a group, once their records are locked: the validation phase of paper 004 (3.4).
 
-This is the reference for every backend. SQLite, MySQL and the memory store call it; the function in PostgreSQL does the
-same inside the database, and the conformance suite holds both to it.
+This is the reference for every backend. SQLite, MySQL and the one in memory call it; the function in PostgreSQL does
+the same inside the database, and the conformance suite holds both to it.
 """
 
 from __future__ import annotations

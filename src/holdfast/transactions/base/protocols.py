@@ -1,4 +1,4 @@
-"""Define the calls of a transaction store."""
+"""Define the calls of a transaction database."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Protocol, runtime_checkable
 from holdfast.transactions.base.values import Commit, Outcome, Record, ScanPage
 
 
-class TransactionStore(Protocol):
-    """A store of versioned records that commits optimistic transactions.
+class TransactionBackend(Protocol):
+    """A database of versioned records that commits optimistic transactions.
 
     All methods may be called from several threads. Besides the errors in its own docstring, any method may raise
     `AccessDeniedError` (wrong password, missing rights), `NotFoundError` (missing database), `UnavailableError` (the
@@ -66,19 +66,19 @@ class TransactionStore(Protocol):
 
 
 class SnapshotReader(Protocol):
-    """Reads one snapshot of a store."""
+    """Reads one snapshot of a database."""
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        """Read records; see `TransactionStore.get_many`."""
+        """Read records; see `TransactionBackend.get_many`."""
         ...
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        """Read a range; see `TransactionStore.scan`. All pages come from the same snapshot."""
+        """Read a range; see `TransactionBackend.scan`. All pages come from the same snapshot."""
         ...
 
 
-class SnapshotStore(TransactionStore, Protocol):
-    """A store with snapshots that last."""
+class SnapshotBackend(TransactionBackend, Protocol):
+    """A database with snapshots that last."""
 
     def snapshot(self) -> AbstractContextManager[SnapshotReader]:
         """Keep a snapshot, which contains every commit that returned before this call began.
@@ -105,8 +105,8 @@ class LockedTransaction(Protocol):
         ...
 
 
-class LockingStore(TransactionStore, Protocol):
-    """A store with pessimistic transactions."""
+class LockingBackend(TransactionBackend, Protocol):
+    """A database with pessimistic transactions."""
 
     def locked(self) -> AbstractContextManager[LockedTransaction]:
         """Begin a transaction that locks what it reads. It is rolled back unless `apply` was called."""
@@ -114,8 +114,8 @@ class LockingStore(TransactionStore, Protocol):
 
 
 @runtime_checkable
-class HastyStore(TransactionStore, Protocol):
-    """A store in which others may hold the locks of some records for long, while those of other records are free."""
+class NoWaitBackend(TransactionBackend, Protocol):
+    """A database in which others may hold the locks of some records for long, while those of other records are free."""
 
     def try_commit_group(self, commits: Sequence[Commit], patience_s: float) -> list[Outcome] | None:
         """Commit a group like `commit_group`, unless others hold one of its locks.
@@ -129,13 +129,13 @@ class HastyStore(TransactionStore, Protocol):
         ...
 
     def held_keys(self, keys: Collection[bytes]) -> set[bytes]:
-        """Return those of the keys whose records others have locked just now, as far as the store can tell."""
+        """Return those of the keys whose records others have locked just now, as far as the database can tell."""
         ...
 
 
 @runtime_checkable
-class AheadStore(TransactionStore, Protocol):
-    """A store that can read for the next transaction in the round trip of a commit."""
+class ReadAheadBackend(TransactionBackend, Protocol):
+    """A database that can read for the next transaction in the round trip of a commit."""
 
     def commit_and_read(self, commit: Commit, keys: Collection[bytes]) -> tuple[Outcome, dict[bytes, Record] | None]:
         """Commit, then read records as they are afterwards.
@@ -149,8 +149,8 @@ class AheadStore(TransactionStore, Protocol):
         ...
 
 
-class DurableStore(TransactionStore, Protocol):
-    """A store whose commits may be faster than its disk."""
+class DurableBackend(TransactionBackend, Protocol):
+    """A database whose commits may be faster than its disk."""
 
     def make_durable(self) -> None:
         """Return when everything that was committed before this call is durable.
@@ -166,5 +166,5 @@ class DurableStore(TransactionStore, Protocol):
         ...
 
 
-class Database(DurableStore, LockingStore, SnapshotStore, Protocol):
+class Backend(DurableBackend, LockingBackend, SnapshotBackend, Protocol):
     """Everything that the backends of Holdfast can do."""

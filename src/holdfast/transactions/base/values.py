@@ -1,4 +1,4 @@
-"""Define the values of the transaction store: records, commits and their outcomes."""
+"""Define the values of the transaction database: records, commits and their outcomes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def takes_adds(value: bytes) -> bool:
 class RangeCount:
     """A condition against phantoms: so many records have a key from `start` (included) to `end` (excluded).
 
-    The store counts while it holds an exclusive lock on `guard`. So the condition still holds when the commit takes
+    The database counts while it holds an exclusive lock on `guard`. So the condition still holds when the commit takes
     effect, provided that every commit that inserts into the range has `guard` among its reads.
 
     Attributes:
@@ -147,7 +147,7 @@ Outcome: TypeAlias = Committed | Conflict | AlreadyDone
 
 @dataclass(frozen=True, slots=True)
 class ScanPage:
-    """What `TransactionStore.scan` saw in one snapshot.
+    """What `TransactionBackend.scan` saw in one snapshot.
 
     Attributes:
         records: the records of the range in ascending order of their keys.

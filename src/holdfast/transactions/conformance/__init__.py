@@ -1,10 +1,10 @@
-"""Check that a transaction store keeps the promises of its protocols.
+"""Check that a transaction database keeps the promises of its protocols.
 
 Used by Holdfast's tests for each of its backends, and by packages that add one.
 
 Worked composition, without a test framework::
 
-    report = run_conformance(MyTransactionStore(), MyTransactionStore())
+    report = run_conformance(MyBackend(), MyBackend())
     print(report)
     assert report.passed
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from holdfast.conformance import Check, ConformanceError, Report, run_checks
-from holdfast.transactions.base import TransactionStore
+from holdfast.transactions.base import TransactionBackend
 from holdfast.transactions.conformance.subject import Subject
 from holdfast.transactions.conformance.topics import TOPICS, Topic, checks_of
 
@@ -34,38 +34,40 @@ __all__ = [
 ]
 
 
-def checks_for(store: TransactionStore | type[TransactionStore]) -> list[Check[Subject]]:
-    """Return the checks that a store, or the stores of a class, must pass: those for methods that it has."""
-    return [check for topic in TOPICS if not topic.method or hasattr(store, topic.method) for check in checks_of(topic)]
+def checks_for(backend: TransactionBackend | type[TransactionBackend]) -> list[Check[Subject]]:
+    """Return the checks that a database, or the databases of a class, must pass: those for methods that it has."""
+    return [
+        check for topic in TOPICS if not topic.method or hasattr(backend, topic.method) for check in checks_of(topic)
+    ]
 
 
 def subject_of(
     check: Check[Subject],
-    store: TransactionStore,
-    other: TransactionStore | None = None,
+    backend: TransactionBackend,
+    other: TransactionBackend | None = None,
     *,
     prefix: bytes = b"conformance/",
-    racers: Sequence[TransactionStore] = (),
+    racers: Sequence[TransactionBackend] = (),
     rounds: int = 20,
 ) -> Subject:
     """Return what a check runs on: see `run_conformance`."""
-    return Subject(store, other or store, prefix + check.name.encode() + b"/", racers, rounds)
+    return Subject(backend, other or backend, prefix + check.name.encode() + b"/", racers, rounds)
 
 
 def run_conformance(
-    store: TransactionStore,
-    other: TransactionStore | None = None,
+    backend: TransactionBackend,
+    other: TransactionBackend | None = None,
     *,
     prefix: bytes = b"conformance/",
     deviations: Mapping[str, str] | None = None,
-    racers: Sequence[TransactionStore] = (),
+    racers: Sequence[TransactionBackend] = (),
     rounds: int = 20,
     progress: Callable[[Check[Subject], int, int], None] = lambda _check, _done, _total: None,
 ) -> Report:
-    """Run every check that a store must pass.
+    """Run every check that a database must pass.
 
     Args:
-        store: the store; the checks leave their records at keys that begin with `prefix`.
+        database: the database; the checks leave their records at keys that begin with `prefix`.
         other: another handle on the same data, with its own connections; None to use the same one.
         prefix: of the keys of the checks, which ends in a slash; no record may have such a key.
         deviations: known deviations: maps the name of a check to the reason.
@@ -74,12 +76,12 @@ def run_conformance(
         progress: called before each check, with the check, the number of checks done, and their total number.
 
     Raises:
-        UnavailableError: the store stopped responding; the run is incomplete and proves nothing.
+        UnavailableError: the database stopped responding; the run is incomplete and proves nothing.
     """
     return run_checks(
-        checks_for(store),
-        lambda check: subject_of(check, store, other, prefix=prefix, racers=racers, rounds=rounds),
-        lambda check: store.get_many([prefix]),
+        checks_for(backend),
+        lambda check: subject_of(check, backend, other, prefix=prefix, racers=racers, rounds=rounds),
+        lambda check: backend.get_many([prefix]),
         deviations=deviations,
         progress=progress,
     )

@@ -18,7 +18,7 @@ def check_group(subject: Subject) -> None:
         Commit(adds={keys[3]: 3}),
         Commit(),
     ]
-    outcomes = subject.store.commit_group(group)
+    outcomes = subject.backend.commit_group(group)
     versions = [version_of_committed(one, f"commit {number} of a group") for number, one in enumerate(outcomes)]
     equal(len(set(versions)), len(group), "number of versions")
     expected = {keys[number]: versions[number] for number in (0, 2, 3)}
@@ -53,7 +53,7 @@ def check_conflict_costs_its_caller(subject: Subject) -> None:
         commits = commits[turn:] + commits[:turn]
         equal(independent(commits), len(commits), "size of the group")
         before = len(subject.records())
-        outcomes = subject.store.commit_group(commits)
+        outcomes = subject.backend.commit_group(commits)
         for commit, outcome in zip(commits, outcomes, strict=True):
             name = next(name for name in (*commit.inserts, *commit.puts) if name.endswith(suffix))
             equal(isinstance(outcome, Committed), name.startswith(key(b"yes")), f"effect of {name!r}")
@@ -69,7 +69,7 @@ def check_failed_inserts_are_undone(subject: Subject) -> None:
         Commit(inserts={key(b"a"): b"1", key(b"m"): b"1", key(b"z"): b"1"}),
         Commit(inserts={key(b"b"): b"2", key(b"y"): b"2"}),
     ]
-    first, second = subject.store.commit_group(group)
+    first, second = subject.backend.commit_group(group)
     is_conflict(first, {key(b"m")}, "insert of an existing record")
     version_of_committed(second, "the other commit")
     subject.holds({b"m": b"there", b"b": b"2", b"y": b"2"}, "after the group")
@@ -84,7 +84,7 @@ def check_group_adds(subject: Subject) -> None:
     group = [Commit(adds={key(b"n"): 1, key(b"new"): number}, puts={key(b"%d" % number): b""}) for number in range(5)]
     group.insert(2, Commit(adds={key(b"n"): 1000, key(b"new"): 1000}, inserts={key(b"there"): b""}))
     equal(independent(group), 6, "size of the group")
-    outcomes = subject.store.commit_group(group)
+    outcomes = subject.backend.commit_group(group)
     is_conflict(outcomes[2], {key(b"there")}, "the commit that fails")
     last = version_of_committed(outcomes[-1], "the last commit")
     equal(subject.reads(b"n", b"new"), dict.fromkeys((key(b"n"), key(b"new")), last), "versions of the counters")
@@ -109,13 +109,13 @@ def check_bounds_in_order(subject: Subject) -> None:
         add(1, b"too much again"),
         add(0, b"fits still"),
     ]
-    outcomes = subject.store.commit_group(group)
+    outcomes = subject.backend.commit_group(group)
     equal([isinstance(one, Committed) for one in outcomes], [True, False, False, True, True, False, True], "effects")
     is_conflict(outcomes[2], {key(b"n")}, "add above the bound")
     found = subject.record(b"n")
     equal(found is not None and found.number, 3, "number")
     group = [Commit(adds={key(b"n"): -9}, progress=Progress(key(b"owner"), 1)), add(1, b"too much at last")]
-    outcomes = subject.store.commit_group(group)
+    outcomes = subject.backend.commit_group(group)
     equal(outcomes[0], AlreadyDone(1), "the commit that took effect before")
     is_conflict(outcomes[1], {key(b"n")}, "add above the bound, after one that took effect before")
 
@@ -126,10 +126,10 @@ def check_group_reads(subject: Subject) -> None:
     reads = subject.reads(b"shared", b"absent")
     group = [Commit(reads=reads, inserts={subject.key(b"%d" % number): b""}) for number in range(5)]
     equal(independent(group), 5, "size of the group")
-    for outcome in subject.store.commit_group(group):
+    for outcome in subject.backend.commit_group(group):
         version_of_committed(outcome, "commit that reads what others read")
     subject.committed(Commit(inserts={subject.key(b"absent"): b""}), "insert")
-    for outcome in subject.store.commit_group([Commit(reads=reads)] * 3):
+    for outcome in subject.backend.commit_group([Commit(reads=reads)] * 3):
         is_conflict(outcome, {subject.key(b"absent")}, "commit that read an absent record which exists now")
     equal(len(subject.records()), 7, "number of records")
 
@@ -141,9 +141,9 @@ def check_group_of_many(subject: Subject) -> None:
         Commit(inserts={subject.key(b"%04d" % number): b"", **({} if number % 10 else {subject.key(b"there"): b""})})
         for number in range(1000)
     ]
-    outcomes = subject.store.commit_group([one for one in group if len(one.inserts) == 1])
+    outcomes = subject.backend.commit_group([one for one in group if len(one.inserts) == 1])
     equal(sum(isinstance(one, Committed) for one in outcomes), 900, "number of commits that took effect")
-    failing = subject.store.commit_group([group[0], *(Commit(adds={subject.key(b"n"): 1}) for _ in range(200))])
+    failing = subject.backend.commit_group([group[0], *(Commit(adds={subject.key(b"n"): 1}) for _ in range(200))])
     is_conflict(failing[0], {subject.key(b"there")}, "the commit that fails")
     found = subject.record(b"n")
     equal(found is not None and found.number, 200, "number after 200 adds in one group")

@@ -39,7 +39,7 @@ def check_binary_keys(subject: Subject) -> None:
     ends = {b"\0": b"\0\0", b"\x7f": b"\x80\x80", b"\xfe": b"\xff\xff", b"\xff": b"\xff\xff\xff\xff"}
     for start, end in ends.items():
         expected = [subject.key(name) for name in ordered if start <= name < end]
-        page = subject.store.scan(subject.key(start), subject.key(end), 1000)
+        page = subject.backend.scan(subject.key(start), subject.key(end), 1000)
         equal([key for key, _record in page.records], expected, f"scan from {start!r} to {end!r}")
         one = RangeCount(subject.key(b"guard"), subject.key(start), subject.key(end), len(expected))
         subject.committed(Commit(ranges=[one]), f"count from {start!r} to {end!r}")
@@ -88,7 +88,7 @@ def check_key_limits(subject: Subject) -> None:
             Commit(ranges=[RangeCount(key, b"a", b"b", 0)]),
         ):
             both = replace(commit, puts={subject.key(b"new"): b"", **commit.puts})
-            refused(InvalidRequestError, partial(subject.store.commit, both), f"key of {len(key)} bytes")
+            refused(InvalidRequestError, partial(subject.backend.commit, both), f"key of {len(key)} bytes")
     equal(subject.records(), before, "records after the refusals")
 
 
@@ -103,9 +103,9 @@ def check_value_limits(subject: Subject) -> None:
     record = subject.record(b"large")
     expect(record is not None and record.value == other, "the value is the same, byte for byte")
     for commit in (Commit(puts={key: largest + b"\0"}), Commit(inserts={subject.key(b"b"): largest + b"\0"})):
-        refused(InvalidRequestError, partial(subject.store.commit, commit), "a value that is too long")
+        refused(InvalidRequestError, partial(subject.backend.commit, commit), "a value that is too long")
         group = [Commit(puts={subject.key(b"c"): b""}), commit]
-        refused(InvalidRequestError, partial(subject.store.commit_group, group), "such a value in a group")
+        refused(InvalidRequestError, partial(subject.backend.commit_group, group), "such a value in a group")
     equal(list(subject.records()), [b"large"], "records after the refusals")
 
 
@@ -118,7 +118,7 @@ def check_number_limits(subject: Subject) -> None:
         subject.conflicts(Commit(adds={key: delta}), "an add beyond the limit", key[len(subject.prefix) :])
         subject.conflicts(Commit(adds={key: delta * MAX_NUMBER}), "a large one", key[len(subject.prefix) :])
         other = Commit(adds={subject.key(b"n"): 1})
-        outcomes = subject.store.commit_group([other, Commit(adds={key: delta}), other])
+        outcomes = subject.backend.commit_group([other, Commit(adds={key: delta}), other])
         equal([type(one) for one in outcomes], [Committed, Conflict, Committed], "one such add in a group")
     subject.holds({b"up": (b"", MAX_NUMBER), b"down": (b"", -MAX_NUMBER), b"n": (b"", 4)}, "at the limits")
     subject.committed(Commit(adds={up: -MAX_NUMBER, down: MAX_NUMBER}), "the way back")
@@ -132,14 +132,14 @@ def check_number_limits(subject: Subject) -> None:
             Commit(progress=Progress(up, number)),
             Commit(ranges=ranges),
         ):
-            refused(InvalidRequestError, partial(subject.store.commit, commit), f"the number {number}")
+            refused(InvalidRequestError, partial(subject.backend.commit, commit), f"the number {number}")
     for wrong in (
         Commit(progress=Progress(up, 0)),
         Commit(ranges=[RangeCount(up, subject.prefix, subject.end, -1)]),
         Commit(reads={up: -1}),
         Commit(reads={up: 2**63}),
     ):
-        refused(InvalidRequestError, partial(subject.store.commit, wrong), "a number that cannot be")
+        refused(InvalidRequestError, partial(subject.backend.commit, wrong), "a number that cannot be")
     equal(subject.records(), before, "records after the refusals")
 
 

@@ -18,7 +18,7 @@ def check_random_commits(subject: Subject) -> None:
     model, draw = Model(), _Draw(subject, seed=1, keys=5)
     for number in range(_COMMITS):
         commit = draw.commit(model)
-        handle = subject.other if number % 2 else subject.store
+        handle = subject.other if number % 2 else subject.backend
         agree(model, commit, handle.commit(commit), f"random commit {number}, {commit}")
         if number % 20 == 0:
             agree_on_records(model, subject, f"after random commit {number}")
@@ -31,7 +31,7 @@ def check_random_groups(subject: Subject) -> None:
     for number in range(_COMMITS // 4):
         commits = [draw.commit(model, ranges=False) for _ in range(_LARGEST_GROUP)]
         group = commits[: independent(commits)]
-        for commit, outcome in zip(group, subject.store.commit_group(group), strict=True):
+        for commit, outcome in zip(group, subject.backend.commit_group(group), strict=True):
             agree(model, commit, outcome, f"random group {number} of {len(group)}, {commit}")
         agree_on_records(model, subject, f"after random group {number}")
 

@@ -1,6 +1,6 @@
 """Say in the plainest form what a commit does: to a dictionary, one commit after the other, without locks or steps.
 
-This is deliberately not the code of any store, so that a mistake in that code does not become the expectation.
+This is deliberately not the code of any database, so that a mistake in that code does not become the expectation.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Model:
 
 
 def agree(model: Model, commit: Commit, outcome: Outcome, what: str) -> None:
-    """Apply a commit to the model, and check that the store's outcome agrees with the model's."""
+    """Apply a commit to the model, and check that the database's outcome agrees with the model's."""
     expected = model.commit(commit, outcome.version if isinstance(outcome, Committed) else ABSENT)
     if isinstance(expected, Conflict):
         is_conflict(outcome, set(expected.keys), what)
@@ -70,6 +70,6 @@ def agree(model: Model, commit: Commit, outcome: Outcome, what: str) -> None:
 
 
 def agree_on_records(model: Model, subject: Subject, what: str) -> None:
-    """Check that the store has the records of the model, and no others."""
+    """Check that the database has the records of the model, and no others."""
     expected = {key[len(subject.prefix) :]: record for key, record in model.records.items()}
     equal(subject.records(), expected, f"records {what}")

@@ -19,7 +19,7 @@ from holdfast.transactions.base import (
     Progress,
     RangeCount,
     Record,
-    TransactionStore,
+    TransactionBackend,
     independent,
 )
 from holdfast.transactions.conformance.model import Model, agree, agree_on_records
@@ -93,7 +93,7 @@ def _pairs(subject: Subject) -> Iterator[_Pair]:
                     keys[key] = start
     subject.committed(Commit(puts={key: value for key, (value, _number) in keys.items()}), "puts")
     subject.committed(Commit(adds={key: number for key, (_value, number) in keys.items() if number}), "adds")
-    found = subject.store.get_many(keys)
+    found = subject.backend.get_many(keys)
     for one, other, key in planned:
         record = found.get(key)
         commits = (_commits(key, record, b"one")[one], _commits(key, record, b"other")[other])
@@ -105,7 +105,7 @@ def check_pairs_in_order(subject: Subject) -> None:
     all_together = Model()
     for pair in _pairs(subject):
         model = pair.model()
-        agree(model, pair.commits[0], subject.store.commit(pair.commits[0]), f"first of {pair.what}")
+        agree(model, pair.commits[0], subject.backend.commit(pair.commits[0]), f"first of {pair.what}")
         agree(model, pair.commits[1], subject.other.commit(pair.commits[1]), f"second of {pair.what}")
         all_together.records.update(model.records)
     agree_on_records(all_together, subject, "after all pairs")
@@ -119,7 +119,7 @@ def check_pairs_in_groups(subject: Subject) -> None:
         model = pair.model()
         if independent(pair.commits) == 2:
             groups += 1
-            outcomes = subject.store.commit_group(pair.commits)
+            outcomes = subject.backend.commit_group(pair.commits)
             for commit, outcome in zip(pair.commits, outcomes, strict=True):
                 agree(model, commit, outcome, f"group of {pair.what}")
         all_together.records.update(model.records)
@@ -132,12 +132,12 @@ def check_pairs_at_once(subject: Subject) -> None:
     pairs = list(_pairs(subject))
     meeting = Meeting(2)
 
-    def run(number: int, store: TransactionStore) -> list[Outcome]:
+    def run(number: int, backend: TransactionBackend) -> list[Outcome]:
         outcomes = []
         with meeting.member():
             for pair in pairs:
                 meeting.meet()
-                outcomes.append(store.commit(pair.commits[number]))
+                outcomes.append(backend.commit(pair.commits[number]))
         return outcomes
 
     ones, others = subject.race(run, threads=2)

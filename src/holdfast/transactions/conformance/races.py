@@ -1,14 +1,14 @@
 """Check concurrent commits: the anomalies that locks and validation must prevent, each as a race.
 
-A store may keep each promise for one caller and still break it for eight. Commits that neither read nor insert have no
-reason to conflict, so a conflict of such a commit means that the database found a deadlock.
+A database may keep each promise for one caller and still break it for eight. Commits that neither read nor insert have
+no reason to conflict, so a conflict of such a commit means that the database found a deadlock.
 """
 
 from __future__ import annotations
 
 from holdfast.conformance import equal, expect
 from holdfast.runtime import SeededRandom
-from holdfast.transactions.base import ABSENT, Bound, Commit, Committed, RangeCount, TransactionStore
+from holdfast.transactions.base import ABSENT, Bound, Commit, Committed, RangeCount, TransactionBackend
 from holdfast.transactions.conformance.subject import Meeting, Subject, version_of_committed
 
 _RACERS = 8
@@ -19,13 +19,13 @@ def check_increment_race(subject: Subject) -> None:
     key = subject.key(b"n")
     subject.fill({b"n": b"0"})
 
-    def run(_racer: int, store: TransactionStore) -> None:
+    def run(_racer: int, backend: TransactionBackend) -> None:
         def build() -> Commit:
-            record = store.get_many([key])[key]
+            record = backend.get_many([key])[key]
             return Commit(reads={key: record.version}, puts={key: b"%d" % (int(record.value) + 1)})
 
         for _ in range(subject.rounds):
-            subject.repeat(store, build)
+            subject.repeat(backend, build)
 
     subject.race(run)
     subject.holds({b"n": b"%d" % (subject.rounds * _RACERS)}, "after all increments")
@@ -35,10 +35,10 @@ def check_add_race(subject: Subject) -> None:
     """Check that adds never conflict, and that none is lost, even if they create their counter."""
     keys = [subject.key(b"%d" % number) for number in range(3)]
 
-    def run(racer: int, store: TransactionStore) -> None:
+    def run(racer: int, backend: TransactionBackend) -> None:
         for turn in range(subject.rounds):
             order = keys[turn % 3 :] + keys[: turn % 3]
-            version_of_committed(store.commit(Commit(adds=dict.fromkeys(order, racer + 1))), "add")
+            version_of_committed(backend.commit(Commit(adds=dict.fromkeys(order, racer + 1))), "add")
 
     subject.race(run)
     total = subject.rounds * sum(range(1, _RACERS + 1))
@@ -49,9 +49,9 @@ def check_bound_race(subject: Subject) -> None:
     """Check that a bound is never exceeded, and always reached."""
     key, most = subject.key(b"n"), _RACERS * subject.rounds // 2
 
-    def run(_racer: int, store: TransactionStore) -> int:
+    def run(_racer: int, backend: TransactionBackend) -> int:
         commit = Commit(adds={key: 1}, bounds=[Bound(key, most)])
-        return sum(isinstance(store.commit(commit), Committed) for _ in range(subject.rounds))
+        return sum(isinstance(backend.commit(commit), Committed) for _ in range(subject.rounds))
 
     equal(sum(subject.race(run)), most, "adds that took effect")
     subject.holds({b"n": (b"", most)}, "after all adds")
@@ -64,9 +64,11 @@ def check_insert_race(subject: Subject) -> None:
         subject.committed(Commit(deletes=[key]), "delete")
         reads = {key: ABSENT} if round_ % 3 == 0 else {}
 
-        def run(racer: int, store: TransactionStore, key: bytes = key, reads: dict[bytes, int] = reads) -> bytes | None:
+        def run(
+            racer: int, backend: TransactionBackend, key: bytes = key, reads: dict[bytes, int] = reads
+        ) -> bytes | None:
             commit = Commit(reads=reads, inserts={key: b"%d" % racer, subject.key(b"mine/%d" % racer): b""})
-            return b"%d" % racer if isinstance(store.commit(commit), Committed) else None
+            return b"%d" % racer if isinstance(backend.commit(commit), Committed) else None
 
         winners = [one for one in subject.race(run) if one is not None]
         equal(len(winners), 1, "number of inserts that took effect")
@@ -79,7 +81,7 @@ def check_insert_race(subject: Subject) -> None:
 def check_delete_race(subject: Subject) -> None:
     """Check that a record stays deleted if it was created by a commit that came before its deletion, as its reads say.
 
-    A store that takes no lock on an absent record in order to delete it lets the creation come in between.
+    A database that takes no lock on an absent record in order to delete it lets the creation come in between.
     """
     filling = [b"%03d" % number for number in range(100)]  # takes time between the deletion and the write of z
     for round_ in range(subject.rounds):
@@ -90,7 +92,7 @@ def check_delete_race(subject: Subject) -> None:
 
         def run(
             racer: int,
-            store: TransactionStore,
+            backend: TransactionBackend,
             commits: tuple[Commit, Commit] = (
                 Commit(deletes=[key], puts={**puts, last: b""}),
                 Commit(reads={last: ABSENT}, inserts={key: b""}),
@@ -99,7 +101,7 @@ def check_delete_race(subject: Subject) -> None:
         ) -> bool:
             with meeting.member():
                 meeting.meet()
-                return isinstance(store.commit(commits[racer]), Committed)
+                return isinstance(backend.commit(commits[racer]), Committed)
 
         was_deleted, _was_created = subject.race(run, threads=2)
         expect(was_deleted, "a commit that reads nothing takes effect")
@@ -110,10 +112,10 @@ def _one_of_two(subject: Subject, commits: tuple[Commit, Commit], what: str) -> 
     """Check that of two commits at the same time exactly one takes effect."""
     meeting = Meeting(2)
 
-    def run(racer: int, store: TransactionStore) -> bool:
+    def run(racer: int, backend: TransactionBackend) -> bool:
         with meeting.member():
             meeting.meet()
-            return isinstance(store.commit(commits[racer]), Committed)
+            return isinstance(backend.commit(commits[racer]), Committed)
 
     equal(sum(subject.race(run, threads=2)), 1, f"commits that took effect, {what}")
 
@@ -133,7 +135,7 @@ def check_skew_through_absence_race(subject: Subject) -> None:
     x, y = subject.key(b"x"), subject.key(b"y")
     for round_ in range(subject.rounds):
         if round_ % 2:
-            x, y = subject.key(b"%d x" % round_), subject.key(b"%d y" % round_)  # a store may know old keys
+            x, y = subject.key(b"%d x" % round_), subject.key(b"%d y" % round_)  # a database may know old keys
         subject.committed(Commit(deletes=[x, y]), "deletes")
         commits = (Commit(reads={y: ABSENT}, inserts={x: b""}), Commit(reads={x: ABSENT}, puts={y: b""}))
         _one_of_two(subject, commits, "of which each creates what the other one read as absent")
@@ -154,17 +156,17 @@ def check_phantom_race(subject: Subject) -> None:
 
         def run(
             racer: int,
-            store: TransactionStore,
+            backend: TransactionBackend,
             commits: tuple[Commit, Commit] = (removal, creation),
             meeting: Meeting = meeting,
         ) -> bool:
             with meeting.member():
                 meeting.meet()
-                return isinstance(store.commit(commits[racer]), Committed)
+                return isinstance(backend.commit(commits[racer]), Committed)
 
         was_removed, was_created = subject.race(run, threads=2)
         expect(was_created, "an insert that reads the guard takes effect: nobody writes what it reads")
-        later = subject.store.commit(removal)
+        later = subject.backend.commit(removal)
         expect(not isinstance(later, Committed), "a range that holds a record is not counted as empty")
         if was_removed:
             continue  # the removal came first
@@ -178,9 +180,9 @@ def _claims(subject: Subject) -> None:
         guard = subject.key(place + b"guard")
         one = RangeCount(guard, subject.key(place + b"in/"), subject.key(place + b"in0"), 0)
 
-        def run(racer: int, store: TransactionStore, one: RangeCount = one, place: bytes = place) -> bool:
+        def run(racer: int, backend: TransactionBackend, one: RangeCount = one, place: bytes = place) -> bool:
             commit = Commit(ranges=[one], inserts={subject.key(place + b"in/%d" % racer): b""})
-            return isinstance(store.commit(commit), Committed)
+            return isinstance(backend.commit(commit), Committed)
 
         equal(sum(subject.race(run)), 1, "commits that found the range empty and inserted into it")
 
@@ -190,13 +192,13 @@ def check_transfer_race(subject: Subject) -> None:
     keys = [subject.key(b"%d" % number) for number in range(5)]
     subject.fill({b"%d" % number: b"100" for number in range(5)})
 
-    def run(racer: int, store: TransactionStore) -> None:
+    def run(racer: int, backend: TransactionBackend) -> None:
         chance = SeededRandom(racer)
         for _ in range(subject.rounds):
             source, target = chance.shuffled(keys)[:2]
 
             def build(source: bytes = source, target: bytes = target) -> Commit:
-                seen = store.get_many([source, target])
+                seen = backend.get_many([source, target])
                 return Commit(
                     reads={key: record.version for key, record in seen.items()},
                     puts={
@@ -205,7 +207,7 @@ def check_transfer_race(subject: Subject) -> None:
                     },
                 )
 
-            subject.repeat(store, build)
+            subject.repeat(backend, build)
 
     subject.race(run)
     equal(sum(int(record.value) for record in subject.records().values()), 500, "sum of all records")
@@ -222,7 +224,7 @@ def check_lock_order(subject: Subject) -> None:
     reads = subject.reads(b"fixed 0", b"fixed 1", b"fixed 2")
     empty = RangeCount(fixed[2], subject.key(b"x"), subject.key(b"y"), 0)
 
-    def run(racer: int, store: TransactionStore) -> int:
+    def run(racer: int, backend: TransactionBackend) -> int:
         chance = SeededRandom(100 + racer)
         added = 0
         for turn in range(subject.rounds):
@@ -235,7 +237,7 @@ def check_lock_order(subject: Subject) -> None:
                 adds={**dict.fromkeys(order[2 * parts : 3 * parts], 1), subject.key(b"sum"): 1},
                 ranges=[empty] if chance.happens(0.5) else (),
             )
-            version_of_committed(store.commit(commit), "a commit without a reason to conflict")
+            version_of_committed(backend.commit(commit), "a commit without a reason to conflict")
             added += 1
         return added
 
@@ -248,7 +250,7 @@ def check_group_race(subject: Subject) -> None:
     """Check that groups from several processes take effect as if each of their commits came alone."""
     keys = [subject.key(b"%02d" % number) for number in range(10)]
 
-    def run(racer: int, store: TransactionStore) -> int:
+    def run(racer: int, backend: TransactionBackend) -> int:
         chance = SeededRandom(200 + racer)
         done = 0
         for turn in range(subject.rounds):
@@ -260,7 +262,7 @@ def check_group_race(subject: Subject) -> None:
                 Commit(puts={subject.key(b"put %d" % (turn % 3)): b"%d" % racer}, inserts={own[2]: b""}),
                 Commit(inserts={subject.key(b"first %d" % turn): b"", own[3]: b""}),
             ]
-            outcomes = store.commit_group(group)
+            outcomes = backend.commit_group(group)
             for outcome in outcomes[:3]:
                 version_of_committed(outcome, "a commit without a reason to conflict")
             done += 3 + isinstance(outcomes[3], Committed)

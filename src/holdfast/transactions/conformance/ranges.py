@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.conformance import equal
-from holdfast.transactions.base import Commit, RangeCount, TransactionStore
+from holdfast.transactions.base import Commit, RangeCount, TransactionBackend
 from holdfast.transactions.conformance.subject import Subject, is_conflict
 
 
@@ -79,11 +79,13 @@ def check_large_counts(subject: Subject) -> None:
     """Check ranges of thousands of records, and bounds that are longer than a key may be."""
     subject.committed(Commit(inserts={subject.key(b"in/%05d" % number): b"" for number in range(3000)}), "inserts")
 
-    def commit(store: TransactionStore, count: int) -> None:
-        is_conflict(store.commit(Commit(ranges=[_range(subject, count)])), {subject.key(b"guard")}, f"count of {count}")
+    def commit(backend: TransactionBackend, count: int) -> None:
+        is_conflict(
+            backend.commit(Commit(ranges=[_range(subject, count)])), {subject.key(b"guard")}, f"count of {count}"
+        )
 
     for count in (0, 2999, 3001, 10**9):
-        commit(subject.store, count)
+        commit(subject.backend, count)
     subject.committed(Commit(ranges=[_range(subject, 3000)]), "count of 3,000")
     longest = subject.key(b"in/").ljust(1024, b"\xff")
     subject.committed(Commit(inserts={longest: b""}), "insert of the longest key")

@@ -32,7 +32,7 @@ def check_get_many_of_many(subject: Subject) -> None:
 def check_read_after_commit(subject: Subject) -> None:
     """Check that a read through any handle contains every commit that returned before."""
     key = subject.key(b"a")
-    handles = [subject.store, subject.other, *subject.racers]
+    handles = [subject.backend, subject.other, *subject.racers]
     for number in range(max(subject.rounds, len(handles))):
         value = b"%d" % number
         handles[number % len(handles)].commit(Commit(puts={key: value}))
@@ -63,7 +63,7 @@ def check_scan(subject: Subject) -> None:
             found = [key[len(subject.prefix) :] for key, _record in page.records]
             equal(found, [name for name in names if start <= name < end], f"scan from {start!r} to {end!r}")
             equal(page.more, False, f"more after the scan from {start!r} to {end!r}")
-            equal(dict(page.records), subject.store.get_many([key for key, _ in page.records]), "scan and get_many")
+            equal(dict(page.records), subject.backend.get_many([key for key, _ in page.records]), "scan and get_many")
 
 
 def check_scan_pages(subject: Subject) -> None:
@@ -90,7 +90,7 @@ def check_scan_guards(subject: Subject) -> None:
     page = subject.other.scan(subject.key(b"a"), subject.key(b"d"), 2, guards)
     equal([key for key, _record in page.records], [subject.key(b"a"), subject.key(b"b")], "records")
     equal(page.more, True, "more")
-    equal(dict(page.guards), subject.store.get_many(guards), "guards")
+    equal(dict(page.guards), subject.backend.get_many(guards), "guards")
     empty = subject.other.scan(subject.key(b"x"), subject.key(b"y"), 2, guards[1:3])
     equal((list(empty.records), empty.more), ([], False), "an empty range with guards")
     equal({key: record.value for key, record in empty.guards.items()}, {guards[1]: b"4"}, "guards of an empty range")

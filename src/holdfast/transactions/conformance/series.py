@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.conformance import equal
-from holdfast.transactions.base import AlreadyDone, Commit, Committed, Outcome, Progress, Record, TransactionStore
+from holdfast.transactions.base import AlreadyDone, Commit, Committed, Outcome, Progress, Record, TransactionBackend
 from holdfast.transactions.conformance.subject import Subject
 
 
@@ -22,7 +22,7 @@ def check_progress(subject: Subject) -> None:
     subject.committed(_step(subject, 1, b"other"), "step 1 of another series")
     subject.committed(_step(subject, 2**40), "a large step")
     subject.holds({b"owner": (b"", 2**40), b"other": (b"", 1), b"n": (b"", 4)}, "in the end")
-    equal(subject.store.commit_group([_step(subject, 5), Commit()])[0], AlreadyDone(2**40), "step 5 in a group")
+    equal(subject.backend.commit_group([_step(subject, 5), Commit()])[0], AlreadyDone(2**40), "step 5 in a group")
 
 
 def check_conflict_makes_no_progress(subject: Subject) -> None:
@@ -52,8 +52,8 @@ def check_done_before_conflict(subject: Subject) -> None:
 def check_progress_race(subject: Subject) -> None:
     """Check that of several processes that repeat one series, each step takes effect in one."""
 
-    def run(_racer: int, store: TransactionStore) -> int:
-        return sum(isinstance(store.commit(_step(subject, step)), Committed) for step in range(1, subject.rounds + 1))
+    def run(_racer: int, backend: TransactionBackend) -> int:
+        return sum(isinstance(backend.commit(_step(subject, step)), Committed) for step in range(1, subject.rounds + 1))
 
     won = subject.race(run)
     record = subject.record(b"n")
@@ -67,8 +67,8 @@ def check_progress_twins(subject: Subject) -> None:
     for round_ in range(1, subject.rounds + 1):
         commit = Commit(progress=Progress(subject.key(b"owner"), round_), inserts={subject.key(b"%d" % round_): b""})
 
-        def run(_racer: int, store: TransactionStore, commit: Commit = commit) -> Outcome:
-            return store.commit(commit)
+        def run(_racer: int, backend: TransactionBackend, commit: Commit = commit) -> Outcome:
+            return backend.commit(commit)
 
         outcomes = subject.race(run, threads=2)
         equal(sum(isinstance(one, Committed) for one in outcomes), 1, f"twins that committed step {round_}")

@@ -1,4 +1,4 @@
-"""Provide checks with the transaction store under test."""
+"""Provide checks with the transaction database under test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from holdfast.conformance import ConformanceError, equal, expect
 from holdfast.runtime.runner import ThreadRunner
-from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, Outcome, Record, TransactionStore
+from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, Outcome, Record, TransactionBackend
 
 T = TypeVar("T")
 _RACERS = 8
@@ -41,20 +41,20 @@ class Meeting:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A transaction store under test.
+    """A transaction database under test.
 
     Attributes:
-        store: the handle that a check uses.
+        database: the handle that a check uses.
         other: another handle on the same data, as another process would have; may be the same object.
         prefix: of this check's keys; ends in a slash. No record has such a key at first.
-        racers: handles for races, each with its own connections; if empty, `store` and `other` alternate.
-        rounds: how often each race is repeated: a store that lets two of several writers win does so only sometimes.
+        racers: handles for races, each with its own connections; if empty, `database` and `other` alternate.
+        rounds: how often each race is repeated: a database that lets two of several writers win does so only sometimes.
     """
 
-    store: TransactionStore
-    other: TransactionStore
+    backend: TransactionBackend
+    other: TransactionBackend
     prefix: bytes
-    racers: Sequence[TransactionStore] = ()
+    racers: Sequence[TransactionBackend] = ()
     rounds: int = 20
 
     # --- keys and records ---------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ class Subject:
     def reads(self, *relative: bytes) -> dict[bytes, int]:
         """Return the versions of records as they are now, as `Commit.reads` has them."""
         keys = [self.key(each) for each in relative]
-        found = self.store.get_many(keys)
+        found = self.backend.get_many(keys)
         return {key: found[key].version if key in found else ABSENT for key in keys}
 
     def record(self, relative: bytes) -> Record | None:
@@ -108,23 +108,23 @@ class Subject:
     # --- commits ------------------------------------------------------------------------------------------------------
     def committed(self, commit: Commit, what: str) -> int:
         """Commit, check that it takes effect, and return its version."""
-        return version_of_committed(self.store.commit(commit), what)
+        return version_of_committed(self.backend.commit(commit), what)
 
     def conflicts(self, commit: Commit, what: str, *relative: bytes) -> None:
         """Commit, and check that it conflicts and names some of these keys."""
-        is_conflict(self.store.commit(commit), {self.key(each) for each in relative}, what)
+        is_conflict(self.backend.commit(commit), {self.key(each) for each in relative}, what)
 
-    def repeat(self, store: TransactionStore, build: Callable[[], Commit]) -> int:
+    def repeat(self, backend: TransactionBackend, build: Callable[[], Commit]) -> int:
         """Build a commit and try it, until it does not conflict; return the number of conflicts."""
         for conflicts in range(_TRIES):
-            if not isinstance(store.commit(build()), Conflict):
+            if not isinstance(backend.commit(build()), Conflict):
                 return conflicts
         raise ConformanceError(f"a transaction makes progress: {_TRIES} attempts in a row conflicted")
 
     # --- races --------------------------------------------------------------------------------------------------------
-    def race(self, run: Callable[[int, TransactionStore], T], threads: int = _RACERS) -> list[T]:
+    def race(self, run: Callable[[int, TransactionBackend], T], threads: int = _RACERS) -> list[T]:
         """Run a function in several threads at the same time, each with its number and a handle; return the results."""
-        handles = self.racers or (self.store, self.other)
+        handles = self.racers or (self.backend, self.other)
         start = Meeting(threads)
 
         def racer(number: int) -> T:

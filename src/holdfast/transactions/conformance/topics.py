@@ -1,4 +1,4 @@
-"""List the checks by topic, for readers who decide whether to use a store."""
+"""List the checks by topic, for readers who decide whether to use a database."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Topic:
         name: a few words for a report.
         module: the module with the checks.
         otherwise: the consequence for users if one of the checks fails.
-        method: the method that a store needs for the checks, if not all stores have it.
+        method: the method that a database needs for the checks, if not all databases have it.
     """
 
     name: str

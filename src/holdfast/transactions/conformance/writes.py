@@ -83,7 +83,7 @@ def check_adds_to_values(subject: Subject) -> None:
         subject.conflicts(Commit(adds={key: 1}), f"an add to {value!r}", name)
         subject.conflicts(Commit(reads=subject.reads(name), adds={key: -1, n: 1}), f"an add to {value!r}, read", name)
         group = [Commit(adds={n: 1}), Commit(adds={key: 1}), Commit(adds={key: -1}), Commit(adds={n: 1})]
-        outcomes = subject.store.commit_group(group)
+        outcomes = subject.backend.commit_group(group)
         equal([type(one) for one in outcomes], [Committed, Conflict, Conflict, Committed], "such adds in a group")
         version = subject.committed(Commit(adds={key: 0}), f"an add of 0 to {value!r}")
         equal(subject.record(name), Record(version, value), "record after the add of 0")
@@ -113,7 +113,7 @@ def check_bounds(subject: Subject) -> None:
 
 def check_versions(subject: Subject) -> None:
     """Check that records have the version of their commit, and that no two commits have the same."""
-    handles = [subject.store, subject.other, *subject.racers]
+    handles = [subject.backend, subject.other, *subject.racers]
     versions = []
     for number in range(60):
         key = subject.key(b"%d" % (number % 3))
@@ -224,8 +224,8 @@ def check_mistakes_change_nothing(subject: Subject) -> None:
     }
     for what, one in mistakes.items():
         commit = replace(one, puts={new: b"2", **one.puts})
-        refused(InvalidRequestError, partial(subject.store.commit, commit), what)
-        refused(InvalidRequestError, partial(subject.store.commit_group, [Commit(), commit]), what)
+        refused(InvalidRequestError, partial(subject.backend.commit, commit), what)
+        refused(InvalidRequestError, partial(subject.backend.commit_group, [Commit(), commit]), what)
     subject.holds({b"a": b"1"}, "after the mistakes")
     subject.committed(Commit(puts={new: b"2"}), "a commit after the mistakes")
 
@@ -233,7 +233,7 @@ def check_mistakes_change_nothing(subject: Subject) -> None:
 def check_handles(subject: Subject) -> None:
     """Check that `commit` and `commit_group` notice the same conflict, through each handle."""
     key = subject.key(b"a")
-    for handle in (subject.store, subject.other, *subject.racers):
+    for handle in (subject.backend, subject.other, *subject.racers):
         subject.fill({b"a": b"1"})
         stale = {key: ABSENT}
         is_conflict(handle.commit(Commit(reads=stale)), {key}, "commit")

@@ -26,7 +26,7 @@ from holdfast.transactions.base import (
     seen_count,
     version_of,
 )
-from holdfast.transactions.memory.store import apply_steps
+from holdfast.transactions.memory.backend import apply_steps
 from holdfast.transactions.mysql.connection import Link, Reply, chunked, literal
 from holdfast.transactions.sql_files import load_queries
 

@@ -82,7 +82,7 @@ def was_committed(
 
     Args:
         begun: a moment before the commit was sent.
-        is_closed: whether the store was closed: then nobody goes on.
+        is_closed: whether the database was closed: then nobody goes on.
 
     Raises:
         OutcomeUnknownError: the server did not come back in time, or the session may have been deleted as an old one,

@@ -167,7 +167,7 @@ def connect(address: PostgresAddress) -> Connection:
     with connection_errors(address):
         connection = Connection.connect(
             autocommit=True,
-            prepare_threshold=0,  # the few statements of a store are worth preparing at once
+            prepare_threshold=0,  # the few statements of a database are worth preparing at once
             **settings,
         )
         try:

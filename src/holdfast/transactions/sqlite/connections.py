@@ -85,7 +85,7 @@ class Connections:
     @contextmanager
     def _lent(self, idle: Callable[[], list[sqlite3.Connection]]) -> Iterator[sqlite3.Connection]:
         if self._is_closed:
-            raise UnavailableError("the store is closed: open it again", path=self._path)
+            raise UnavailableError("the database is closed: open it again", path=self._path)
         loan = Seat()
         loans, pid = self._loans, os.getpid()
         lent: list[sqlite3.Connection] = []

@@ -19,7 +19,7 @@ from holdfast.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from holdfast.fs import NamespaceFileSystem
 from holdfast.namespace import Configuration, Namespace, init_namespace
 from holdfast.transactions.base import Commit
-from holdfast.transactions.sqlite.store import SqliteTransactionStore
+from holdfast.transactions.sqlite.backend import SqliteBackend
 from tests.patience import PATIENCE_S
 from tests.unit.namespace.fresh import fresh_namespace
 
@@ -300,14 +300,14 @@ def test_a_file_that_is_collected_in_the_middle_of_a_commit_is_given_up_later(
     holder["itself"] = holder
     del file, holder
     collected: list[int] = []
-    commit_group = SqliteTransactionStore.commit_group
+    commit_group = SqliteBackend.commit_group
 
-    def collect_first(store: SqliteTransactionStore, commits: Sequence[Commit]) -> object:
+    def collect_first(store: SqliteBackend, commits: Sequence[Commit]) -> object:
         collected.append(gc.collect())
         return commit_group(store, commits)
 
     with monkeypatch.context() as patch:
-        patch.setattr(SqliteTransactionStore, "commit_group", collect_first)
+        patch.setattr(SqliteBackend, "commit_group", collect_first)
         thread = threading.Thread(target=fs.mkdir, args=("n/dir",), daemon=True)
         thread.start()
         thread.join(PATIENCE_S)

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from holdfast.spark.units.progress_bar import job_progress
-from tests.unit.units.watched_jobs import AtHand, WatchedJob, memory_store, text
+from tests.unit.units.watched_jobs import AtHand, WatchedJob, memory_db, text
 
 
 class _Terminal(io.StringIO):
@@ -19,9 +19,9 @@ def _drawn(monkeypatch: pytest.MonkeyPatch, stderr: io.StringIO) -> str:
     for name, value in (("COLUMNS", "120"), ("LINES", "25"), ("TERM", "xterm")):
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.stderr", stderr)
-    job, hand = WatchedJob(memory_store(), text(40), name="count:1"), AtHand()
+    job, hand = WatchedJob(memory_db(), text(40), name="count:1"), AtHand()
     job.begin()
-    with job_progress(job.store.database, job.name, periodic=hand):
+    with job_progress(job.db.backend, job.name, periodic=hand):
         for shard in range(4):
             if hand.work is not None:
                 hand.work()
@@ -45,8 +45,8 @@ def test_a_closed_stream_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None
     closed.close()
     monkeypatch.setattr(closed, "isatty", lambda: (_ for _ in ()).throw(ValueError("I/O operation on closed file")))
     monkeypatch.setattr("sys.stderr", closed)
-    with job_progress(memory_store().database, "count"):
+    with job_progress(memory_db().backend, "count"):
         pass
     monkeypatch.setattr("sys.stderr", None)
-    with job_progress(memory_store().database, "count"):
+    with job_progress(memory_db().backend, "count"):
         pass

@@ -1,4 +1,4 @@
-"""What the driver does around its tasks, without Spark: it ends the job, and closes the store that it has opened."""
+"""What the driver does around its tasks, without Spark: it ends the job, and closes the database that it has opened."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from holdfast.errors import (
     StorageFullError,
     UnavailableError,
 )
+from holdfast.records.database import Database
 from holdfast.records.kinds import ABSENCE
-from holdfast.records.opening import open_store
+from holdfast.records.opening import open_database
 from holdfast.records.paging import read_records
-from holdfast.records.store import Store
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds
 from holdfast.spark.units import runner
 from holdfast.spark.units.run_errors import errors_of_rows
 from holdfast.spark.units.tasks import UnitsTask
-from holdfast.transactions.base import Database
+from holdfast.transactions.base import Backend
 from holdfast.units.absence import note_absence
-from holdfast.units.connections import store_of_process
+from holdfast.units.connections import database_of_process
 from holdfast.units.job_input import JobInput, surveyed
 from holdfast.units.jobs import MAP, WORK_LIST, begin_job, end_job, find_job, forget_job, job_key, list_jobs
 from holdfast.units.open_work_list import open_work_list
@@ -55,25 +55,25 @@ class _Driver:
     """A driver whose tasks run in this process.
 
     Attributes:
-        open: how many of the stores that it has opened are not closed.
+        open: how many of the databases that it has opened are not closed.
     """
 
     def __init__(self, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.open = 0
-        self.map = runner.TransactionalMap(put, store=url, group=1, patience_s=0.1)
-        monkeypatch.setattr(runner, "open_store", self._opened)
+        self.map = runner.TransactionalMap(put, database=url, group=1, patience_s=0.1)
+        monkeypatch.setattr(runner, "open_database", self._opened)
 
-    def _opened(self, *given: Any, **more: Any) -> Store:
-        store = open_store(*given, **more)
-        close = store.close
+    def _opened(self, *given: Any, **more: Any) -> Database:
+        db = open_database(*given, **more)
+        close = db.close
 
         def count() -> None:
             self.open -= 1
             close()
 
         self.open += 1
-        store.close = count  # type: ignore[method-assign] # it is counted
-        return store
+        db.close = count  # type: ignore[method-assign] # it is counted
+        return db
 
     def run(
         self,
@@ -87,7 +87,7 @@ class _Driver:
         job_input = JobInput([surveyed(map(id_of, (1, 2)), repeats=False)]) if kind == MAP else None
         prepared = runner._Prepared(1, tasks, job_input)
 
-        def prepare(_database: Database, _name: str) -> runner._Prepared:
+        def prepare(_database: Backend, _name: str) -> runner._Prepared:
             reads()
             return prepared
 
@@ -97,10 +97,10 @@ class _Driver:
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
     found = f"sqlite://{tmp_path}/units.db"
-    with open_store(found, create=True) as store:
-        store.create_table("t")
+    with open_database(found, create=True) as db:
+        db.create_table("t")
     yield found
-    store_of_process(found).close()
+    database_of_process(found).close()
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def injected(task: UnitsTask) -> list[str]:
     raise InvalidRequestError("injected")
 
 
-def test_the_store_is_closed_after_the_job_and_after_its_repetition(driver: _Driver) -> None:
+def test_the_db_is_closed_after_the_job_and_after_its_repetition(driver: _Driver) -> None:
     report = driver.run(in_this_process)
     assert report.ran and report.total.units == 2
     assert driver.open == 0
@@ -125,7 +125,7 @@ def test_the_store_is_closed_after_the_job_and_after_its_repetition(driver: _Dri
     assert driver.open == 0
 
 
-def test_the_store_is_closed_after_an_error(driver: _Driver) -> None:
+def test_the_db_is_closed_after_an_error(driver: _Driver) -> None:
     def fail(task: UnitsTask) -> list[str]:
         raise PySparkException("the application was stopped")
 
@@ -191,9 +191,9 @@ def test_a_job_that_another_driver_has_ended_has_its_report(driver: _Driver) -> 
 
 def test_a_job_that_is_forgotten_meanwhile_is_an_error(driver: _Driver, url: str) -> None:
     def forget(task: UnitsTask) -> list[str]:
-        with open_store(url) as store:
-            assert not find_job(store.database, "job").is_finished
-            forget_job(store.database, "job", store.environment)
+        with open_database(url) as db:
+            assert not find_job(db.backend, "job").is_finished
+            forget_job(db.backend, "job", db.environment)
         return in_this_process(task)
 
     with pytest.raises(FencedError, match="the job was forgotten"):
@@ -211,14 +211,14 @@ def test_a_job_that_is_run_and_forgotten_while_a_driver_reads_its_rows_is_not_ru
     def add(txn: Any, key: int, value: object) -> None:
         txn.add("t", key)
 
-    driver.map = runner.TransactionalMap(add, store=url, group=1)
+    driver.map = runner.TransactionalMap(add, database=url, group=1)
 
     def run_and_forget() -> None:
-        with open_store(url) as store:
+        with open_database(url) as db:
             assert driver.run(in_this_process).total.units == 2
-            forget_job(store.database, "job", store.environment)
+            forget_job(db.backend, "job", db.environment)
             if again:  # another driver reads its rows, too, and begins later
-                note_absence(store.database, job_key("job"))
+                note_absence(db.backend, job_key("job"))
 
     if began == "before":
         with pytest.raises(InvalidRequestError, match="injected"):
@@ -227,9 +227,9 @@ def test_a_job_that_is_run_and_forgotten_while_a_driver_reads_its_rows_is_not_ru
         driver.run(in_this_process, reads=run_and_forget)
     assert caught.value.variables == {"job": "job"}, "no number of units that have taken effect"
     assert driver.open == 0
-    with open_store(url) as store:
-        assert {row: columns["value"] for row, columns in store.scan("t")} == {1: 1, 2: 1}
-        assert list_jobs(store.database) == []
+    with open_database(url) as db:
+        assert {row: columns["value"] for row, columns in db.scan("t")} == {1: 1, 2: 1}
+        assert list_jobs(db.backend) == []
     assert driver.run(in_this_process).total.units == 2, "who has looked runs it again"
 
 
@@ -258,7 +258,7 @@ def test_rows_that_cannot_be_units_are_other_rows_than_those_of_the_job(
     """Another key would be refused, too, and under another name, units would run twice."""
 
     def survey() -> None:
-        with open_store(url) as store, errors_of_rows(store.database, "job"):
+        with open_database(url) as db, errors_of_rows(db.backend, "job"):
             raise InvalidRequestError("two units have the same key: choose columns that identify each row unit=7")
 
     with pytest.raises(InvalidRequestError, match="choose columns"):
@@ -279,8 +279,8 @@ def test_a_driver_whose_rows_cannot_be_read_disturbs_no_other_one(driver: _Drive
         with pytest.raises(InvalidRequestError, match=r"is null job='job' done=0"):
             driver.run(in_this_process, reads=fail)
     assert driver.run(in_this_process).total.units == 2
-    with open_store(url) as store:
-        assert list(read_records(store.database, ABSENCE, ABSENCE + b"\xff")) == []
+    with open_database(url) as db:
+        assert list(read_records(db.backend, ABSENCE, ABSENCE + b"\xff")) == []
 
 
 def test_a_work_list_that_is_dropped_does_not_end_the_job(driver: _Driver, url: str) -> None:
@@ -291,8 +291,8 @@ def test_a_work_list_that_is_dropped_does_not_end_the_job(driver: _Driver, url: 
 
     with pytest.raises(FencedError, match="work list was dropped"):
         driver.run(stop)
-    with open_store(url) as store:
-        assert not find_job(store.database, "job").is_finished
+    with open_database(url) as db:
+        assert not find_job(db.backend, "job").is_finished
 
 
 def test_a_work_list_that_was_dropped_between_two_runs_is_not_just_created(driver: _Driver, url: str) -> None:
@@ -308,15 +308,15 @@ def test_a_work_list_that_was_dropped_between_two_runs_is_not_just_created(drive
     fails, driver.map._function = {2}, add
     with pytest.raises(NotFoundError, match=r"no such work list: create it with .*job='job' done=0"):
         run()
-    with open_store(url) as store:
-        items = open_work_list(store, "list", create=True)
+    with open_database(url) as db:
+        items = open_work_list(db, "list", create=True)
         with pytest.raises(InvalidRequestError, match="the function of a unit failed"):
             run()
         items.drop()
         fails.clear()
         with pytest.raises(NotFoundError, match=f"{LIST_DROPPED} list='list' job='job' done=1 units=2"):
             run()
-        items = open_work_list(store, "list", create=True)
+        items = open_work_list(db, "list", create=True)
         items.add(1)
         assert run().total.units == 2
         assert items.counts() == (2, 0)
@@ -339,8 +339,8 @@ def test_the_error_of_a_unit_is_told_without_the_pages_of_spark(driver: _Driver)
 
 
 def test_workers_emit_to_their_own_list(driver: _Driver, url: str) -> None:
-    with open_store(url) as store:
-        open_work_list(store, "list", create=True).add(3)
+    with open_database(url) as db:
+        open_work_list(db, "list", create=True).add(3)
 
     def work(task: UnitsTask) -> list[str]:
         return list(task.run_worker(0))
@@ -368,51 +368,51 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_the_report_of_a_job_that_went_on_tells_how_fast_its_last_run_was(tmp_path: Path, spark: Any) -> None:
-    url = f"sqlite://{tmp_path}/store.db"
-    with open_store(url, create=True) as store:
-        store.create_table("t")
-        items = open_work_list(store, "list", create=True)
+    url = f"sqlite://{tmp_path}/database.db"
+    with open_database(url, create=True) as db:
+        db.create_table("t")
+        items = open_work_list(db, "list", create=True)
         items.add_many((f"{number:02}", None) for number in range(10))
         items.add("last", "bad")
-        units = runner.TransactionalMap(fail_or_count, store=store)
+        units = runner.TransactionalMap(fail_or_count, database=db)
         with pytest.raises(InvalidRequestError, match="unit='last'"):
             units.run_work_list(spark, "list", job="j", tasks=1)
-        found = runner.TransactionalMap(lambda txn, key, value: txn.add("t", key), store=store)
+        found = runner.TransactionalMap(lambda txn, key, value: txn.add("t", key), database=db)
         for report in (found.run_work_list(spark, "list", job="j"), found.run_work_list(spark, "list", job="j")):
             assert (report.total.units, report.earlier) == (11, 10)
             assert report.units_per_s * report.seconds == pytest.approx(1)
             assert "units: 1 in" in str(report)
             assert "earlier runs: 10 units" in str(report)
-    store_of_process(url).close()
+    database_of_process(url).close()
 
 
 def test_a_job_goes_on_with_the_work_list_with_which_it_began(tmp_path: Path, spark: Any) -> None:
-    url = f"sqlite://{tmp_path}/store.db"
-    with open_store(url, create=True) as store:
-        store.create_table("t")
-        first, other = (open_work_list(store, name, create=True) for name in ("first", "other"))
+    url = f"sqlite://{tmp_path}/database.db"
+    with open_database(url, create=True) as db:
+        db.create_table("t")
+        first, other = (open_work_list(db, name, create=True) for name in ("first", "other"))
         first.add("a", "bad")
         other.add("b")
-        units = runner.TransactionalMap(fail_or_count, store=store)
+        units = runner.TransactionalMap(fail_or_count, database=db)
         with pytest.raises(InvalidRequestError, match="unit='a'"):
             units.run_work_list(spark, "first", job="j", tasks=1)
         with pytest.raises(InvalidRequestError, match="key='work list: first' given='work list: other'"):
             units.run_work_list(spark, "other", job="j")
         assert other.counts() == (1, 0)
         first.drop()
-        open_work_list(store, "first", create=True).add("a")
+        open_work_list(db, "first", create=True).add("a")
         assert units.run_work_list(spark, "first", job="j").total.units == 1
-        assert dict(store.scan("t")) == {"a": {"value": 1}}
-    store_of_process(url).close()
+        assert dict(db.scan("t")) == {"a": {"value": 1}}
+    database_of_process(url).close()
 
 
 def test_a_work_list_goes_on_with_what_is_added_while_its_job_ends(
     tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = f"sqlite://{tmp_path}/store.db"
-    with open_store(url, create=True) as store:
-        store.create_table("t")
-        items = open_work_list(store, "list", create=True)
+    url = f"sqlite://{tmp_path}/database.db"
+    with open_database(url, create=True) as db:
+        db.create_table("t")
+        items = open_work_list(db, "list", create=True)
         items.add("a")
         late, end_job = ["b", "c"], runner.end_job
 
@@ -422,19 +422,19 @@ def test_a_work_list_goes_on_with_what_is_added_while_its_job_ends(
             return end_job(*arguments)
 
         monkeypatch.setattr(runner, "end_job", end_later)
-        report = runner.TransactionalMap(fail_or_count, store=store).run_work_list(spark, "list", job="j", tasks=1)
+        report = runner.TransactionalMap(fail_or_count, database=db).run_work_list(spark, "list", job="j", tasks=1)
         assert report.total.units == 3 and items.counts() == (0, 0)
-        assert {row: cells["value"] for row, cells in store.scan("t")} == {"a": 1, "b": 1, "c": 1}
-    store_of_process(url).close()
+        assert {row: cells["value"] for row, cells in db.scan("t")} == {"a": 1, "b": 1, "c": 1}
+    database_of_process(url).close()
 
 
 def test_a_finished_job_does_not_take_what_was_added_to_its_list_since(tmp_path: Path, spark: Any) -> None:
-    url = f"sqlite://{tmp_path}/store.db"
-    with open_store(url, create=True) as store:
-        store.create_table("t")
-        items = open_work_list(store, "list", create=True)
+    url = f"sqlite://{tmp_path}/database.db"
+    with open_database(url, create=True) as db:
+        db.create_table("t")
+        items = open_work_list(db, "list", create=True)
         items.add("a")
-        units = runner.TransactionalMap(fail_or_count, store=store)
+        units = runner.TransactionalMap(fail_or_count, database=db)
         assert units.run_work_list(spark, "list", job="j", tasks=1).ran
         assert not units.run_work_list(spark, "list", job="j").ran
         items.add("b")
@@ -443,8 +443,8 @@ def test_a_finished_job_does_not_take_what_was_added_to_its_list_since(tmp_path:
         ):
             units.run_work_list(spark, "list", job="j")
         assert units.run_work_list(spark, "list", job="k", tasks=1).total.units == 1
-        assert dict(store.scan("t")) == {key: {"value": 1} for key in "ab"}
-    store_of_process(url).close()
+        assert dict(db.scan("t")) == {key: {"value": 1} for key in "ab"}
+    database_of_process(url).close()
 
 
 @pytest.mark.parametrize(
@@ -454,7 +454,7 @@ def test_a_finished_job_does_not_take_what_was_added_to_its_list_since(tmp_path:
 )
 def test_what_names_cells_is_checked_before_the_job_begins(reads: Any, sentence: str) -> None:
     with pytest.raises(InvalidRequestError, match=sentence):
-        runner.TransactionalMap(fail_or_count, store="sqlite:///tmp/none.db", reads=reads)
+        runner.TransactionalMap(fail_or_count, database="sqlite:///tmp/none.db", reads=reads)
 
 
 def test_the_end_by_another_driver_counts_once_it_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,22 +12,22 @@ pytest.importorskip("pyspark.sql")
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.runtime import Environment
 from holdfast.spark.units.streams import Batch, _Turn, batch_of_query
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.memory.backend import MemoryBackend
 from holdfast.units.jobs import MAP, Job, begin_job
 
 REFUSED = "give each a job name of its own"
 
 
 class _Query:
-    """A query whose batches have one name, and a store with their job."""
+    """A query whose batches have one name, and a database with their job."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
-        self.store = MemoryTransactionStore()
-        self.job = self.new_job(self.store)
+        self.db = MemoryBackend()
+        self.job = self.new_job(self.db)
 
-    def new_job(self, store: MemoryTransactionStore) -> Job:
-        return begin_job(store, f"{self.prefix}-0", kind=MAP, shards=1, environment=Environment())
+    def new_job(self, db: MemoryBackend) -> Job:
+        return begin_job(db, f"{self.prefix}-0", kind=MAP, shards=1, environment=Environment())
 
     def batch(self, function: object, turn: str = "1") -> Batch:
         return Batch(f"{self.prefix}-0", "", (self.prefix, "query"), _Turn("application", turn, 0), function)
@@ -50,18 +50,18 @@ def test_what_another_function_has_begun_is_refused_whether_or_not_it_has_ended(
     one, other = query.batch(first), query.batch(second)
     one.begin(query.job.id)
     with pytest.raises(InvalidRequestError, match=REFUSED):
-        other.require_own(query.store)
+        other.require_own(query.db)
     with pytest.raises(InvalidRequestError, match=REFUSED):
         other.begin(query.job.id)
     one.end()
     with pytest.raises(InvalidRequestError, match=REFUSED):
-        query.batch(second).require_own(query.store)
+        query.batch(second).require_own(query.db)
 
 
 def test_of_two_that_look_before_either_begins_one_is_refused(query: _Query) -> None:
     one, other = query.batch(first), query.batch(second)
-    one.require_own(query.store)
-    other.require_own(query.store)
+    one.require_own(query.db)
+    other.require_own(query.db)
     other.begin(query.job.id)
     with pytest.raises(InvalidRequestError, match=REFUSED):
         one.begin(query.job.id)
@@ -70,21 +70,21 @@ def test_of_two_that_look_before_either_begins_one_is_refused(query: _Query) -> 
 def test_a_function_goes_on_with_its_own_job_until_that_has_ended(query: _Query) -> None:
     for _ in range(2):
         one = query.batch(first)
-        one.require_own(query.store)
+        one.require_own(query.db)
         one.begin(query.job.id)
     one.end()
     with pytest.raises(InvalidRequestError, match=REFUSED):
-        query.batch(first).require_own(query.store)
+        query.batch(first).require_own(query.db)
 
 
-def test_another_turn_or_store_is_nothing_to_be_refused_for(query: _Query) -> None:
+def test_another_turn_or_db_is_nothing_to_be_refused_for(query: _Query) -> None:
     query.batch(first).begin(query.job.id)
-    other = MemoryTransactionStore()
+    other = MemoryBackend()
     batch = query.batch(second)
     batch.require_own(other)
     batch.begin(query.new_job(other).id)
     again = query.batch(second, turn="2")
-    again.require_own(query.store)
+    again.require_own(query.db)
     again.begin(query.job.id)
 
 

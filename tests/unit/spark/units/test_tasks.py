@@ -25,7 +25,7 @@ def put_values(txn: Any, key: str, values: list[int]) -> None:
 
 def test_a_key_with_many_values_is_one_unit(monkeypatch: pytest.MonkeyPatch) -> None:
     world = UnitWorld()
-    monkeypatch.setattr(tasks, "store_of_process", lambda _url: world.store)
+    monkeypatch.setattr(tasks, "database_of_process", lambda _url: world.db)
     job = begin_job(world.inner, "sizes", kind=REDUCE, shards=1, environment=world.environment)
     sizes = {"a": 1, "b": 5000, "c": 2}
     rows = (id_of(key) for key, size in sizes.items() for _ in range(size))
@@ -49,8 +49,8 @@ def test_a_worker_that_starts_again_takes_nothing_from_another_list_of_this_name
 ) -> None:
     """Spark starts a task again that has failed because its list was dropped; the new list is for another job."""
     world = UnitWorld()
-    monkeypatch.setattr(tasks, "store_of_process", lambda _url: world.store)
-    items = open_work_list(world.store, "list", create=True)
+    monkeypatch.setattr(tasks, "database_of_process", lambda _url: world.db)
+    items = open_work_list(world.db, "list", create=True)
     job = begin_job(world.inner, "old", kind=WORK_LIST, shards=1, environment=world.environment)
     task = tasks.UnitsTask(
         function=put_values,
@@ -64,7 +64,7 @@ def test_a_worker_that_starts_again_takes_nothing_from_another_list_of_this_name
         emit_to=find_work_list(world.inner, "list"),
     )
     items.drop()
-    anew = open_work_list(world.store, "list", create=True)
+    anew = open_work_list(world.db, "list", create=True)
     anew.add("a", 1)
     for _attempt in range(2):
         with pytest.raises(FencedError, match="the work list was dropped meanwhile"):

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from holdfast.runtime import Environment
+from holdfast.transactions.mysql.backend import MysqlBackend
 from holdfast.transactions.mysql.connection import Link
 from holdfast.transactions.mysql.options import MysqlOptions, parse_mysql_url
 from holdfast.transactions.mysql.schema import prepare_database
-from holdfast.transactions.mysql.store import MysqlTransactionStore
 from tests.servers.mariadb_server import MariadbServer
 
 _numbers = itertools.count()
 
-Open = Callable[[MysqlOptions], MysqlTransactionStore]
+Open = Callable[[MysqlOptions], MysqlBackend]
 
 
 def wait_for_no_lock(link: Link) -> None:
@@ -45,19 +45,19 @@ def options(empty: MysqlOptions) -> MysqlOptions:
 
 @pytest.fixture
 def opened() -> Iterator[Open]:
-    """Open stores, and close them after the test."""
-    stores: list[MysqlTransactionStore] = []
+    """Open databases, and close them after the test."""
+    backends: list[MysqlBackend] = []
 
-    def open_store(options: MysqlOptions) -> MysqlTransactionStore:
-        stores.append(MysqlTransactionStore(options, Environment()))
-        return stores[-1]
+    def open_database(options: MysqlOptions) -> MysqlBackend:
+        backends.append(MysqlBackend(options, Environment()))
+        return backends[-1]
 
-    yield open_store
-    for store in stores:
-        store.close()
+    yield open_database
+    for backend in backends:
+        backend.close()
 
 
 @pytest.fixture
-def store(options: MysqlOptions, opened: Open) -> MysqlTransactionStore:
-    """Open a store in a database with tables."""
+def backend(options: MysqlOptions, opened: Open) -> MysqlBackend:
+    """Open a database in a database with tables."""
     return opened(options)

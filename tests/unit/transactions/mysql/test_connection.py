@@ -110,13 +110,13 @@ def test_a_small_packet_limit_of_the_server_is_kept(server: MariadbServer, optio
 
     set_limit(512 * 1024)
     try:
-        store = opened(options)
+        backend = opened(options)
         wanted = {b"%06d" % number: bytes(500) for number in range(2000)}
-        assert isinstance(store.commit(Commit(inserts=wanted)), Committed)
-        assert store.get_many(wanted).keys() == wanted.keys()
+        assert isinstance(backend.commit(Commit(inserts=wanted)), Committed)
+        assert backend.get_many(wanted).keys() == wanted.keys()
         with pytest.raises(InvalidRequestError, match="set max_allowed_packet"):
-            store.commit(Commit(puts={b"a": b"1", b"b": bytes(512 * 1024)}))
-        assert store.get_many([b"a"]) == {}
+            backend.commit(Commit(puts={b"a": b"1", b"b": bytes(512 * 1024)}))
+        assert backend.get_many([b"a"]) == {}
     finally:
         set_limit(16 * 1024 * 1024)
 
@@ -137,12 +137,12 @@ def test_a_server_that_is_not_there(options: MysqlOptions, opened: Open) -> None
     absent = dataclasses.replace(options, port=free_ports(1)[0], timeout_s=0.05)
     with pytest.raises(UnavailableError, match="the database server cannot be reached"):
         prepare_database(absent, create=True)
-    store = opened(absent)
+    backend = opened(absent)
     with pytest.raises(UnavailableError, match="the database server cannot be reached"):
-        store.get_many([b"a"])
+        backend.get_many([b"a"])
     with pytest.raises(UnavailableError, match="the database server cannot be reached"):
-        store.commit(Commit(puts={b"a": b""}))
-    with pytest.raises(UnavailableError, match="the database server cannot be reached"), store.locked():
+        backend.commit(Commit(puts={b"a": b""}))
+    with pytest.raises(UnavailableError, match="the database server cannot be reached"), backend.locked():
         pass
 
 

@@ -15,17 +15,17 @@ from holdfast.errors import UnavailableError, UnsupportedError
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import SimulatedClock
 from holdfast.transactions.base import Commit
+from holdfast.transactions.mysql.backend import MysqlBackend
 from holdfast.transactions.mysql.connection import Link, Reply
 from holdfast.transactions.mysql.durability import flush_log
-from holdfast.transactions.mysql.store import MysqlTransactionStore
-from holdfast.transactions.registry import open_database
+from holdfast.transactions.registry import open_backend
 from tests.servers.mariadb_server import MariadbServer, find_mariadb
 
 
-def test_a_server_flushes_its_log(store: MysqlTransactionStore) -> None:
-    store.commit(Commit(puts={b"a": b"1"}))
-    store.make_durable()
-    assert store.get_many([b"a"])[b"a"].value == b"1"
+def test_a_server_flushes_its_log(backend: MysqlBackend) -> None:
+    backend.commit(Commit(puts={b"a": b"1"}))
+    backend.make_durable()
+    assert backend.get_many([b"a"])[b"a"].value == b"1"
 
 
 @pytest.mark.slow
@@ -36,17 +36,17 @@ def test_what_is_durable_survives_a_kill_of_a_server_that_does_not_flush() -> No
         pytest.skip(str(error))
     with MariadbServer(settings={"innodb_flush_log_at_trx_commit": "0"}) as server:
         url = server.create_database("lazy")
-        with closing(open_database(url, create=True)) as store:
-            store.make_durable()
+        with closing(open_backend(url, create=True)) as backend:
+            backend.make_durable()
         for number in range(10):
             key = f"{number}".encode()
-            with closing(open_database(url)) as store:
-                store.commit(Commit(puts={key: b"1"}))
-                store.make_durable()
+            with closing(open_backend(url)) as backend:
+                backend.commit(Commit(puts={key: b"1"}))
+                backend.make_durable()
                 server.kill()
             server.start()
-            with closing(open_database(url)) as store:
-                assert store.get_many([key])[key].value == b"1"
+            with closing(open_backend(url)) as backend:
+                assert backend.get_many([key])[key].value == b"1"
 
 
 @pytest.mark.slow
@@ -58,23 +58,23 @@ def test_what_is_durable_survives_a_power_failure_of_a_server_with_a_binary_log(
         pytest.skip(str(error))
     with MariadbServer(settings={"log_bin": "binary", "server_id": "1", "sync_binlog": "0"}) as server:
         url = server.create_database("late")
-        open_database(url, create=True).close()
+        open_backend(url, create=True).close()
         for number in range(10):
             key = f"{number}".encode()
-            with closing(open_database(url)) as store, closing(server.connect()) as connection:
-                store.get_many([key])
+            with closing(open_backend(url)) as backend, closing(server.connect()) as connection:
+                backend.get_many([key])
                 with connection.cursor() as cursor:
                     cursor.execute("SELECT @@log_bin_basename")
                     ((base,),) = cursor.fetchall()
                 log = max(Path(base).parent.glob("binary.0*"))
                 synced = log.stat().st_size
-                store.commit(Commit(puts={key: b"1"}))
-                store.make_durable()
+                backend.commit(Commit(puts={key: b"1"}))
+                backend.make_durable()
                 server.kill()
             os.truncate(log, synced)  # nobody has synced the rest: after a power failure, it need not be there
             server.start()
-            with closing(open_database(url)) as store:
-                assert store.get_many([key])[key].value == b"1"
+            with closing(open_backend(url)) as backend:
+                assert backend.get_many([key])[key].value == b"1"
 
 
 class _Link:

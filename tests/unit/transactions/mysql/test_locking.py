@@ -8,10 +8,10 @@ import pymysql
 import pytest
 
 from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, Progress, RangeCount, steps_of
+from holdfast.transactions.mysql.backend import MysqlBackend
 from holdfast.transactions.mysql.connection import Link, connect
 from holdfast.transactions.mysql.locking import Group
 from holdfast.transactions.mysql.options import MysqlOptions
-from holdfast.transactions.mysql.store import MysqlTransactionStore
 from tests.unit.transactions.mysql.conftest import wait_for_no_lock
 
 
@@ -76,12 +76,12 @@ def links(options: MysqlOptions) -> Iterator[tuple[Link, Link]]:
 
 
 @pytest.mark.parametrize("records", [1, 3, 10, 100])
-def test_no_statement_scans_a_small_table(store: MysqlTransactionStore, links: tuple[Link, Link], records: int) -> None:
+def test_no_statement_scans_a_small_table(backend: MysqlBackend, links: tuple[Link, Link], records: int) -> None:
     """A scan would wait for locks of records that the group does not touch."""
-    store.commit(Commit(inserts={b"K%04d" % number: b"" for number in range(records)}))
+    backend.commit(Commit(inserts={b"K%04d" % number: b"" for number in range(records)}))
     link = links[0]
     link.send("ANALYZE TABLE holdfast_records")
-    versions = {key: record.version for key, record in store.scan(b"K", b"L", records).records}
+    versions = {key: record.version for key, record in backend.scan(b"K", b"L", records).records}
     for count in {1, 2, records // 2 + 1, records}:
         keys = list(versions)[:count]
         groups = [
@@ -104,11 +104,9 @@ def test_no_statement_scans_a_small_table(store: MysqlTransactionStore, links: t
 
 
 @pytest.mark.parametrize("other", [Commit(reads={b"b": ABSENT}), Commit(deletes=[b"B"]), Commit(puts={b"c": b""})])
-def test_groups_with_other_keys_do_not_wait(
-    store: MysqlTransactionStore, links: tuple[Link, Link], other: Commit
-) -> None:
-    store.commit(Commit(inserts={b"A": b"", b"B": b"", b"C": b""}))
-    seen = store.get_many([b"A", b"C"])
+def test_groups_with_other_keys_do_not_wait(backend: MysqlBackend, links: tuple[Link, Link], other: Commit) -> None:
+    backend.commit(Commit(inserts={b"A": b"", b"B": b"", b"C": b""}))
+    seen = backend.get_many([b"A", b"C"])
     versions = {key: record.version for key, record in seen.items()}
     held = [
         Commit(reads=versions | {b"a": ABSENT}, deletes=[b"A"]),
@@ -121,9 +119,9 @@ def test_groups_with_other_keys_do_not_wait(
         assert isinstance(group.lock(link).outcomes[0], Committed)
 
 
-def test_readers_share_a_record_and_writers_do_not(store: MysqlTransactionStore, links: tuple[Link, Link]) -> None:
-    store.commit(Commit(inserts={b"A": b""}))
-    version = store.get_many([b"A"])[b"A"].version
+def test_readers_share_a_record_and_writers_do_not(backend: MysqlBackend, links: tuple[Link, Link]) -> None:
+    backend.commit(Commit(inserts={b"A": b""}))
+    version = backend.get_many([b"A"])[b"A"].version
     for link in links:
         wait_for_no_lock(link)
         link.send("START TRANSACTION")
@@ -136,7 +134,7 @@ def test_readers_share_a_record_and_writers_do_not(store: MysqlTransactionStore,
         Group([commit], steps_of([commit]), 1 << 40).lock(links[1])
 
 
-def test_what_is_claimed_is_hidden_and_leaves_no_trace(store: MysqlTransactionStore, links: tuple[Link, Link]) -> None:
+def test_what_is_claimed_is_hidden_and_leaves_no_trace(backend: MysqlBackend, links: tuple[Link, Link]) -> None:
     guard = RangeCount(b"G", b"g", b"h", 0)
     commits = [
         Commit(reads={b"A": ABSENT}, ranges=[guard], inserts={b"g1": b"x"}),
@@ -148,10 +146,10 @@ def test_what_is_claimed_is_hidden_and_leaves_no_trace(store: MysqlTransactionSt
     group = Group(commits, steps_of(commits), 1 << 40)
     judgment = group.lock(link)
     assert judgment.outcomes == [Committed(1 << 40), Conflict((b"B",)), Committed((1 << 40) + 2)]
-    assert store.scan(b"", b"z", 10, [b"G"]).records == []
-    assert store.get_many([b"A", b"G", b"I", b"N", b"P", b"g1"]) == {}
+    assert backend.scan(b"", b"z", 10, [b"G"]).records == []
+    assert backend.get_many([b"A", b"G", b"I", b"N", b"P", b"g1"]) == {}
     writes = list(group.write_statements(judgment))
     assert not any(b"g1".hex() in statement for statement in writes), "an insert is written once"
     link.run([*writes, "COMMIT"])
-    assert [key for key, _ in store.scan(b"", b"z", 10).records] == [b"Q", b"g1"]
+    assert [key for key, _ in backend.scan(b"", b"z", 10).records] == [b"Q", b"g1"]
     assert link.send("SELECT COUNT(*) FROM holdfast_records")[0].rows == ((2,),)

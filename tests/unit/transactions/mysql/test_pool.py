@@ -125,9 +125,9 @@ def test_a_closed_pool_closes_what_is_given_back(pool: Pool[Link], links: list[L
         with ThreadPoolExecutor(1) as threads, pool.lease(1):
             waiting = threads.submit(pool.lease(PATIENCE_S).__enter__)
             pool.close()
-            with pytest.raises(UnavailableError, match="the store is closed: open it again"):
+            with pytest.raises(UnavailableError, match="the database is closed: open it again"):
                 waiting.result()
-        with pytest.raises(UnavailableError, match="the store is closed"), pool.lease(1):
+        with pytest.raises(UnavailableError, match="the database is closed"), pool.lease(1):
             pass
         pool.close()
     assert [one.is_open for one in links] == [False, False]
@@ -135,12 +135,12 @@ def test_a_closed_pool_closes_what_is_given_back(pool: Pool[Link], links: list[L
 
 def test_calls_survive_a_restart_of_the_server(server: MariadbServer, options: MysqlOptions, opened: Open) -> None:
     """A server that ends all connections is not noticed before they are used."""
-    store = opened(options)
+    backend = opened(options)
     barrier = threading.Barrier(4)
 
     def read(_: int) -> None:
         barrier.wait(PATIENCE_S)
-        store.get_many([b"a"])
+        backend.get_many([b"a"])
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(read, range(4)))
@@ -150,9 +150,9 @@ def test_calls_survive_a_restart_of_the_server(server: MariadbServer, options: M
         assert found
         for thread in found:
             cursor.execute(f"KILL {thread}")
-    assert store.get_many([b"a"]) == {}
-    assert isinstance(store.commit(Commit(puts={b"a": b""})), Committed)
-    with store.locked() as transaction:
+    assert backend.get_many([b"a"]) == {}
+    assert isinstance(backend.commit(Commit(puts={b"a": b""})), Committed)
+    with backend.locked() as transaction:
         assert transaction.read([b"a"], exclusive=True).keys() == {b"a"}
 
 
@@ -161,24 +161,24 @@ import os, sys
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.mysql.options import parse_mysql_url
-from holdfast.transactions.mysql.store import MysqlTransactionStore
-store = MysqlTransactionStore(parse_mysql_url(sys.argv[1]), Environment())
-assert isinstance(store.commit(Commit(adds={b"n": 1})), Committed)
+from holdfast.transactions.mysql.backend import MysqlBackend
+database = MysqlBackend(parse_mysql_url(sys.argv[1]), Environment())
+assert isinstance(database.commit(Commit(adds={b"n": 1})), Committed)
 children = []
 for _ in range(3):
     child = os.fork()
     if child == 0:
         for _ in range(20):
-            assert isinstance(store.commit(Commit(adds={b"n": 1})), Committed)
-        store.close()
+            assert isinstance(database.commit(Commit(adds={b"n": 1})), Committed)
+        database.close()
         os._exit(0)
     children.append(child)
 for _ in range(20):
-    assert isinstance(store.commit(Commit(adds={b"n": 1})), Committed)
+    assert isinstance(database.commit(Commit(adds={b"n": 1})), Committed)
 assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
-assert isinstance(store.commit(Commit(adds={b"n": 1})), Committed)
-print(store.get_many([b"n"])[b"n"].number, len(store._pool._idle))
-store.close()
+assert isinstance(database.commit(Commit(adds={b"n": 1})), Committed)
+print(database.get_many([b"n"])[b"n"].number, len(database._pool._idle))
+database.close()
 """
 
 

@@ -15,11 +15,11 @@ from holdfast.errors import OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment, SystemClock
 from holdfast.runtime.chance import SeededRandom
 from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, Progress
+from holdfast.transactions.mysql.backend import MysqlBackend
 from holdfast.transactions.mysql.connection import connect
 from holdfast.transactions.mysql.options import MysqlOptions, parse_mysql_url
 from holdfast.transactions.mysql.schema import prepare_database
 from holdfast.transactions.mysql.sessions import pauses, sweep_sessions
-from holdfast.transactions.mysql.store import MysqlTransactionStore
 from tests.databases import needs_mariadb
 from tests.lossy_tcp_proxy import Fault, LossyTcpProxy
 from tests.patience import PATIENCE_S, wait_until
@@ -42,16 +42,16 @@ def proxy(server: MariadbServer) -> Iterator[LossyTcpProxy]:
 
 
 @pytest.fixture
-def lossy(proxy: LossyTcpProxy, options: MysqlOptions, opened: Open) -> MysqlTransactionStore:
-    """Open a store whose connections go through the proxy."""
-    store = opened(dataclasses.replace(options, port=proxy.port))
-    assert isinstance(store.commit(Commit(puts={b"first": b""})), Committed)
-    return store
+def lossy(proxy: LossyTcpProxy, options: MysqlOptions, opened: Open) -> MysqlBackend:
+    """Open a database whose connections go through the proxy."""
+    backend = opened(dataclasses.replace(options, port=proxy.port))
+    assert isinstance(backend.commit(Commit(puts={b"first": b""})), Committed)
+    return backend
 
 
 # --- lost replies -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("fault", [Fault.LOSE_REPLY, Fault.LOSE_REQUEST])
-def test_a_commit_is_neither_lost_nor_doubled(lossy: MysqlTransactionStore, proxy: LossyTcpProxy, fault: Fault) -> None:
+def test_a_commit_is_neither_lost_nor_doubled(lossy: MysqlBackend, proxy: LossyTcpProxy, fault: Fault) -> None:
     for number in range(1, 6):
         proxy.interfere_once(is_commit, fault)
         outcomes = lossy.commit_group(
@@ -71,9 +71,7 @@ def test_a_commit_is_neither_lost_nor_doubled(lossy: MysqlTransactionStore, prox
 
 
 @pytest.mark.parametrize("fault", [Fault.LOSE_REPLY, Fault.LOSE_REQUEST])
-def test_what_was_lost_before_the_commit_is_repeated(
-    lossy: MysqlTransactionStore, proxy: LossyTcpProxy, fault: Fault
-) -> None:
+def test_what_was_lost_before_the_commit_is_repeated(lossy: MysqlBackend, proxy: LossyTcpProxy, fault: Fault) -> None:
     proxy.interfere_once(is_lock, fault)
     assert isinstance(lossy.commit(Commit(adds={b"n": 1})), Committed)
     proxy.interfere_once(lambda request: b"SELECT" in request, fault)
@@ -81,9 +79,7 @@ def test_what_was_lost_before_the_commit_is_repeated(
     assert len(proxy.faults) == 2
 
 
-def test_a_large_commit_that_breaks_between_its_packets_is_repeated(
-    lossy: MysqlTransactionStore, proxy: LossyTcpProxy
-) -> None:
+def test_a_large_commit_that_breaks_between_its_packets_is_repeated(lossy: MysqlBackend, proxy: LossyTcpProxy) -> None:
     proxy.interfere_once(lambda request: b"REPLACE INTO holdfast_records" in request, Fault.LOSE_REQUEST)
     wanted = {b"%02d" % number: bytes(1_000_000) for number in range(12)}
     assert isinstance(lossy.commit(Commit(puts=wanted)), Committed)
@@ -91,7 +87,7 @@ def test_a_large_commit_that_breaks_between_its_packets_is_repeated(
     assert lossy.get_many(wanted).keys() == wanted.keys()
 
 
-def test_a_conflict_whose_reply_is_lost_is_judged_again(lossy: MysqlTransactionStore, proxy: LossyTcpProxy) -> None:
+def test_a_conflict_whose_reply_is_lost_is_judged_again(lossy: MysqlBackend, proxy: LossyTcpProxy) -> None:
     proxy.interfere_once(lambda request: request.endswith(b"ROLLBACK"), Fault.LOSE_REPLY)
     assert lossy.commit(Commit(inserts={b"first": b""})) == Conflict((b"first",))
     assert len(proxy.faults) == 1
@@ -101,11 +97,11 @@ def test_a_transaction_that_the_server_keeps_open_is_ended(
     proxy: LossyTcpProxy, options: MysqlOptions, opened: Open
 ) -> None:
     """The commit never arrives, and the server does not learn that the client is gone: its locks stay."""
-    store = opened(dataclasses.replace(options, port=proxy.port, timeout_s=1.0))
-    store.commit(Commit(puts={b"a": b"i0"}))
+    backend = opened(dataclasses.replace(options, port=proxy.port, timeout_s=1.0))
+    backend.commit(Commit(puts={b"a": b"i0"}))
     proxy.interfere_once(is_commit, Fault.SILENCE)
     with pytest.raises(UnavailableError, match="cannot be reached"):  # it is certain that nothing happened
-        store.commit(Commit(puts={b"a": b"i1"}))
+        backend.commit(Commit(puts={b"a": b"i1"}))
     assert proxy.faults == [Fault.SILENCE]
     hasty = opened(dataclasses.replace(options, timeout_s=0.05))
     assert isinstance(hasty.commit(Commit(adds={b"a": 1})), Committed)
@@ -114,7 +110,7 @@ def test_a_transaction_that_the_server_keeps_open_is_ended(
 
 
 def test_a_machine_that_slept_for_days_in_a_commit_does_not_take_a_deleted_session_for_no_commit(
-    lossy: MysqlTransactionStore, proxy: LossyTcpProxy, monkeypatch: pytest.MonkeyPatch
+    lossy: MysqlBackend, proxy: LossyTcpProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def sleep_at_the_commit(request: bytes) -> bool:
         if is_commit(request):
@@ -132,8 +128,8 @@ def test_a_machine_that_slept_for_days_in_a_commit_does_not_take_a_deleted_sessi
 
 
 def test_an_outcome_that_nobody_tells_is_unknown(proxy: LossyTcpProxy, options: MysqlOptions, opened: Open) -> None:
-    store = opened(dataclasses.replace(options, port=proxy.port, timeout_s=0.2))
-    store.commit(Commit(puts={b"a": b"i0"}))
+    backend = opened(dataclasses.replace(options, port=proxy.port, timeout_s=0.2))
+    backend.commit(Commit(puts={b"a": b"i0"}))
 
     def and_then_refuse(request: bytes) -> bool:
         proxy.refuses = proxy.refuses or is_commit(request)
@@ -141,11 +137,11 @@ def test_an_outcome_that_nobody_tells_is_unknown(proxy: LossyTcpProxy, options: 
 
     proxy.interfere_once(and_then_refuse, Fault.LOSE_REPLY)
     with pytest.raises(OutcomeUnknownError, match="did not tell its outcome: read the records before repeating"):
-        store.commit(Commit(adds={b"a": 1}))
+        backend.commit(Commit(adds={b"a": 1}))
     with pytest.raises(UnavailableError):
-        store.commit(Commit(adds={b"a": 1}))
+        backend.commit(Commit(adds={b"a": 1}))
     proxy.refuses = False
-    assert store.get_many([b"a"])[b"a"].number == 1
+    assert backend.get_many([b"a"])[b"a"].number == 1
 
 
 @pytest.mark.parametrize("changes", [{"password": "wrong"}, {"ssl": "verify", "ssl_ca": "/no/such/file"}])
@@ -153,16 +149,16 @@ def test_what_a_server_refuses_later_is_no_answer_about_a_commit(
     proxy: LossyTcpProxy, options: MysqlOptions, opened: Open, changes: dict[str, Any]
 ) -> None:
     """The server comes back, but lets nobody in: the commit is not reported as one that did not happen."""
-    store = opened(dataclasses.replace(options, port=proxy.port, timeout_s=0.5))
-    store.commit(Commit(puts={b"a": b"i0"}))
-    store._options = dataclasses.replace(store._options, **changes)
+    backend = opened(dataclasses.replace(options, port=proxy.port, timeout_s=0.5))
+    backend.commit(Commit(puts={b"a": b"i0"}))
+    backend._options = dataclasses.replace(backend._options, **changes)
     proxy.interfere_once(is_commit, Fault.LOSE_REPLY)
     with pytest.raises(OutcomeUnknownError, match="read the records before repeating"):
-        store.commit(Commit(adds={b"a": 1}))
+        backend.commit(Commit(adds={b"a": 1}))
     assert opened(options).get_many([b"a"])[b"a"].number == 1
 
 
-def test_a_closed_store_does_not_wait_for_an_outcome(lossy: MysqlTransactionStore, proxy: LossyTcpProxy) -> None:
+def test_a_closed_backend_does_not_wait_for_an_outcome(lossy: MysqlBackend, proxy: LossyTcpProxy) -> None:
     def close(request: bytes) -> bool:
         if is_commit(request):
             lossy.close()
@@ -173,9 +169,7 @@ def test_a_closed_store_does_not_wait_for_an_outcome(lossy: MysqlTransactionStor
         lossy.commit(Commit(adds={b"a": 1}))
 
 
-def test_a_statement_that_fails_in_the_last_packet_is_settled_too(
-    lossy: MysqlTransactionStore, options: MysqlOptions
-) -> None:
+def test_a_statement_that_fails_in_the_last_packet_is_settled_too(lossy: MysqlBackend, options: MysqlOptions) -> None:
     link = connect(options, 1)
     try:
         link.send(
@@ -198,14 +192,14 @@ def test_commits_survive_a_server_that_is_killed_again_and_again(opened: Open) -
     with MariadbServer(password="it's a p@ss/:%?#") as server:
         options = parse_mysql_url(server.create_database("t") + f"?timeout={PATIENCE_S}")
         prepare_database(options, create=True)
-        store = opened(options)
+        backend = opened(options)
         stop = threading.Event()
         counts = [0] * 6
 
         def work(index: int) -> None:
             version = ABSENT
             while not stop.is_set():
-                outcome = store.commit(
+                outcome = backend.commit(
                     Commit(
                         reads={b"own%d" % index: version},
                         puts={b"own%d" % index: b"%d" % (counts[index] + 1)},
@@ -233,15 +227,15 @@ def test_commits_survive_a_server_that_is_killed_again_and_again(opened: Open) -
                 stop.set()
             for worker in workers:
                 worker.result()
-        found = store.get_many([b"sum", *(b"own%d" % index for index in range(len(counts)))])
+        found = backend.get_many([b"sum", *(b"own%d" % index for index in range(len(counts)))])
         assert [int(found[b"own%d" % index].value) for index in range(len(counts))] == counts
         assert found[b"sum"].number == sum(counts)
-        assert len(store.scan(b"row", b"rox", sum(counts) + 1).records) == sum(counts)
+        assert len(backend.scan(b"row", b"rox", sum(counts) + 1).records) == sum(counts)
 
 
 # --- the rows of sessions ---------------------------------------------------------------------------------------------
-def test_old_sessions_are_deleted(store: MysqlTransactionStore, options: MysqlOptions) -> None:
-    store.commit(Commit(puts={b"a": b""}))
+def test_old_sessions_are_deleted(backend: MysqlBackend, options: MysqlOptions) -> None:
+    backend.commit(Commit(puts={b"a": b""}))
     link = connect(options, 1)
     try:
         day_s = 24 * 3600
@@ -258,12 +252,12 @@ def test_old_sessions_are_deleted(store: MysqlTransactionStore, options: MysqlOp
     assert len(left) == 2
 
 
-def test_a_session_that_was_swept_comes_back(store: MysqlTransactionStore, options: MysqlOptions) -> None:
-    store.commit(Commit(puts={b"a": b""}))
+def test_a_session_that_was_swept_comes_back(backend: MysqlBackend, options: MysqlOptions) -> None:
+    backend.commit(Commit(puts={b"a": b""}))
     link = connect(options, 1)
     try:
         link.send("DELETE FROM holdfast_sessions")
-        assert isinstance(store.commit(Commit(puts={b"a": b"2"})), Committed)
+        assert isinstance(backend.commit(Commit(puts={b"a": b"2"})), Committed)
         assert link.send("SELECT COUNT(*) FROM holdfast_sessions")[0].rows == ((1,),)
     finally:
         link.close()

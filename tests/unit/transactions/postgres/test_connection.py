@@ -15,11 +15,11 @@ from psycopg import conninfo
 from holdfast.errors import AccessDeniedError, InvalidRequestError, UnavailableError
 from holdfast.runtime import Environment
 from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, RangeCount
+from holdfast.transactions.postgres import backend as backend_module
 from holdfast.transactions.postgres import connection as connection_module
-from holdfast.transactions.postgres import store as store_module
+from holdfast.transactions.postgres.backend import PostgresBackend
 from holdfast.transactions.postgres.connection import PostgresAddress, connect, prepare_database
-from holdfast.transactions.postgres.store import PostgresTransactionStore
-from holdfast.transactions.registry import open_database
+from holdfast.transactions.registry import open_backend
 from tests.patience import PATIENCE_S, wait_until
 
 
@@ -36,12 +36,12 @@ def address(url: str) -> PostgresAddress:
 
 
 @contextmanager
-def _opened(address: PostgresAddress) -> Iterator[PostgresTransactionStore]:
-    store = PostgresTransactionStore(address, Environment())
+def _opened(address: PostgresAddress) -> Iterator[PostgresBackend]:
+    backend = PostgresBackend(address, Environment())
     try:
-        yield store
+        yield backend
     finally:
-        store.close()
+        backend.close()
 
 
 def _set(address: PostgresAddress, setting: str) -> None:
@@ -63,7 +63,7 @@ def test_the_options_of_the_driver_arrive_unchanged() -> None:
 @pytest.mark.parametrize("scheme", ["postgresql", "mysql", "mariadb"])
 def test_a_password_with_raw_separators_is_never_shown(scheme: str, password: str) -> None:
     with pytest.raises(InvalidRequestError, match=r"write # as %23|percent-encode") as caught:
-        open_database(f"{scheme}://user:{password}@127.0.0.1:1/db")
+        open_backend(f"{scheme}://user:{password}@127.0.0.1:1/db")
     assert caught.value.__cause__ is None
     for part in ("can", "ary", "127.0.0.1"):
         assert part not in str(caught.value)
@@ -91,16 +91,16 @@ def test_settings_in_the_url_count(address: PostgresAddress, url: str) -> None:
 def test_a_higher_isolation_level_lets_no_phantom_in(address: PostgresAddress, level: str) -> None:
     """A commit counts a range after it has locked the guard, and not in a snapshot from before."""
     _set(address, f"default_transaction_isolation = '{level}'")
-    with _opened(address) as store, ThreadPoolExecutor(2) as threads:
-        store.commit(Commit(puts={b"g": b"", b"z": b""}))
-        guard = store.get_many([b"g"])[b"g"].version
-        with store.locked() as blocker:
+    with _opened(address) as backend, ThreadPoolExecutor(2) as threads:
+        backend.commit(Commit(puts={b"g": b"", b"z": b""}))
+        guard = backend.get_many([b"g"])[b"g"].version
+        with backend.locked() as blocker:
             blocker.read([b"z"], exclusive=True)
             insert = Commit(reads={b"g": guard, b"x": ABSENT}, inserts={b"r/new": b""}, puts={b"z": b""})
-            inserting = threads.submit(store.commit, insert)
+            inserting = threads.submit(backend.commit, insert)
             wait_until(lambda: _waiting(address) == 1, "the insert waits for z")
             counting = threads.submit(
-                store.commit, Commit(ranges=[RangeCount(b"g", b"r/", b"r0", 0)], puts={b"x": b""})
+                backend.commit, Commit(ranges=[RangeCount(b"g", b"r/", b"r0", 0)], puts={b"x": b""})
             )
             wait_until(lambda: _waiting(address) == 2, "the count waits for its guard")
         assert isinstance(inserting.result(PATIENCE_S), Committed)
@@ -117,16 +117,16 @@ def _waiting(address: PostgresAddress) -> int:
 
 def test_reads_write_nothing(address: PostgresAddress, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that accepts no writes, such as a standby, serves every read."""
-    monkeypatch.setattr(store_module, "_SWEEP_SHARE", 1.0)
-    with _opened(address) as store:
-        store.commit(Commit(puts={b"a": b"1"}))
+    monkeypatch.setattr(backend_module, "_SWEEP_SHARE", 1.0)
+    with _opened(address) as backend:
+        backend.commit(Commit(puts={b"a": b"1"}))
     _set(address, "default_transaction_read_only = on")
     for _ in range(2):
-        with _opened(address) as store:
-            assert store.get_many([b"a"])[b"a"].value == b"1"
-            with store.snapshot() as snapshot:
+        with _opened(address) as backend:
+            assert backend.get_many([b"a"])[b"a"].value == b"1"
+            with backend.snapshot() as snapshot:
                 assert len(snapshot.scan(b"a", b"b", 5).records) == 1
-            for call in (lambda: store.commit(Commit(puts={b"a": b"2"})), store.make_durable):
+            for call in (lambda: backend.commit(Commit(puts={b"a": b"2"})), backend.make_durable):
                 with pytest.raises(UnavailableError, match="or repeat when this one is the primary"):
                     call()
 
@@ -135,14 +135,14 @@ def test_a_transaction_that_did_nothing_for_too_long(address: PostgresAddress, m
     bounds = connection_module._BOUNDS.replace("session_timeout=60s", "session_timeout=20ms")
     assert bounds != connection_module._BOUNDS
     monkeypatch.setattr(connection_module, "_BOUNDS", bounds)
-    with _opened(address) as store:
-        with store.locked() as one:
+    with _opened(address) as backend:
+        with backend.locked() as one:
             one.read([b"a"], exclusive=True)
             wait_until(lambda: _open_transactions(address) == 0, "the server ends the transaction")
             with pytest.raises(UnavailableError, match="did nothing for too long: repeat it"):
                 one.apply(Commit(puts={b"a": b"1"}))
-        assert isinstance(store.commit(Commit(inserts={b"a": b"2"})), Committed)
-        with store.snapshot() as snapshot:
+        assert isinstance(backend.commit(Commit(inserts={b"a": b"2"})), Committed)
+        with backend.snapshot() as snapshot:
             with connect(address) as other:
                 other.execute("SELECT pg_sleep(0.1)")
             assert snapshot.get_many([b"a"])[b"a"].value == b"2"
@@ -154,9 +154,9 @@ def test_a_limit_of_the_server_for_whole_transactions_does_not_count(address: Po
         if admin.info.server_version < 17_00_00:
             pytest.skip("PostgreSQL has the limit since version 17")
     _set(address, "transaction_timeout = '50ms'")
-    with _opened(address) as store:
-        store.commit(Commit(puts={b"a": b"1"}))
-        with store.snapshot() as snapshot, store.locked() as one, connect(address) as other:
+    with _opened(address) as backend:
+        backend.commit(Commit(puts={b"a": b"1"}))
+        with backend.snapshot() as snapshot, backend.locked() as one, connect(address) as other:
             one.read([b"a"], exclusive=True)
             other.execute("SELECT pg_sleep(0.1)")
             assert snapshot.get_many([b"a"])[b"a"].value == b"1"
@@ -175,25 +175,25 @@ def test_a_server_that_says_nothing_is_not_waited_for_without_end(
     address: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection_module, "_SILENCE_S", 0.3)
-    with _opened(address) as store:
-        store.commit(Commit(puts={b"a": b"1"}))
-        with store._pool.lease() as session:
+    with _opened(address) as backend:
+        backend.commit(Commit(puts={b"a": b"1"}))
+        with backend._pool.lease() as session:
             process = session.connection.info.backend_pid
         os.kill(process, signal.SIGSTOP)
         try:
-            assert store.get_many([b"a"])[b"a"].value == b"1", "another connection is used"
+            assert backend.get_many([b"a"])[b"a"].value == b"1", "another connection is used"
         finally:
             os.kill(process, signal.SIGCONT)
 
 
 def test_transactions_begin_on_new_connections_after_a_restart(address: PostgresAddress) -> None:
     """A server that ends all connections is not noticed before they are used."""
-    with _opened(address) as store:
-        store.commit(Commit(puts={b"a": b"1"}))
-        for begin in (store.snapshot, store.locked):
+    with _opened(address) as backend:
+        backend.commit(Commit(puts={b"a": b"1"}))
+        for begin in (backend.snapshot, backend.locked):
             with ExitStack() as others:
                 for _ in range(3):
-                    others.enter_context(store.snapshot())
+                    others.enter_context(backend.snapshot())
             with connect(address) as connection:
                 connection.execute(
                     "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
@@ -201,7 +201,7 @@ def test_transactions_begin_on_new_connections_after_a_restart(address: Postgres
                 )
             with begin():
                 pass
-        assert store.get_many([b"a"])[b"a"].value == b"1"
+        assert backend.get_many([b"a"])[b"a"].value == b"1"
 
 
 # --- rights -----------------------------------------------------------------------------------------------------------
@@ -219,30 +219,30 @@ def role(url: str) -> Iterator[str]:
 
 def test_the_owner_of_a_schema_need_not_be_able_to_create_one(url: str, role: str) -> None:
     with pytest.raises(AccessDeniedError, match="too few rights"):
-        open_database(role, create=True)
+        open_backend(role, create=True)
     name = PostgresAddress.parse(role)[0].info.partition("//")[2].partition(":")[0]
     with psycopg.connect(url, autocommit=True) as admin:
         admin.execute(f"CREATE SCHEMA holdfast AUTHORIZATION {name}")
-    store = open_database(role, create=True)
+    backend = open_backend(role, create=True)
     try:
-        assert isinstance(store.commit(Commit(puts={b"a": b""})), Committed)
+        assert isinstance(backend.commit(Commit(puts={b"a": b""})), Committed)
     finally:
-        store.close()
+        backend.close()
 
 
 def test_a_user_without_rights_on_the_schema_is_told(address: PostgresAddress, role: str) -> None:
     with pytest.raises(AccessDeniedError, match="grant USAGE"):
-        open_database(role)
+        open_backend(role)
 
 
 def test_a_transaction_that_is_too_large_is_refused(address: PostgresAddress) -> None:
-    with _opened(address) as store, pytest.raises(InvalidRequestError, match="limited to 900 MB: split it"):
-        store.commit(Commit(puts=dict.fromkeys([b"%03d" % number for number in range(120)], bytes(8 << 20))))
+    with _opened(address) as backend, pytest.raises(InvalidRequestError, match="limited to 900 MB: split it"):
+        backend.commit(Commit(puts=dict.fromkeys([b"%03d" % number for number in range(120)], bytes(8 << 20))))
 
 
 def test_a_login_that_is_rejected_is_named(url: str) -> None:
     """Defect: with a URL without a user, libpq took that of the process, and no message said which."""
     with pytest.raises(AccessDeniedError, match="rejects the user or the password") as caught:
-        open_database(f"postgresql://nobody-here:canary@{url.rpartition('@')[2].removeprefix('postgresql://')}")
+        open_backend(f"postgresql://nobody-here:canary@{url.rpartition('@')[2].removeprefix('postgresql://')}")
     assert caught.value.variables["user"] == "nobody-here"
     assert "canary" not in str(caught.value)

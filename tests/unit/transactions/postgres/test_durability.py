@@ -7,7 +7,7 @@ from collections.abc import Callable
 import psycopg
 
 from holdfast.transactions.base import Commit
-from holdfast.transactions.registry import open_database
+from holdfast.transactions.registry import open_backend
 from tests.servers.postgres_server import PostgresServer
 
 
@@ -17,7 +17,7 @@ def test_the_log_is_flushed(postgres_server: PostgresServer, new_postgres_url: C
         name = connection.info.dbname
         connection.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = off')  # type: ignore[call-overload] # the name is none of a literal query
     with psycopg.connect(url, autocommit=True) as connection:
-        database = open_database(url, create=True)
+        database = open_backend(url, create=True)
         try:
             for number in range(20):  # the server flushes by itself, but not as soon as that
                 database.commit(Commit(puts={b"a": b"%d" % number}))

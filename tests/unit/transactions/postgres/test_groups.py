@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from holdfast.transactions.base import ABSENT, Commit, Committed, Database, Kind
-from holdfast.transactions.memory.store import MemoryTransactionStore
+from holdfast.transactions.base import ABSENT, Backend, Commit, Committed, Kind
+from holdfast.transactions.memory.backend import MemoryBackend
 from holdfast.transactions.postgres.arguments import Group
-from holdfast.transactions.registry import open_database
+from holdfast.transactions.registry import open_backend
 from tests.database_servers import NewUrl
 from tests.databases import needs_postgres
 
@@ -18,8 +18,8 @@ _SHARED = [b"p1", b"p2", b"p3"]
 
 
 @pytest.fixture
-def store(new_postgres_url: NewUrl) -> Iterator[Database]:
-    found = open_database(f"{new_postgres_url()}?group=off", create=True)
+def backend(new_postgres_url: NewUrl) -> Iterator[Backend]:
+    found = open_backend(f"{new_postgres_url()}?group=off", create=True)
     try:
         yield found
     finally:
@@ -43,20 +43,20 @@ def test_what_is_written_is_not_shared() -> None:
 
 @needs_postgres
 @pytest.mark.parametrize("seed", range(3))
-def test_whoever_read_an_old_version_conflicts_and_nobody_else(store: Database, seed: int) -> None:
-    """The memory store shares nothing: every transaction must fare as it does there."""
-    chance, memory = random.Random(seed), MemoryTransactionStore()
-    stores: Sequence[Database] = (store, memory)
-    for one in stores:
+def test_whoever_read_an_old_version_conflicts_and_nobody_else(backend: Backend, seed: int) -> None:
+    """The memory database shares nothing: every transaction must fare as it does there."""
+    chance, memory = random.Random(seed), MemoryBackend()
+    backends: Sequence[Backend] = (backend, memory)
+    for one in backends:
         for _ in range(2):
             one.commit(Commit(puts=dict.fromkeys(_SHARED[:2], b"")))
     fates: set[type] = set()
     for number in range(30):
-        old = [_versions(one) for one in stores]
+        old = [_versions(one) for one in backends]
         changed = chance.sample(_SHARED, chance.randint(0, 2))
-        for one in stores:
+        for one in backends:
             one.commit(Commit(puts=dict.fromkeys(changed, b"%d" % number)))
-        new = [_versions(one) for one in stores]
+        new = [_versions(one) for one in backends]
         reads = [{key: chance.random() < 0.3 for key in _SHARED if chance.random() < 0.7} for _ in range(8)]
         outcomes = [
             one.commit_group(
@@ -68,16 +68,16 @@ def test_whoever_read_an_old_version_conflicts_and_nobody_else(store: Database, 
                     for call, wanted in enumerate(reads)
                 ]
             )
-            for one, before, after in zip(stores, old, new, strict=True)
+            for one, before, after in zip(backends, old, new, strict=True)
         ]
         assert [type(one) for one in outcomes[0]] == [type(one) for one in outcomes[1]]
         fates.update(map(type, outcomes[0]))
-        assert [key for key, _ in store.scan(b"child", b"childz", 1000).records] == [
+        assert [key for key, _ in backend.scan(b"child", b"childz", 1000).records] == [
             key for key, _ in memory.scan(b"child", b"childz", 1000).records
         ]
     assert len(fates) == 2 and Committed in fates
 
 
-def _versions(store: Database) -> Mapping[bytes, int]:
-    found = store.get_many(_SHARED)
+def _versions(backend: Backend) -> Mapping[bytes, int]:
+    found = backend.get_many(_SHARED)
     return {key: found[key].version if key in found else ABSENT for key in _SHARED}

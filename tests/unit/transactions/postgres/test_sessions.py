@@ -15,10 +15,10 @@ import pytest
 from holdfast.errors import OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment, Moment, SystemClock
 from holdfast.transactions.base import AlreadyDone, Commit, Committed, Conflict, Outcome, Progress
-from holdfast.transactions.postgres import store as store_module
+from holdfast.transactions.postgres import backend as backend_module
 from holdfast.transactions.postgres.arguments import Group
+from holdfast.transactions.postgres.backend import PostgresBackend
 from holdfast.transactions.postgres.connection import PostgresAddress, connect, prepare_database
-from holdfast.transactions.postgres.store import PostgresTransactionStore
 from holdfast.transactions.versions import VersionSource
 from tests.lossy_tcp_proxy import Fault, LossyTcpProxy
 from tests.patience import PATIENCE_S, wait_until
@@ -41,19 +41,17 @@ def proxy(postgres_server: PostgresServer) -> Iterator[LossyTcpProxy]:
 
 
 @pytest.fixture
-def lossy(proxy: LossyTcpProxy, address: PostgresAddress) -> Iterator[PostgresTransactionStore]:
-    """Open a store whose connections go through the proxy, one at a time."""
+def lossy(proxy: LossyTcpProxy, address: PostgresAddress) -> Iterator[PostgresBackend]:
+    """Open a database whose connections go through the proxy, one at a time."""
     info = re.sub(r":\d+/", f":{proxy.port}/", address.info) + "?sslmode=disable"
-    store = PostgresTransactionStore(dataclasses.replace(address, info=info), Environment(), connections=1)
-    assert isinstance(store.commit(Commit(puts={b"first": b""})), Committed)
-    yield store
-    store.close()
+    backend = PostgresBackend(dataclasses.replace(address, info=info), Environment(), connections=1)
+    assert isinstance(backend.commit(Commit(puts={b"first": b""})), Committed)
+    yield backend
+    backend.close()
 
 
 @pytest.mark.parametrize("fault", [Fault.LOSE_REPLY, Fault.LOSE_REQUEST])
-def test_a_commit_is_neither_lost_nor_doubled(
-    lossy: PostgresTransactionStore, proxy: LossyTcpProxy, fault: Fault
-) -> None:
+def test_a_commit_is_neither_lost_nor_doubled(lossy: PostgresBackend, proxy: LossyTcpProxy, fault: Fault) -> None:
     for number in range(1, 6):
         proxy.interfere_once(lambda request: _MARK in request, fault)
         outcomes = lossy.commit_group(
@@ -74,7 +72,7 @@ def test_a_commit_is_neither_lost_nor_doubled(
 
 
 def test_a_commit_that_is_still_under_way_is_waited_for(
-    lossy: PostgresTransactionStore, proxy: LossyTcpProxy, address: PostgresAddress
+    lossy: PostgresBackend, proxy: LossyTcpProxy, address: PostgresAddress
 ) -> None:
     """The client loses its connection while the server waits for a lock: the outcome comes later, and is found."""
     with connect(address) as blocker, ThreadPoolExecutor(1) as threads:
@@ -98,23 +96,23 @@ def _waiting(address: PostgresAddress) -> int:
 
 
 def test_a_commit_that_was_given_up_cannot_happen_later(address: PostgresAddress) -> None:
-    store = PostgresTransactionStore(address, Environment())
+    backend = PostgresBackend(address, Environment())
     try:
-        session = store._connect()
+        session = backend._connect()
         base = session.versions.take(1)
         group = Group.of([Commit(puts={b"a": b""})])
-        assert store._settle(base, group, Moment.of(SystemClock()), OutcomeUnknownError("lost")) is None
+        assert backend._settle(base, group, Moment.of(SystemClock()), OutcomeUnknownError("lost")) is None
         arguments = group.arguments(VersionSource.session_of(base), base)
         with pytest.raises(psycopg.Error, match="given up"):
-            session.connection.execute(store_module._SQL["commit_group"], arguments)
+            session.connection.execute(backend_module._SQL["commit_group"], arguments)
         session.close()
-        assert store.get_many([b"a"]) == {}
+        assert backend.get_many([b"a"]) == {}
     finally:
-        store.close()
+        backend.close()
 
 
 def test_a_machine_that_slept_for_days_in_a_commit_does_not_take_a_deleted_outcome_for_no_commit(
-    lossy: PostgresTransactionStore, proxy: LossyTcpProxy, monkeypatch: pytest.MonkeyPatch
+    lossy: PostgresBackend, proxy: LossyTcpProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def sleep_at_the_commit(request: bytes) -> bool:
         if _MARK in request:
@@ -132,10 +130,10 @@ def test_a_machine_that_slept_for_days_in_a_commit_does_not_take_a_deleted_outco
 
 
 def test_what_a_server_refuses_later_is_no_answer_about_a_commit(
-    lossy: PostgresTransactionStore, proxy: LossyTcpProxy, address: PostgresAddress, monkeypatch: pytest.MonkeyPatch
+    lossy: PostgresBackend, proxy: LossyTcpProxy, address: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server comes back read-only, as after a fail-over: the commit is not reported as one that did not happen."""
-    monkeypatch.setattr(store_module, "_SETTLE_S", 0.5)
+    monkeypatch.setattr(backend_module, "_SETTLE_S", 0.5)
 
     def refuse_writes(request: bytes) -> bool:
         if _MARK not in request:
@@ -153,13 +151,13 @@ def test_what_a_server_refuses_later_is_no_answer_about_a_commit(
 @pytest.mark.parametrize("fault", [Fault.LOSE_REPLY, Fault.LOSE_REQUEST])
 @pytest.mark.parametrize("comes_back", [False, True])
 def test_the_lost_reply_of_a_locked_transaction(
-    lossy: PostgresTransactionStore,
+    lossy: PostgresBackend,
     proxy: LossyTcpProxy,
     monkeypatch: pytest.MonkeyPatch,
     fault: Fault,
     comes_back: bool,
 ) -> None:
-    monkeypatch.setattr(store_module, "_SETTLE_S", PATIENCE_S if comes_back else 0.3)
+    monkeypatch.setattr(backend_module, "_SETTLE_S", PATIENCE_S if comes_back else 0.3)
 
     applied: list[bytes] = []
 
@@ -193,17 +191,17 @@ def test_the_lost_reply_of_a_locked_transaction(
 
 def test_an_error_of_the_caller_leaves_a_block_unchanged(address: PostgresAddress) -> None:
     """What a caller does elsewhere, while it holds a snapshot or locks, is not this transaction's."""
-    store = PostgresTransactionStore(address, Environment())
+    backend = PostgresBackend(address, Environment())
     try:
-        for block in (store.snapshot, store.locked):
+        for block in (backend.snapshot, backend.locked):
             with pytest.raises(OutcomeUnknownError, match="elsewhere"), block():
                 raise OutcomeUnknownError("elsewhere")
-        assert isinstance(store.commit(Commit(puts={b"a": b""})), Committed)
+        assert isinstance(backend.commit(Commit(puts={b"a": b""})), Committed)
     finally:
-        store.close()
+        backend.close()
 
 
-def test_a_closed_store_does_not_wait_for_an_outcome(lossy: PostgresTransactionStore, proxy: LossyTcpProxy) -> None:
+def test_a_closed_backend_does_not_wait_for_an_outcome(lossy: PostgresBackend, proxy: LossyTcpProxy) -> None:
     def close(request: bytes) -> bool:
         if _MARK in request:
             lossy.close()
@@ -215,9 +213,9 @@ def test_a_closed_store_does_not_wait_for_an_outcome(lossy: PostgresTransactionS
 
 
 def test_an_outcome_that_nobody_tells_is_unknown(
-    lossy: PostgresTransactionStore, proxy: LossyTcpProxy, monkeypatch: pytest.MonkeyPatch
+    lossy: PostgresBackend, proxy: LossyTcpProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_module, "_SETTLE_S", 0.3)
+    monkeypatch.setattr(backend_module, "_SETTLE_S", 0.3)
     proxy.interfere_once(lambda request: _MARK in request, Fault.LOSE_REPLY)
     proxy.refuses = True
     with pytest.raises(OutcomeUnknownError, match="read before repeating"):
@@ -229,10 +227,10 @@ def test_an_outcome_that_nobody_tells_is_unknown(
 def test_old_sessions_are_removed(address: PostgresAddress, monkeypatch: pytest.MonkeyPatch) -> None:
     with connect(address) as connection:
         connection.execute("INSERT INTO sessions VALUES (1, 1, NULL, now() - interval '2 days'), (2, 1, NULL, now())")
-    monkeypatch.setattr(store_module, "_SWEEP_SHARE", 1.0)
-    store = PostgresTransactionStore(address, Environment())
-    store.commit(Commit(puts={b"a": b""}))
-    store.close()
+    monkeypatch.setattr(backend_module, "_SWEEP_SHARE", 1.0)
+    backend = PostgresBackend(address, Environment())
+    backend.commit(Commit(puts={b"a": b""}))
+    backend.close()
     with connect(address) as connection:
         found = [row[0] for row in connection.execute("SELECT id FROM sessions ORDER BY used_at").fetchall()]
         assert len(found) == 2, "the session of the commit, and the young one"
@@ -240,17 +238,17 @@ def test_old_sessions_are_removed(address: PostgresAddress, monkeypatch: pytest.
 
 
 def test_a_fork_has_connections_of_its_own(address: PostgresAddress) -> None:
-    store = PostgresTransactionStore(address, Environment())
-    store.commit(Commit(adds={b"n": 1}))
+    backend = PostgresBackend(address, Environment())
+    backend.commit(Commit(adds={b"n": 1}))
     child = os.fork()
     if not child:
         try:
-            store.commit(Commit(adds={b"n": 1}))
-            store.close()
+            backend.commit(Commit(adds={b"n": 1}))
+            backend.close()
             os._exit(0)
         finally:
             os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
-    store.commit(Commit(adds={b"n": 1}))
-    assert store.get_many([b"n"])[b"n"].number == 3
-    store.close()
+    backend.commit(Commit(adds={b"n": 1}))
+    assert backend.get_many([b"n"])[b"n"].number == 3
+    backend.close()

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import StorageFullError, UnavailableError
 from holdfast.transactions.base import Commit
-from holdfast.transactions.registry import open_database
+from holdfast.transactions.registry import open_backend
 
 
 @pytest.fixture
@@ -30,11 +30,11 @@ def flushed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_the_log_is_flushed(link: str, tmp_path: Path, flushed: list[int]) -> None:
     (tmp_path / "real").mkdir()
     path = tmp_path / "real" / "records.db"
-    open_database(f"sqlite://{path}", create=True).close()
+    open_backend(f"sqlite://{path}", create=True).close()
     (tmp_path / "link").symlink_to("real")
     (tmp_path / "link.db").symlink_to(path)
     named = {"none": path, "file": tmp_path / "link.db", "directory": tmp_path / "link" / "records.db"}[link]
-    database = open_database(f"sqlite://{named}?synchronous=normal")
+    database = open_backend(f"sqlite://{named}?synchronous=normal")
     try:
         database.commit(Commit(puts={b"a": b"1"}))
         del flushed[:]
@@ -46,8 +46,8 @@ def test_the_log_is_flushed(link: str, tmp_path: Path, flushed: list[int]) -> No
 
 def test_what_a_client_with_another_setting_has_committed_is_flushed_too(tmp_path: Path, flushed: list[int]) -> None:
     path = tmp_path / "records.db"
-    database = open_database(f"sqlite://{path}", create=True)
-    hasty = open_database(f"sqlite://{path}?synchronous=normal")
+    database = open_backend(f"sqlite://{path}", create=True)
+    hasty = open_backend(f"sqlite://{path}?synchronous=normal")
     try:
         hasty.commit(Commit(puts={b"a": b"1"}))
         del flushed[:]
@@ -59,8 +59,8 @@ def test_what_a_client_with_another_setting_has_committed_is_flushed_too(tmp_pat
 
 
 def test_nothing_was_committed(tmp_path: Path) -> None:
-    open_database(f"sqlite://{tmp_path}/records.db", create=True).close()
-    database = open_database(f"sqlite://{tmp_path}/records.db?synchronous=normal")
+    open_backend(f"sqlite://{tmp_path}/records.db", create=True).close()
+    database = open_backend(f"sqlite://{tmp_path}/records.db?synchronous=normal")
     try:
         database.make_durable()  # there is no log yet
     finally:
@@ -71,7 +71,7 @@ def test_nothing_was_committed(tmp_path: Path) -> None:
 def test_a_disk_that_fails(
     code: int, expected: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database = open_database(f"sqlite://{tmp_path}/records.db?synchronous=normal", create=True)
+    database = open_backend(f"sqlite://{tmp_path}/records.db?synchronous=normal", create=True)
     try:
         database.commit(Commit(puts={b"a": b"1"}))
 

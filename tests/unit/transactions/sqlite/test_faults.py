@@ -28,10 +28,10 @@ from holdfast.errors import (
 )
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Committed
-from holdfast.transactions.registry import open_database
+from holdfast.transactions.registry import open_backend
+from holdfast.transactions.sqlite.backend import SqliteBackend
 from holdfast.transactions.sqlite.connection import _use_log, prepare_file, sqlite_errors
 from holdfast.transactions.sqlite.lock_holder import lock_holder
-from holdfast.transactions.sqlite.store import SqliteTransactionStore
 from tests.children import Child
 from tests.patience import wait_until
 
@@ -43,39 +43,39 @@ def path(tmp_path: Path) -> str:
     return path
 
 
-def _store(path: str, *, timeout_s: float = 60.0) -> SqliteTransactionStore:
-    return SqliteTransactionStore(path, Environment(), timeout_s=timeout_s)
+def _backend(path: str, *, timeout_s: float = 60.0) -> SqliteBackend:
+    return SqliteBackend(path, Environment(), timeout_s=timeout_s)
 
 
-def _fill(store: SqliteTransactionStore) -> int:
+def _fill(backend: SqliteBackend) -> int:
     """Commit until it fails; return how many commits were acknowledged."""
     for number in range(1000):
         try:
-            outcome = store.commit(Commit(puts={b"k%d" % number: bytes(20_000)}, adds={b"count": 1}))
+            outcome = backend.commit(Commit(puts={b"k%d" % number: bytes(20_000)}, adds={b"count": 1}))
         except (StorageFullError, OutcomeUnknownError):
             return number
         assert isinstance(outcome, Committed)
     raise AssertionError("the disk does not become full")
 
 
-def _is_whole(store: SqliteTransactionStore, count: int) -> bool:
-    records = store.scan(b"k", b"l", 10_000).records
-    return len(records) == count and store.get_many([b"count"])[b"count"].number == count
+def _is_whole(backend: SqliteBackend, count: int) -> bool:
+    records = backend.scan(b"k", b"l", 10_000).records
+    return len(records) == count and backend.get_many([b"count"])[b"count"].number == count
 
 
 def test_a_file_that_reaches_its_limit(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite reports a full database in the middle of a transaction."""
-    store = _store(path)
-    with store._connections.writer() as writer:
+    backend = _backend(path)
+    with backend._connections.writer() as writer:
         writer.execute("PRAGMA max_page_count = 60")
-    count = _fill(store)
+    count = _fill(backend)
     assert count > 2
-    assert _is_whole(store, count)
-    with store._connections.writer() as writer:
+    assert _is_whole(backend, count)
+    with backend._connections.writer() as writer:
         writer.execute("PRAGMA max_page_count = 10000")
-    assert isinstance(store.commit(Commit(puts={b"k%d" % count: b""}, adds={b"count": 1})), Committed)
-    assert _is_whole(store, count + 1)
-    store.close()
+    assert isinstance(backend.commit(Commit(puts={b"k%d" % count: b""}, adds={b"count": 1})), Committed)
+    assert _is_whole(backend, count + 1)
+    backend.close()
 
 
 def test_a_disk_that_is_full(path: str) -> None:
@@ -84,19 +84,19 @@ def test_a_disk_that_is_full(path: str) -> None:
     def fill() -> int:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))
-        store = _store(path)
-        count = _fill(store)
+        backend = _backend(path)
+        count = _fill(backend)
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        assert _is_whole(store, count)
-        assert isinstance(store.commit(Commit(puts={b"k%d" % count: b""}, adds={b"count": 1})), Committed)
-        store.close()
+        assert _is_whole(backend, count)
+        assert isinstance(backend.commit(Commit(puts={b"k%d" % count: b""}, adds={b"count": 1})), Committed)
+        backend.close()
         return count + 1
 
     count = Child(fill).result()
-    store = _store(path)
+    backend = _backend(path)
     assert count > 2
-    assert _is_whole(store, count)
-    store.close()
+    assert _is_whole(backend, count)
+    backend.close()
 
 
 def test_a_disk_that_is_full_before_anything_is_written(path: str) -> None:
@@ -106,14 +106,14 @@ def test_a_disk_that_is_full_before_anything_is_written(path: str) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
         found = []
-        store = _store(path)
-        for call in (lambda: store.commit(Commit(puts={b"a": b"1"})), lambda: store.get_many([b"a"])):
+        backend = _backend(path)
+        for call in (lambda: backend.commit(Commit(puts={b"a": b"1"})), lambda: backend.get_many([b"a"])):
             with pytest.raises(UnavailableError) as caught:
                 call()
             found.append(caught.value.message)
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        assert isinstance(store.commit(Commit(inserts={b"a": b"1"})), Committed)
-        store.close()
+        assert isinstance(backend.commit(Commit(inserts={b"a": b"1"})), Committed)
+        backend.close()
         return found
 
     for message in Child(use).result():
@@ -121,20 +121,20 @@ def test_a_disk_that_is_full_before_anything_is_written(path: str) -> None:
 
 
 def test_a_file_that_is_read_only(path: str) -> None:
-    store = _store(path)
-    with store._connections.writer() as writer:
+    backend = _backend(path)
+    with backend._connections.writer() as writer:
         writer.execute("PRAGMA query_only = 1")
     with pytest.raises(AccessDeniedError, match="cannot be written"):
-        store.commit(Commit(puts={b"a": b"1"}))
-    assert store.get_many([b"a"]) == {}
-    store.close()
+        backend.commit(Commit(puts={b"a": b"1"}))
+    assert backend.get_many([b"a"]) == {}
+    backend.close()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everything")
 def test_a_file_without_rights(path: str) -> None:
     os.chmod(path, stat.S_IRUSR)
     with pytest.raises(AccessDeniedError):
-        _store(path).commit(Commit(puts={b"a": b"1"}))
+        _backend(path).commit(Commit(puts={b"a": b"1"}))
 
 
 def _no_database(path: str) -> None:
@@ -186,7 +186,7 @@ def test_a_file_that_is_not_ours(
     spoil(path)
     before = Path(path).read_bytes() if os.path.exists(path) else None
     with pytest.raises(error, match=words):
-        open_database(f"sqlite://{path}")
+        open_backend(f"sqlite://{path}")
     assert (Path(path).read_bytes() if os.path.exists(path) else None) == before
 
 
@@ -195,7 +195,7 @@ def test_tables_are_not_made_in_the_database_of_another_program(path: str, spoil
     spoil(path)
     before = Path(path).read_bytes()
     with pytest.raises(InvalidRequestError, match="database of another program"):
-        open_database(f"sqlite://{path}", create=True)
+        open_backend(f"sqlite://{path}", create=True)
     assert Path(path).read_bytes() == before, "not even its journal mode is changed"
 
 
@@ -206,38 +206,38 @@ def test_a_copy_that_has_lost_its_log_gets_it_back(path: str, tmp_path: Path) ->
     connection.execute(f"VACUUM INTO '{copy}'")
     connection.close()
     prepare_file(copy, create=False)
-    store = _store(copy, timeout_s=0.1)
-    with store.snapshot() as snapshot:
-        assert isinstance(store.commit(Commit(puts={b"a": b"1"})), Committed)
+    backend = _backend(copy, timeout_s=0.1)
+    with backend.snapshot() as snapshot:
+        assert isinstance(backend.commit(Commit(puts={b"a": b"1"})), Committed)
         assert snapshot.get_many([b"a"]) == {}
-    store.close()
+    backend.close()
 
 
 def test_a_file_that_is_damaged(path: str) -> None:
-    store = _store(path)
+    backend = _backend(path)
     for number in range(200):
-        store.commit(Commit(puts={b"k%d" % number: bytes(1000)}))
-    store.close()
+        backend.commit(Commit(puts={b"k%d" % number: bytes(1000)}))
+    backend.close()
     data = bytearray(Path(path).read_bytes())
     data[8192:-4096] = b"\xaa" * (len(data) - 8192 - 4096)
     Path(path).write_bytes(data)
-    store = _store(path)
+    backend = _backend(path)
     with pytest.raises(CorruptDataError, match="damaged"):
-        store.scan(b"k", b"l", 1000)
-    store.close()
+        backend.scan(b"k", b"l", 1000)
+    backend.close()
 
 
 def test_a_file_that_another_program_locks(path: str) -> None:
     stranger = sqlite3.connect(path, isolation_level=None)
     stranger.execute("BEGIN IMMEDIATE")
-    store = _store(path, timeout_s=0.05)
+    backend = _backend(path, timeout_s=0.05)
     with pytest.raises(UnavailableError, match="another program has locked the database"):
-        store.commit(Commit(puts={b"a": b"1"}))
-    assert store.get_many([b"a"]) == {}
+        backend.commit(Commit(puts={b"a": b"1"}))
+    assert backend.get_many([b"a"]) == {}
     stranger.execute("ROLLBACK")
-    assert isinstance(store.commit(Commit(puts={b"a": b"1"})), Committed)
+    assert isinstance(backend.commit(Commit(puts={b"a": b"1"})), Committed)
     stranger.close()
-    store.close()
+    backend.close()
 
 
 def test_a_process_that_is_stopped_while_it_begins_to_read_does_not_mean_damage(path: str) -> None:
@@ -280,16 +280,16 @@ def test_the_process_that_holds_the_lock_is_named(path: str, tmp_path: Path, sto
         if stops:
             assert os.WIFSTOPPED(os.waitpid(child.pid, os.WUNTRACED)[1])
         wait_until((tmp_path / "locked").exists, "the child does not lock")
-        store = _store(path, timeout_s=0.05)
+        backend = _backend(path, timeout_s=0.05)
         advice = rf"is stopped .*kill -CONT {child.pid}" if stops else "has locked the database: let it finish"
         with pytest.raises(UnavailableError, match=rf"process {child.pid} \(.*\) {advice}"):
-            store.commit(Commit(puts={b"a": b"1"}))
+            backend.commit(Commit(puts={b"a": b"1"}))
     finally:
         child.signal(signal.SIGCONT)
         (tmp_path / "end").touch()
         child.result()
-    assert isinstance(store.commit(Commit(puts={b"a": b"1"})), Committed)
-    store.close()
+    assert isinstance(backend.commit(Commit(puts={b"a": b"1"})), Committed)
+    backend.close()
 
 
 @pytest.mark.parametrize(
@@ -355,22 +355,22 @@ def test_an_error_without_a_code_is_known_by_its_message(message: str, kind: typ
 
 
 def test_an_error_in_a_pessimistic_transaction_rolls_it_back(path: str) -> None:
-    store = _store(path)
-    with pytest.raises(ZeroDivisionError), store.locked() as transaction:
+    backend = _backend(path)
+    with pytest.raises(ZeroDivisionError), backend.locked() as transaction:
         assert 1 // len(transaction.read([b"a"], exclusive=True))
-    assert isinstance(store.commit(Commit(puts={b"a": b"1"})), Committed)
-    store.close()
+    assert isinstance(backend.commit(Commit(puts={b"a": b"1"})), Committed)
+    backend.close()
 
 
 def test_a_killed_process_loses_nothing_and_locks_nothing(path: str) -> None:
     """SIGKILL in the middle of commits, from several threads."""
 
     def work() -> None:
-        store = open_database(f"sqlite://{path}")
+        backend = open_backend(f"sqlite://{path}")
 
         def count(number: int) -> None:
             for turn in range(1_000_000):
-                store.commit(Commit(puts={b"t%d" % number: b"%d" % turn}, adds={b"n": 1}))
+                backend.commit(Commit(puts={b"t%d" % number: b"%d" % turn}, adds={b"n": 1}))
                 os.write(acknowledged, b"%d %d\n" % (number, turn))
 
         threads = [threading.Thread(target=count, args=(number,), daemon=True) for number in range(4)]
@@ -392,10 +392,10 @@ def test_a_killed_process_loses_nothing_and_locks_nothing(path: str) -> None:
         if line.endswith(b"\n"):
             number, turn = line.split()
             last[b"t" + number] = int(turn)
-    store = _store(path)
-    assert isinstance(store.commit(Commit(puts={b"after": b"1"})), Committed)
-    found = store.get_many([*last, b"n"])
+    backend = _backend(path)
+    assert isinstance(backend.commit(Commit(puts={b"after": b"1"})), Committed)
+    found = backend.get_many([*last, b"n"])
     written = {key: int(found[key].value) for key in last}
     assert all(written[key] in (turn, turn + 1) for key, turn in last.items())
     assert found[b"n"].number == sum(turn + 1 for turn in written.values()), "no commit is half done"
-    store.close()
+    backend.close()

@@ -1,4 +1,4 @@
-"""A store survives forks of its process: no connection, lock, number or queue is shared with a child."""
+"""A database survives forks of its process: no connection, lock, number or queue is shared with a child."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from holdfast.errors import UnavailableError
 from holdfast.runtime import Environment, SystemClock
 from holdfast.runtime import forks as forks_module
 from holdfast.runtime.forks import Fork, watch_forks
-from holdfast.transactions.base import Commit, Committed, Database
-from holdfast.transactions.registry import open_database
+from holdfast.transactions.base import Backend, Commit, Committed
+from holdfast.transactions.registry import open_backend
 from holdfast.transactions.sqlite import connection as connection_module
 from holdfast.transactions.sqlite import connections
+from holdfast.transactions.sqlite.backend import SqliteBackend
 from holdfast.transactions.sqlite.connection import prepare_file
-from holdfast.transactions.sqlite.store import SqliteTransactionStore
 from holdfast.transactions.sqlite.ticket_queue import TicketQueue
 from tests.children import Child, open_files, run_in_children
 from tests.patience import PATIENCE_S, wait_until
@@ -32,57 +32,57 @@ def path(tmp_path: Path) -> str:
     return path
 
 
-def _count(store: Database, key: bytes, times: int) -> None:
+def _count(backend: Backend, key: bytes, times: int) -> None:
     for _ in range(times):
-        assert isinstance(store.commit(Commit(adds={key: 1})), Committed)
+        assert isinstance(backend.commit(Commit(adds={key: 1})), Committed)
 
 
-def test_parent_and_children_use_one_store(path: str) -> None:
-    store = open_database(f"sqlite://{path}")
-    _count(store, b"n", 1)
-    children = [Child(lambda: _count(store, b"n", 20)) for _ in range(3)]
-    _count(store, b"n", 20)
+def test_parent_and_children_use_one_backend(path: str) -> None:
+    backend = open_backend(f"sqlite://{path}")
+    _count(backend, b"n", 1)
+    children = [Child(lambda: _count(backend, b"n", 20)) for _ in range(3)]
+    _count(backend, b"n", 20)
     for child in children:
         child.result()
-    assert store.get_many([b"n"])[b"n"].number == 81
-    store.close()
+    assert backend.get_many([b"n"])[b"n"].number == 81
+    backend.close()
 
 
 def test_versions_are_not_used_twice(path: str) -> None:
     """A child that went on counting where its parent was would give two commits one version."""
-    store = SqliteTransactionStore(path, Environment())
-    _count(store, b"n", 1)
+    backend = SqliteBackend(path, Environment())
+    _count(backend, b"n", 1)
 
     def versions(number: int) -> set[int]:
-        outcomes = [store.commit(Commit(adds={b"%d" % number: 1})) for _ in range(10)]
+        outcomes = [backend.commit(Commit(adds={b"%d" % number: 1})) for _ in range(10)]
         return {one.version for one in outcomes if isinstance(one, Committed)}
 
     found = [*run_in_children(3, versions), versions(9)]
     assert len(set().union(*found)) == 40
-    store.close()
+    backend.close()
 
 
 def test_no_connection_is_open_during_a_fork(path: str) -> None:
     """SQLite's notes about its locks, in the memory of the process, must not reach the child."""
-    store = SqliteTransactionStore(path, Environment())
-    _count(store, b"n", 1)
-    store.get_many([b"n"])
+    backend = SqliteBackend(path, Environment())
+    _count(backend, b"n", 1)
+    backend.get_many([b"n"])
 
     assert open_files("records.db") != []
     assert Child(lambda: open_files("records.db")).result() == []
-    store.close()
+    backend.close()
 
 
 def test_threads_at_work_do_not_harm_a_child(path: str) -> None:
     """At the moment of a fork, other threads read and write, and hold every lock there is."""
-    store = open_database(f"sqlite://{path}")
+    backend = open_backend(f"sqlite://{path}")
     is_over = threading.Event()
     counts = [0] * 4
 
     def work(number: int) -> None:
         while not is_over.is_set():
-            _count(store, b"parent", 1)
-            store.get_many([b"parent"])
+            _count(backend, b"parent", 1)
+            backend.get_many([b"parent"])
             counts[number] += 1
 
     threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(4)]
@@ -90,17 +90,17 @@ def test_threads_at_work_do_not_harm_a_child(path: str) -> None:
         one.start()
     try:
         for _ in range(5):
-            Child(lambda: _count(store, b"child", 5)).result()
+            Child(lambda: _count(backend, b"child", 5)).result()
     finally:
         is_over.set()
         for one in threads:
             one.join(PATIENCE_S)
-    found = store.get_many([b"parent", b"child"])
+    found = backend.get_many([b"parent", b"child"])
     assert (found[b"parent"].number, found[b"child"].number) == (sum(counts), 25)
-    store.close()
+    backend.close()
 
 
-def test_a_fork_does_not_wait_for_a_thread_that_uses_the_store_for_the_first_time(
+def test_a_fork_does_not_wait_for_a_thread_that_uses_the_backend_for_the_first_time(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The queue of the file is made then; the thread that forks holds what others need to make one."""
@@ -121,20 +121,20 @@ def test_a_fork_does_not_wait_for_a_thread_that_uses_the_store_for_the_first_tim
         def after_fork(self, *, is_ready: bool) -> None:
             pass
 
-    store = open_database(f"sqlite://{path}")  # it hears of forks before the other one
+    backend = open_backend(f"sqlite://{path}")  # it hears of forks before the other one
     waiter = Waiter()
     watch_forks(waiter)
     with monkeypatch.context() as patched:
         patched.setattr(TicketQueue, "of", of)
-        thread = threading.Thread(target=lambda: _count(store, b"parent", 1), daemon=True)
+        thread = threading.Thread(target=lambda: _count(backend, b"parent", 1), daemon=True)
         thread.start()
         child = Child(lambda: None)
         child.result()
         thread.join(PATIENCE_S)
-    Child(lambda: _count(store, b"child", 1)).result()
-    found = store.get_many([b"parent", b"child"])
+    Child(lambda: _count(backend, b"child", 1)).result()
+    found = backend.get_many([b"parent", b"child"])
     assert (found[b"parent"].number, found[b"child"].number) == (1, 1)
-    store.close()
+    backend.close()
 
 
 def test_a_fork_waits_for_a_thread_that_opens_the_database(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,23 +159,23 @@ def test_a_fork_waits_for_a_thread_that_opens_the_database(path: str, monkeypatc
     watch_forks(watcher)
     with monkeypatch.context() as patched, ThreadPoolExecutor(1) as threads:
         patched.setattr(connection_module, "_migrate", slow)
-        opened = threads.submit(open_database, f"sqlite://{path}")
+        opened = threads.submit(open_backend, f"sqlite://{path}")
         assert is_open.wait(PATIENCE_S)
 
         def use() -> list[str]:
-            store = open_database(f"sqlite://{path}")
-            _count(store, b"child", 1)
+            backend = open_backend(f"sqlite://{path}")
+            _count(backend, b"child", 1)
             return open_files("records.db")
 
         monkeypatch.setattr(connection_module, "_migrate", migrate)
         child = Child(lambda: (open_files("records.db"), use()))
         inherited, own = child.result()
-        store = opened.result(PATIENCE_S)
+        backend = opened.result(PATIENCE_S)
     assert inherited == []
     assert own != []
-    _count(store, b"parent", 1)
-    assert len(store.get_many([b"parent", b"child"])) == 2
-    store.close()
+    _count(backend, b"parent", 1)
+    assert len(backend.get_many([b"parent", b"child"])) == 2
+    backend.close()
 
 
 def test_no_fork_while_a_connection_is_being_closed(path: str) -> None:
@@ -210,15 +210,15 @@ def test_no_fork_while_a_connection_is_being_closed(path: str) -> None:
     thread.join(PATIENCE_S)
 
 
-def test_a_store_that_another_thread_opens_during_a_fork_waits(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backend_that_another_thread_opens_during_a_fork_waits(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asks it whether it is ready; the child may use the file."""
     monkeypatch.setattr(forks_module, "_ROUNDS", 1)
     is_forking, is_made = threading.Event(), threading.Event()
-    made: list[SqliteTransactionStore] = []
+    made: list[SqliteBackend] = []
 
     def use() -> None:
         assert is_forking.wait(PATIENCE_S)
-        made.append(SqliteTransactionStore(path, Environment()))
+        made.append(SqliteBackend(path, Environment()))
         is_made.set()
         made[0].get_many([b"n"])
 
@@ -249,12 +249,12 @@ def test_a_store_that_another_thread_opens_during_a_fork_waits(path: str, monkey
 
 def test_a_walk_for_which_a_fork_waits_may_read_another_database(path: str, tmp_path: Path) -> None:
     prepare_file(str(tmp_path / "other.db"), create=True)
-    other, store = (SqliteTransactionStore(one, Environment()) for one in (str(tmp_path / "other.db"), path))
-    _count(store, b"n", 1)
+    other, backend = (SqliteBackend(one, Environment()) for one in (str(tmp_path / "other.db"), path))
+    _count(backend, b"n", 1)
     begun = threading.Event()
 
     def walk() -> None:
-        with store.snapshot():
+        with backend.snapshot():
             begun.set()
             wait_until(lambda: other._connections._forks, "nobody forks")
             other.get_many([b"n"])
@@ -262,19 +262,19 @@ def test_a_walk_for_which_a_fork_waits_may_read_another_database(path: str, tmp_
     thread = threading.Thread(target=walk, daemon=True)
     thread.start()
     assert begun.wait(PATIENCE_S)
-    Child(lambda: _count(store, b"n", 1)).result()
+    Child(lambda: _count(backend, b"n", 1)).result()
     thread.join(PATIENCE_S)
-    assert store.get_many([b"n"])[b"n"].number == 2
-    store.close()
+    assert backend.get_many([b"n"])[b"n"].number == 2
+    backend.close()
     other.close()
 
 
 def test_the_queues_of_deleted_files_are_closed(tmp_path: Path) -> None:
     for number in range(20):
         path = tmp_path / f"{number}.db"
-        store = open_database(f"sqlite://{path}", create=True)
-        _count(store, b"n", 1)
-        store.close()
+        backend = open_backend(f"sqlite://{path}", create=True)
+        _count(backend, b"n", 1)
+        backend.close()
         for one in tmp_path.iterdir():
             one.unlink()
     assert len(open_files(f"{tmp_path}/")) <= 1
@@ -282,24 +282,24 @@ def test_the_queues_of_deleted_files_are_closed(tmp_path: Path) -> None:
 
 def test_a_child_of_a_process_in_mid_walk_is_told_to_start_anew(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The connection of the walk cannot be closed, so the child cannot use the file."""
-    store = SqliteTransactionStore(path, Environment())
-    _count(store, b"n", 1)
+    backend = SqliteBackend(path, Environment())
+    _count(backend, b"n", 1)
 
     def use() -> str:
         try:
-            store.get_many([b"n"])
+            backend.get_many([b"n"])
         except UnavailableError as error:
             return error.message
         return "no error"
 
     def use_another() -> str:
         try:
-            open_database(f"sqlite://{path}")
+            open_backend(f"sqlite://{path}")
         except UnavailableError as error:
             return error.message
         return "no error"
 
-    with store.snapshot() as reader:
+    with backend.snapshot() as reader:
         assert "forked while its parent used the database" in Child(use).result()
         assert "forked while its parent used the database" in Child(use_another).result(), "what SQLite notes is shared"
         assert reader.get_many([b"n"])[b"n"].number == 1
@@ -309,7 +309,7 @@ def test_a_child_of_a_process_in_mid_walk_is_told_to_start_anew(path: str, monke
     begun, is_over = threading.Event(), threading.Event()
 
     def walk() -> None:
-        with store.snapshot():
+        with backend.snapshot():
             begun.set()
             is_over.wait(PATIENCE_S)
 
@@ -320,51 +320,51 @@ def test_a_child_of_a_process_in_mid_walk_is_told_to_start_anew(path: str, monke
     is_over.set()
     thread.join(PATIENCE_S)
     assert Child(use).result() == "no error"
-    store.close()
+    backend.close()
 
 
 def test_threads_that_read_all_the_time_let_others_fork(path: str) -> None:
     """Between two pages of theirs, no connection is lent."""
-    store = SqliteTransactionStore(path, Environment())
-    _count(store, b"n", 1)
+    backend = SqliteBackend(path, Environment())
+    _count(backend, b"n", 1)
     is_over = threading.Event()
 
     def read() -> None:
         while not is_over.is_set():
-            store.scan(b"a", b"z", 10)
+            backend.scan(b"a", b"z", 10)
 
     threads = [threading.Thread(target=read, daemon=True) for _ in range(3)]
     for one in threads:
         one.start()
     try:
         for _ in range(10):
-            Child(lambda: _count(store, b"n", 1)).result()
+            Child(lambda: _count(backend, b"n", 1)).result()
     finally:
         is_over.set()
         for one in threads:
             one.join(PATIENCE_S)
-    assert store.get_many([b"n"])[b"n"].number == 11
-    store.close()
+    assert backend.get_many([b"n"])[b"n"].number == 11
+    backend.close()
 
 
 def test_a_child_that_unwinds_a_walk_of_its_parent_leaves_it_alone(path: str) -> None:
-    store = SqliteTransactionStore(path, Environment())
-    _count(store, b"n", 1)
-    block = store.snapshot()
+    backend = SqliteBackend(path, Environment())
+    _count(backend, b"n", 1)
+    block = backend.snapshot()
     snapshot = block.__enter__()
     Child(lambda: block.__exit__(None, None, None)).result()
-    _count(store, b"n", 1)
+    _count(backend, b"n", 1)
     assert snapshot.get_many([b"n"])[b"n"].number == 1
     block.__exit__(None, None, None)
-    store.close()
+    backend.close()
 
 
-def test_a_closed_store_takes_no_commits(path: str) -> None:
-    store = SqliteTransactionStore(path, Environment())
-    _count(store, b"n", 1)
-    store.close()
-    with pytest.raises(UnavailableError, match="the store is closed: open it again"):
-        _count(store, b"n", 1)
+def test_a_closed_backend_takes_no_commits(path: str) -> None:
+    backend = SqliteBackend(path, Environment())
+    _count(backend, b"n", 1)
+    backend.close()
+    with pytest.raises(UnavailableError, match="the database is closed: open it again"):
+        _count(backend, b"n", 1)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -375,12 +375,12 @@ def test_a_fork_whose_wait_is_interrupted_cuts_the_child_off(path: str) -> None:
         def sleep(self, duration_s: float) -> None:
             raise KeyboardInterrupt
 
-    store = SqliteTransactionStore(path, Environment(clock=Interrupted()))
-    _count(store, b"n", 1)
+    backend = SqliteBackend(path, Environment(clock=Interrupted()))
+    _count(backend, b"n", 1)
     begun, is_over = threading.Event(), threading.Event()
 
     def walk() -> None:
-        with store.snapshot():
+        with backend.snapshot():
             begun.set()
             is_over.wait(PATIENCE_S)
 
@@ -390,7 +390,7 @@ def test_a_fork_whose_wait_is_interrupted_cuts_the_child_off(path: str) -> None:
 
     def use() -> str:
         try:
-            _count(store, b"n", 1)
+            _count(backend, b"n", 1)
         except UnavailableError as error:
             return error.message
         return "no error"
@@ -398,9 +398,9 @@ def test_a_fork_whose_wait_is_interrupted_cuts_the_child_off(path: str) -> None:
     assert "forked while its parent used the database" in Child(use).result()
     is_over.set()
     thread.join(PATIENCE_S)
-    _count(store, b"n", 1)
-    assert store.get_many([b"n"])[b"n"].number == 2
-    store.close()
+    _count(backend, b"n", 1)
+    assert backend.get_many([b"n"])[b"n"].number == 2
+    backend.close()
 
 
 def test_a_file_that_was_opened_during_two_forks_of_which_one_is_over_stays_usable(path: str) -> None:

@@ -22,33 +22,33 @@ from holdfast.errors import OutcomeUnknownError
 from holdfast.runtime import Environment
 from holdfast.runtime import forks as forks_module
 from holdfast.transactions import seats as seats_module
-from holdfast.transactions.base import Commit, Committed, Database
+from holdfast.transactions.base import Backend, Commit, Committed
 from holdfast.transactions.group_commit import GroupCommit
+from holdfast.transactions.sqlite import backend as backend_module
 from holdfast.transactions.sqlite import connections as connections_module
-from holdfast.transactions.sqlite import store as store_module
 from holdfast.transactions.sqlite import ticket_queue as queue_module
+from holdfast.transactions.sqlite.backend import SqliteBackend
 from holdfast.transactions.sqlite.connection import prepare_file
-from holdfast.transactions.sqlite.store import SqliteTransactionStore
 from tests.children import Child
 from tests.interrupts import InterruptError, disturbed_at, interrupted_at
 from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqliteTransactionStore]:
+def backend(tmp_path: Path) -> Iterator[SqliteBackend]:
     path = str(tmp_path / "records.db")
     prepare_file(path, create=True)
-    found = SqliteTransactionStore(path, Environment(), synchronous="normal")
+    found = SqliteBackend(path, Environment(), synchronous="normal")
     yield found
     found.close()
 
 
-def _use(store: Database) -> None:
-    assert isinstance(store.commit(Commit(adds={b"n": 1})), Committed)
-    assert store.get_many([b"n"])[b"n"].number > 0
-    with store.snapshot() as snapshot:
+def _use(backend: Backend) -> None:
+    assert isinstance(backend.commit(Commit(adds={b"n": 1})), Committed)
+    assert backend.get_many([b"n"])[b"n"].number > 0
+    with backend.snapshot() as snapshot:
         snapshot.scan(b"a", b"z", 5)
-    with store.locked() as transaction:
+    with backend.locked() as transaction:
         transaction.read([b"n"], exclusive=True)
         transaction.apply(Commit(adds={b"n": 1}))
 
@@ -60,35 +60,35 @@ def _is_open(connection: sqlite3.Connection) -> bool:
         return False
 
 
-def test_an_interrupt_at_any_line_leaves_nothing_locked(store: SqliteTransactionStore) -> None:
-    modules = (seats_module, connections_module, queue_module, store_module)
+def test_an_interrupt_at_any_line_leaves_nothing_locked(backend: SqliteBackend) -> None:
+    modules = (seats_module, connections_module, queue_module, backend_module)
     made: list[sqlite3.Connection] = []
 
     def connect() -> sqlite3.Connection:
-        made.append(store._connect())
+        made.append(backend._connect())
         return made[-1]
 
-    store._connections._connect = connect
+    backend._connections._connect = connect
     line, is_within = 0, True
     with ThreadPoolExecutor(1) as threads:
         while is_within:
             line += 1
-            is_within = interrupted_at(line, lambda: _use(store), *modules)
-            assert threads.submit(store.commit, Commit(adds={b"m": 1})).result(PATIENCE_S)
-            assert store._connections._loans.seated() == []
-            assert store._connections.queue()._seats.seated() == []
-            idle = [*store._connections._readers, *store._connections._writers]
+            is_within = interrupted_at(line, lambda: _use(backend), *modules)
+            assert threads.submit(backend.commit, Commit(adds={b"m": 1})).result(PATIENCE_S)
+            assert backend._connections._loans.seated() == []
+            assert backend._connections.queue()._seats.seated() == []
+            idle = [*backend._connections._readers, *backend._connections._writers]
             assert [one for one in made if _is_open(one) and one not in idle] == [], "a child would inherit it"
     assert line > 150
-    assert store.get_many([b"m"])[b"m"].number == line
+    assert backend.get_many([b"m"])[b"m"].number == line
 
 
 class _ForgottenWalk:
     """Only a collection of garbage ends it."""
 
-    def __init__(self, store: Database) -> None:
+    def __init__(self, backend: Backend) -> None:
         self.own = self
-        self.walk = store.snapshot()
+        self.walk = backend.snapshot()
         self.walk.__enter__().scan(b"a", b"z", 5)
 
 
@@ -100,12 +100,12 @@ def test_an_interrupt_at_any_line_around_a_fork_leaves_nothing_locked(
     monkeypatch.setattr(forks_module, "_watching", weakref.WeakValueDictionary())  # not what other tests have left
     path = str(tmp_path / "records.db")
     prepare_file(path, create=True)
-    store = SqliteTransactionStore(path, Environment(), synchronous="normal")
+    backend = SqliteBackend(path, Environment(), synchronous="normal")
     child = 0
 
     def fork() -> None:
         nonlocal child
-        store.get_many([b"n"])  # a connection that is closed before the fork
+        backend.get_many([b"n"])  # a connection that is closed before the fork
         child = os.fork()
         if not child:
             os._exit(0)
@@ -119,14 +119,14 @@ def test_an_interrupt_at_any_line_around_a_fork_leaves_nothing_locked(
             is_within = interrupted_at(line, fork, forks_module, seats_module, connections_module)
             if child:
                 os.waitpid(child, 0)
-            assert threads.submit(store.commit, Commit(adds={b"m": 1})).result(PATIENCE_S)
-            assert isinstance(store.commit(Commit(adds={b"m": 1})), Committed)
+            assert threads.submit(backend.commit, Commit(adds={b"m": 1})).result(PATIENCE_S)
+            assert isinstance(backend.commit(Commit(adds={b"m": 1})), Committed)
     assert line > 60
-    assert store.get_many([b"m"])[b"m"].number == 2 * line
-    store.close()
+    assert backend.get_many([b"m"])[b"m"].number == 2 * line
+    backend.close()
 
 
-def test_a_forgotten_walk_that_is_collected_at_any_line_stops_nobody(store: SqliteTransactionStore) -> None:
+def test_a_forgotten_walk_that_is_collected_at_any_line_stops_nobody(backend: SqliteBackend) -> None:
     """A collection of garbage may begin at any line, and ends a walk that nobody can reach anymore."""
 
     modules = (seats_module, connections_module)
@@ -136,8 +136,8 @@ def test_a_forgotten_walk_that_is_collected_at_any_line_stops_nobody(store: Sqli
         line, is_within = 0, True
         while is_within:
             line += 1
-            _ForgottenWalk(store)
-            is_within = disturbed_at(line, lambda: collected.append(gc.collect()), lambda: _use(store), *modules)
+            _ForgottenWalk(backend)
+            is_within = disturbed_at(line, lambda: collected.append(gc.collect()), lambda: _use(backend), *modules)
         gc.collect()
         return line
 
@@ -153,13 +153,13 @@ def test_a_forgotten_walk_that_is_collected_at_any_line_stops_nobody(store: Sqli
     assert not thread.is_alive(), "it waits for itself"
     assert len(collected) == collected[-1] > 100
     assert min(collected) > 0
-    assert store._connections._loans.seated() == []
+    assert backend._connections._loans.seated() == []
 
 
-def test_a_forgotten_walk_that_is_collected_waits_for_nobody(store: SqliteTransactionStore) -> None:
+def test_a_forgotten_walk_that_is_collected_waits_for_nobody(backend: SqliteBackend) -> None:
     """Its thread may have the lock of the loans, for which another thread waits that has that of the connections."""
-    connections = store._connections
-    _ForgottenWalk(store)
+    connections = backend._connections
+    _ForgottenWalk(backend)
 
     def collect() -> None:
         with connections._loans._mutex:
@@ -174,11 +174,11 @@ def test_a_forgotten_walk_that_is_collected_waits_for_nobody(store: SqliteTransa
 
 
 @pytest.mark.slow
-def test_a_thousand_interrupts_a_second_stop_nobody(store: SqliteTransactionStore) -> None:
+def test_a_thousand_interrupts_a_second_stop_nobody(backend: SqliteBackend) -> None:
     """The handler of a real signal raises in the main thread, while others commit."""
 
     def run() -> list[int]:
-        groups = GroupCommit(store, readers=2)
+        groups = GroupCommit(backend, readers=2)
         is_over = threading.Event()
 
         def raise_it(number: int, frame: FrameType | None) -> None:
@@ -217,7 +217,7 @@ def test_a_thousand_interrupts_a_second_stop_nobody(store: SqliteTransactionStor
         for number, (acknowledged, unknown) in enumerate(counts):
             found = groups.get_many([b"%d" % number])[b"%d" % number].number
             assert acknowledged <= found <= acknowledged + unknown
-        assert store._connections._loans.seated() == []
+        assert backend._connections._loans.seated() == []
         return [hits, *(acknowledged for acknowledged, _ in counts)]
 
     hits, *counts = Child(run).result()

@@ -15,9 +15,9 @@ import pytest
 from holdfast.errors import NotFoundError, OutcomeUnknownError
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Committed, Judgment
-from holdfast.transactions.sqlite import store as store_module
+from holdfast.transactions.sqlite import backend as backend_module
+from holdfast.transactions.sqlite.backend import SqliteBackend
 from holdfast.transactions.sqlite.connection import prepare_file
-from holdfast.transactions.sqlite.store import SqliteTransactionStore
 from tests.patience import PATIENCE_S
 
 _COMMIT = Commit(puts={b"a": b"2"})
@@ -30,8 +30,8 @@ def path(tmp_path: Path) -> str:
     return path
 
 
-def _store(path: str) -> SqliteTransactionStore:
-    return SqliteTransactionStore(path, Environment())
+def _backend(path: str) -> SqliteBackend:
+    return SqliteBackend(path, Environment())
 
 
 def _restore(path: str) -> None:
@@ -44,55 +44,57 @@ def _restore(path: str) -> None:
 
 @pytest.mark.parametrize("comes_back", [False, True])
 def test_after_the_file_was_removed(path: str, comes_back: bool) -> None:
-    store = _store(path)
-    assert isinstance(store.commit(Commit(puts={b"a": b"1"})), Committed)
-    with store._connections.writer() as writer:
+    backend = _backend(path)
+    assert isinstance(backend.commit(Commit(puts={b"a": b"1"})), Committed)
+    with backend._connections.writer() as writer:
         writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     saved = f"{path}-saved"
     shutil.move(path, saved)
     if comes_back:
         prepare_file(path, create=True)
-    for call in (lambda: store.commit(_COMMIT), lambda: store.get_many([b"a"])):
+    for call in (lambda: backend.commit(_COMMIT), lambda: backend.get_many([b"a"])):
         with pytest.raises(NotFoundError, match="removed or replaced"):
             call()
-    store.close()
+    backend.close()
     os.replace(saved, path)
-    store = _store(path)
-    assert store.get_many([b"a"])[b"a"].value == b"1"
-    store.close()
+    backend = _backend(path)
+    assert backend.get_many([b"a"])[b"a"].value == b"1"
+    backend.close()
 
 
-def _commit_under_locks(store: SqliteTransactionStore) -> object:
-    with store.locked() as transaction:
+def _commit_under_locks(backend: SqliteBackend) -> object:
+    with backend.locked() as transaction:
         return transaction.apply(_COMMIT)
 
 
-@pytest.mark.parametrize("commit", [lambda store: store.commit(_COMMIT), _commit_under_locks], ids=["commit", "locked"])
-def test_while_a_commit_waits_for_its_turn(path: str, commit: Callable[[SqliteTransactionStore], object]) -> None:
-    store = _store(path)
-    store.commit(Commit(puts={b"a": b"1"}))
+@pytest.mark.parametrize(
+    "commit", [lambda backend: backend.commit(_COMMIT), _commit_under_locks], ids=["commit", "locked"]
+)
+def test_while_a_commit_waits_for_its_turn(path: str, commit: Callable[[SqliteBackend], object]) -> None:
+    backend = _backend(path)
+    backend.commit(Commit(puts={b"a": b"1"}))
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with ThreadPoolExecutor() as pool:
-        waiting = pool.submit(commit, store)
+        waiting = pool.submit(commit, backend)
         assert not wait([waiting], 0.3).done
         _restore(path)
         other.execute("ROLLBACK")
         other.close()
         with pytest.raises(NotFoundError, match="removed or replaced"):
             waiting.result(PATIENCE_S)
-    store.close()
+    backend.close()
 
 
 def test_in_the_middle_of_a_commit(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = _store(path)
-    judge = store_module.judge
+    backend = _backend(path)
+    judge = backend_module.judge
 
     def replaced(*args: Any) -> Judgment:
         _restore(path)
         return judge(*args)
 
-    monkeypatch.setattr(store_module, "judge", replaced)
+    monkeypatch.setattr(backend_module, "judge", replaced)
     with pytest.raises(OutcomeUnknownError, match="removed or replaced during the commit"):
-        store.commit(_COMMIT)
-    store.close()
+        backend.commit(_COMMIT)
+    backend.close()

@@ -14,9 +14,9 @@ from holdfast.errors import UnavailableError
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import StillClock
 from holdfast.transactions.base import Commit
+from holdfast.transactions.sqlite.backend import SqliteBackend
 from holdfast.transactions.sqlite.connection import prepare_file
 from holdfast.transactions.sqlite.snapshot import SqliteSnapshot
-from holdfast.transactions.sqlite.store import SqliteTransactionStore
 from tests.patience import PATIENCE_S
 
 _HOUR_S = 3600.0
@@ -29,48 +29,48 @@ def path(tmp_path: Path) -> str:
     return path
 
 
-def _fill(store: SqliteTransactionStore, commits: int) -> int:
+def _fill(backend: SqliteBackend, commits: int) -> int:
     """Write so often; return the size of the log."""
     for number in range(commits):
-        store.commit(Commit(puts={b"k%d" % (number % 5): os.urandom(100_000)}))
-    return os.path.getsize(f"{store._path}-wal")
+        backend.commit(Commit(puts={b"k%d" % (number % 5): os.urandom(100_000)}))
+    return os.path.getsize(f"{backend._path}-wal")
 
 
 def test_a_forgotten_snapshot_no_longer_keeps_the_log(path: str) -> None:
     clock = StillClock()
-    store = SqliteTransactionStore(path, Environment(clock=clock), synchronous="normal")
-    with store.snapshot() as forgotten:
-        kept = _fill(store, 100)
+    backend = SqliteBackend(path, Environment(clock=clock), synchronous="normal")
+    with backend.snapshot() as forgotten:
+        kept = _fill(backend, 100)
         clock.at_s += _HOUR_S + 1
-        assert _fill(store, 400) < 2 * kept, "the log is written from its start again"
+        assert _fill(backend, 400) < 2 * kept, "the log is written from its start again"
         with pytest.raises(UnavailableError, match="nobody has read from the snapshot for an hour"):
             forgotten.get_many([b"k0"])
-    with store.snapshot() as another:
+    with backend.snapshot() as another:
         assert len(another.scan(b"k", b"l", 10).records) == 5
-    store.close()
+    backend.close()
 
 
 def test_a_snapshot_that_is_read_slowly_goes_on(path: str) -> None:
     clock = StillClock()
-    store = SqliteTransactionStore(path, Environment(clock=clock), synchronous="normal")
-    store.commit(Commit(puts={b"k": b"old"}))
-    with store.snapshot() as slow:
+    backend = SqliteBackend(path, Environment(clock=clock), synchronous="normal")
+    backend.commit(Commit(puts={b"k": b"old"}))
+    with backend.snapshot() as slow:
         for _ in range(5):
             clock.at_s += _HOUR_S - 1
-            store.commit(Commit(puts={b"k": b"new"}))
+            backend.commit(Commit(puts={b"k": b"new"}))
             assert slow.get_many([b"k"])[b"k"].value == b"old"
             assert slow.scan(b"k", b"l", 1).records[0][1].value == b"old"
-    store.close()
+    backend.close()
 
 
 def test_a_snapshot_that_was_left_alone_for_an_hour_ends_even_if_nobody_else_uses_the_file(path: str) -> None:
     clock = StillClock()
-    store = SqliteTransactionStore(path, Environment(clock=clock))
-    with store.snapshot() as snapshot:
+    backend = SqliteBackend(path, Environment(clock=clock))
+    with backend.snapshot() as snapshot:
         clock.at_s += _HOUR_S + 1
         with pytest.raises(UnavailableError, match="begin to read anew"):
             snapshot.scan(b"a", b"z", 1)
-    store.close()
+    backend.close()
 
 
 def test_a_snapshot_that_is_over_ends_no_transaction_of_who_has_its_connection_now(path: str) -> None:

@@ -11,7 +11,7 @@ from holdfast.namespace.collector import Collector
 from holdfast.namespace.keys import kind_range, usage_key
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.memory.store import MemoryImage, MemoryStore
-from holdfast.transactions.memory.store import Records
+from holdfast.transactions.memory.backend import Records
 from holdfast_checker.kernel.world import Property, View
 from holdfast_checker.namespace.actors import BLOBS, Setting
 from holdfast_checker.namespace.model.state import Node, Tree

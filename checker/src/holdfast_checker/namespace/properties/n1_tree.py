@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from holdfast.namespace.keys import ROOT_KEY, lease_key, name_of, parent_of
-from holdfast.transactions.memory.store import Records
+from holdfast.transactions.memory.backend import Records
 from holdfast_checker.histories.tree import Row, what_is_no_tree
 from holdfast_checker.kernel.world import Property, View
 from holdfast_checker.namespace.actors import Setting

@@ -1,0 +1,317 @@
+"""Implement the database of tables that users open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from types import TracebackType
+from typing import TypeVar
+
+from holdfast.errors import ConflictError, InvalidRequestError
+from holdfast.records.batches import batches
+from holdfast.records.cell_transaction import CellTransaction
+from holdfast.records.cells import VALUE, apply_writes
+from holdfast.records.dropped import collect_dropped
+from holdfast.records.keys import dropped_key, new_id, table_key
+from holdfast.records.loads import abort_old_loads
+from holdfast.records.row_keys import Row
+from holdfast.records.rows import limit_of, naming_cell
+from holdfast.records.several_commits import delete_old_counts, in_several_commits
+from holdfast.records.snapshot import DatabaseSnapshot
+from holdfast.records.tables import Table, TablesRead, check_table_name, history_length, list_tables, missing_table
+from holdfast.records.values import Value, encode_value
+from holdfast.runtime import Environment
+from holdfast.transactions.base import Backend
+from holdfast.transactions.retry import run_transaction
+from holdfast.transactions.transaction import Transaction
+from holdfast.transactions.urls import public_url
+
+T = TypeVar("T")
+
+_BATCH = 500
+"""Cells that `put_many` writes in a transaction."""
+
+_OLD_LOAD_S = 7 * 24 * 3600.0
+
+
+class Database:
+    """Tables of cells in a database: the global database of paper 003 (4.1). Made by `holdfast.open_database`.
+
+    Guarantee: every call is one transaction: it takes effect completely and durably, or not at all; all transactions
+    together are serializable. May be used by several threads, and after a fork.
+
+    Attributes:
+        url: of the database, without its password.
+        full_url: with its password: for other processes, never to be shown.
+        database: where the cells are records.
+    """
+
+    def __init__(self, backend: Backend, url: str, environment: Environment) -> None:
+        self.backend = backend
+        self.url = public_url(url)
+        self.full_url = url
+        self.environment = environment
+
+    # --- tables -------------------------------------------------------------------------------------------------------
+    def create_table(self, name: str, *, history: bool | int = False, exist_ok: bool = False) -> Table:
+        """Create a table.
+
+        Args:
+            history: how many values of each cell to keep: True for all. It makes all writes to a cell wait for each
+                other, also additions.
+            exist_ok: whether to return an existing table, if it has this history.
+
+        Raises:
+            ConflictError: the table exists.
+        """
+        check_table_name(name)
+        length = history_length(history)
+        table_id = new_id(self.environment.ids)
+
+        def create(transaction: Transaction) -> Table | None:
+            record = transaction.get(table_key(name))
+            if record is not None:
+                return Table.of(name, record)
+            table = Table(name, table_id, length, version=0)
+            transaction.insert(table.key, table.to_bytes())
+            return None
+
+        found = run_transaction(self.backend, create, self.environment)
+        if found is None:
+            return self.table(name)
+        if not exist_ok:
+            raise ConflictError(
+                "the table exists: choose another name, or allow that with exist_ok (--exist-ok)", table=name
+            )
+        if found.history != length:
+            raise ConflictError(
+                "the table exists with another history: pass its history, or drop it, which deletes its rows",
+                table=name,
+            )
+        return found
+
+    def table(self, name: str) -> Table:
+        """Return a table.
+
+        Raises:
+            NotFoundError: there is none with this name.
+        """
+        return TablesRead(self.backend, self.backend).get(name)
+
+    def tables(self) -> list[Table]:
+        """Return all tables, by name."""
+        return list_tables(self.backend)
+
+    def drop_table(self, name: str) -> None:
+        """Drop a table, with its history.
+
+        Guarantee: the table is gone in one step; then its cells are deleted in small transactions. Units that use the
+        table meanwhile fail, and change nothing.
+
+        Raises:
+            NotFoundError: there is none with this name.
+            ConflictError: the database has lost the drop, as in a failover: drop it again.
+
+        Crash: the next call of `drop_table` or `collect` deletes the rest of the cells.
+        """
+        check_table_name(name)
+
+        def drop(transaction: Transaction) -> Table:
+            record = transaction.get(table_key(name))
+            if record is None:
+                raise missing_table(self.backend, name)
+            transaction.delete(table_key(name))
+            dropped = Table.of(name, record)
+            transaction.put(dropped_key(dropped.id), b"")
+            return dropped
+
+        dropped = run_transaction(self.backend, drop, self.environment)
+        self.collect()
+        record = self.backend.get_many([dropped.key]).get(dropped.key)
+        if record is not None and record.version == dropped.version:
+            raise ConflictError("the database has lost the drop, perhaps in a failover: drop it again", table=name)
+
+    def collect(self, *, loads_older_than_s: float = _OLD_LOAD_S) -> int:
+        """Delete what is left of dropped tables and work lists, and of loads that were given up; count the records.
+
+        Args:
+            loads_older_than_s: a load that began so long ago, a week unless told otherwise, is aborted: its driver has
+                died. So has the caller of a `put_many`.
+        """
+        abort_old_loads(self.backend, self.environment, loads_older_than_s)
+        deleted = delete_old_counts(self.backend, self.environment, loads_older_than_s)
+        return deleted + collect_dropped(self.backend)
+
+    # --- cells --------------------------------------------------------------------------------------------------------
+    def get(self, table: str, row: Row, *, column: str = VALUE, default: Value | None = None) -> Value | None:
+        """Return the value of a cell, or `default`."""
+        with self.snapshot() as snapshot:  # no locks: a reader waits for nobody
+            return snapshot.get(table, row, column=column, default=default)
+
+    def get_many(self, table: str, rows: Iterable[Row], *, column: str = VALUE) -> dict[Row, Value]:
+        """Return the values of those rows that have the column."""
+        with self.snapshot() as snapshot:
+            return snapshot.get_many(table, rows, column=column)
+
+    def get_row(self, table: str, row: Row) -> dict[str, Value]:
+        """Return the values of a row by column."""
+        with self.snapshot() as snapshot:
+            return snapshot.get_row(table, row)
+
+    def put(self, table: str, row: Row, value: Value, *, column: str = VALUE) -> None:
+        """Write a cell."""
+        self.transact(lambda cells: cells.put(table, row, value, column=column))
+
+    def put_many(self, table: str, values: Iterable[tuple[Row, Value]], *, column: str = VALUE) -> int:
+        """Write the cells of many rows, and return how many were given.
+
+        Guarantee: a transaction has up to 500 cells, or 2 MiB; in all, they are as many as needed, one after the other,
+        and all of them are durable when this returns. Memory is bounded, however many values there are. If a row comes
+        twice, the later value stays.
+
+        Args:
+            values: pairs of row and value.
+
+        Raises:
+            InvalidRequestError: something is no such pair, or cannot be stored: those before it are perhaps written.
+            ConflictError: the database has lost some of them meanwhile, as in a failover; the others are written. Go on
+                as after a crash.
+            TransactionConflictError, UnavailableError, OutcomeUnknownError: see `transact`; those before are written.
+            UnsupportedError: the server does not let this user flush its log; they are written.
+
+        Crash: the first of them are written. Call it again with the same values: cells that are written already are
+        written again, so where others have changed one meanwhile, or the table has a history, look before.
+        """
+        reads_first = bool(self.table(table).history)
+        count = 0
+        found = batches(map(_encoded_pair, values), _BATCH, lambda pair: len(pair[1]))
+        for batch, adds in in_several_commits(found, self.backend, self.environment):
+            put = partial(_put_all, table=table, column=column, batch=batch, reads_first=reads_first)
+            self._transact(put, adds=adds)
+            count += len(batch)
+        return count
+
+    def add(self, table: str, row: Row, amount: int = 1, *, column: str = VALUE) -> None:
+        """Add to an integer; a cell that does not exist counts as 0.
+
+        Raises:
+            InvalidRequestError: the cell holds something else; nothing happened.
+        """
+        self.transact(lambda cells: cells.add(table, row, amount, column=column))
+
+    def delete(self, table: str, row: Row, *, column: str = VALUE) -> None:
+        """Delete a cell, if it exists."""
+        self.transact(lambda cells: cells.delete(table, row, column=column))
+
+    def scan(
+        self,
+        table: str,
+        *,
+        start: Row | None = None,
+        end: Row | None = None,
+        prefix: Row | None = None,
+        limit: int | None = None,
+    ) -> Iterator[tuple[Row, dict[str, Value]]]:
+        """Yield rows in order, each with its values by column: all from one snapshot.
+
+        Args:
+            start, end: the first row, and the first row that is not returned any more.
+            prefix: only rows that begin with this text, these bytes, or these parts of a tuple.
+            limit: the most rows to yield; None for all.
+        """
+        limit = limit_of(limit)
+        with self.snapshot() as snapshot:
+            yield from islice(snapshot.scan(table, start=start, end=end, prefix=prefix), limit)
+
+    def history(self, table: str, row: Row, *, column: str = VALUE) -> list[tuple[int, Value | None]]:
+        """Return the values of a cell with their update counters, the oldest first; None where it was deleted.
+
+        Raises:
+            InvalidRequestError: the table has no history.
+        """
+        with self.snapshot() as snapshot:
+            return snapshot.history(table, row, column=column)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[DatabaseSnapshot]:
+        """Read everything from one snapshot, which writers do not wait for. End it within minutes."""
+        with self.backend.snapshot() as reader:
+            yield DatabaseSnapshot(reader, self.backend)
+
+    # --- transactions -------------------------------------------------------------------------------------------------
+    def transact(self, function: Callable[[CellTransaction], T], *, attempts: int = 10) -> T:
+        """Run a function in one transaction, and return what it returns.
+
+        Guarantee: its reads and writes take effect in one step, or not at all. The function may run several times, so
+        it does nothing else that others can see.
+
+        Raises:
+            TransactionConflictError: other transactions were first in every attempt; nothing happened.
+            InvalidRequestError: it adds to a cell that holds no integer; nothing happened.
+            OutcomeUnknownError: the reply was lost. Read before you repeat.
+        """
+        return self._transact(function, attempts=attempts)
+
+    def _transact(
+        self, function: Callable[[CellTransaction], T], *, attempts: int = 10, adds: Mapping[bytes, int] | None = None
+    ) -> T:
+        """Run a function in one transaction, which also adds to some records that are no cells; see `transact`."""
+
+        def run(transaction: Transaction) -> T:
+            cells = CellTransaction(transaction, TablesRead(transaction, self.backend))
+            result = function(cells)
+            cells.end_unit()
+            cells.end()
+            apply_writes(cells.writes, transaction)
+            apply_writes(adds or {}, transaction)
+            return result
+
+        try:
+            return run_transaction(self.backend, run, self.environment, attempts=attempts)
+        except InvalidRequestError as error:
+            named = naming_cell(error)
+            if named is error:
+                raise
+            raise named from error
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+    def close(self) -> None:
+        """Release connections. May be called twice."""
+        self.backend.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Database({self.url!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise InvalidRequestError("a database stays in its process: pass its URL, and open it there", url=self.url)
+
+
+def _encoded_pair(given: object) -> tuple[Row, bytes]:
+    """Return a row and its value as it is now: whoever makes the pairs may use an array or a list again for the next.
+
+    Raises:
+        InvalidRequestError: it is something else: a text of two letters, which Python would take apart, too.
+    """
+    if not isinstance(given, tuple) or len(given) != 2:
+        raise InvalidRequestError("rows come as pairs (row, value): make tuples", type=type(given).__name__)
+    row, value = given
+    return row, encode_value(value)
+
+
+def _put_all(
+    cells: CellTransaction, *, table: str, column: str, batch: Sequence[tuple[Row, bytes]], reads_first: bool
+) -> None:
+    if reads_first:  # the update counters, in one round trip
+        cells.prefetch(cells.cell_key(table, row, column) for row, _encoded in batch)
+    for row, encoded in batch:
+        cells.put_encoded(table, row, encoded, column=column)

@@ -1,0 +1,135 @@
+"""Keep records in the memory of this process: the reference for the other backends, for tests and for the checker."""
+
+from __future__ import annotations
+
+import bisect
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from holdfast.runtime import Ids, SystemIds
+from holdfast.transactions.base import (
+    Commit,
+    Kind,
+    Outcome,
+    Record,
+    ScanPage,
+    Step,
+    judge,
+    seen_count,
+    steps_of,
+    version_of,
+)
+from holdfast.transactions.versions import VersionSource
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """An immutable set of records, sorted by key."""
+
+    keys: tuple[bytes, ...] = ()
+    records: tuple[Record, ...] = ()
+
+    def as_dict(self) -> dict[bytes, Record]:
+        """Return the records by key."""
+        return dict(zip(self.keys, self.records, strict=True))
+
+
+def apply_steps(records: Mapping[bytes, Record], steps: Sequence[Step], base: int) -> dict[bytes, Record | None]:
+    """Return what valid steps write: records by key, and None for deletions. The update phase of paper 004 (3.5)."""
+    changes: dict[bytes, Record | None] = {}
+    for step in steps:
+        version = version_of(base, step.call)
+        if step.kind in (Kind.INSERT, Kind.PUT):
+            changes[step.key] = Record(version, step.value)
+        elif step.kind is Kind.DELETE:
+            changes[step.key] = None
+        elif step.kind in (Kind.ADD, Kind.PROGRESS):
+            old = changes.get(step.key) or records.get(step.key) or Record(0, b"")
+            number = step.delta if step.kind is Kind.PROGRESS else old.number + step.delta
+            changes[step.key] = Record(version, old.value, number)
+    return changes
+
+
+class MemoryBackend:
+    """A transaction database in memory; every call is one step, under one lock."""
+
+    def __init__(self, ids: Ids | None = None) -> None:
+        self._lock = threading.RLock()
+        self._versions = VersionSource(ids or SystemIds())
+        self._records: dict[bytes, Record] = {}
+        self._keys: list[bytes] = []
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        with self._lock:
+            return {key: self._records[key] for key in keys if key in self._records}
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        with self._lock:
+            first, last = bisect.bisect_left(self._keys, start), bisect.bisect_left(self._keys, end)
+            keys = self._keys[first : min(last, first + limit)]
+            found = [(key, self._records[key]) for key in keys]
+            return ScanPage(found, last - first > limit, self.get_many(guards))
+
+    def commit(self, commit: Commit) -> Outcome:
+        return self.commit_group([commit])[0]
+
+    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
+        steps = steps_of(commits)
+        with self._lock:
+            base = self._versions.take(len(commits))
+            seen = self.get_many({step.key for step in steps})
+            counts = {
+                (call, index): len(self.scan(one.start, one.end, seen_count(one)).records)
+                for call, commit in enumerate(commits)
+                for index, one in enumerate(commit.ranges)
+            }
+            judgment = judge(commits, steps, seen, counts, base)
+            for key, record in apply_steps(seen, judgment.valid, base).items():
+                self._set(key, record)
+            return list(judgment.outcomes)
+
+    def _set(self, key: bytes, record: Record | None) -> None:
+        if record is not None:
+            if key not in self._records:
+                bisect.insort(self._keys, key)
+            self._records[key] = record
+        elif self._records.pop(key, None) is not None:
+            del self._keys[bisect.bisect_left(self._keys, key)]
+
+    @contextmanager
+    def snapshot(self) -> Iterator[MemoryBackend]:
+        """Read a copy of all records."""
+        copy = MemoryBackend()
+        with self._lock:
+            copy._records, copy._keys = dict(self._records), list(self._keys)
+        yield copy
+
+    @contextmanager
+    def locked(self) -> Iterator[_LockedMemory]:
+        """Hold the lock of the whole database."""
+        with self._lock:
+            yield _LockedMemory(self)
+
+    def make_durable(self) -> None:
+        """Do nothing: the records last as long as the process."""
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""
+
+
+class _LockedMemory:
+    """A pessimistic transaction: nobody else reads or writes."""
+
+    def __init__(self, backend: MemoryBackend) -> None:
+        self._backend = backend
+
+    def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
+        return self._backend.get_many(keys)
+
+    def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
+        return self._backend.scan(start, end, limit)
+
+    def apply(self, commit: Commit) -> Outcome:
+        return self._backend.commit(commit)

@@ -1,0 +1,413 @@
+"""Commit transactions in PostgreSQL, in one round trip for a whole group.
+
+Reads take no locks. A commit is one call of the function `commit_group` (schema/), under READ COMMITTED: it locks the
+records in key order, compares versions, applies what is valid, and ends, so locks are held within the server only.
+
+Source: PostgreSQL manual, 13.2.1 (a later statement of a READ COMMITTED transaction sees what others have committed)
+and 13.3.2 (row locks); 42.10 on PL/pgSQL.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any, NamedTuple, TypeVar
+
+import psycopg
+from psycopg import errors
+
+from holdfast.errors import DeadlockError, HoldfastError, OutcomeUnknownError, UnavailableError
+from holdfast.runtime import Environment, Moment
+from holdfast.transactions.base import Commit, Outcome, Record, ScanPage
+from holdfast.transactions.pool import Pool
+from holdfast.transactions.postgres.arguments import Group
+from holdfast.transactions.postgres.arrays import ByteaArray
+from holdfast.transactions.postgres.connection import (
+    Connection,
+    PostgresAddress,
+    connect,
+    nothing_happened,
+    statement_errors,
+)
+from holdfast.transactions.seats import Seat
+from holdfast.transactions.sql_files import load_queries
+from holdfast.transactions.versions import VersionSource
+
+T = TypeVar("T")
+
+_SQL = {name: query.encode() for name, query in load_queries(__package__).items()}
+_HASTY = _SQL["commit_group"] + b" FROM set_config('lock_timeout', %s, true)"
+"""The same with a limit of its own, which is set before the function is called, and ends with the transaction."""
+
+_COLLISIONS = (errors.DeadlockDetected, errors.SerializationFailure)
+_COLLISION_ATTEMPTS = 10
+_SETTLE_S = 60.0
+_TRUSTED_S = 12 * 3600
+"""How old a commit may be for "there is no outcome" to mean that it did not happen: outcomes are kept for a day."""
+
+_SWEEP_SHARE = 0.1
+"""How many new connections remove the sessions of dead ones."""
+
+
+class _LockHeldError(Exception):
+    """Others hold a lock. Nothing happened."""
+
+
+class _Session:
+    """A connection, with the source of the versions that its commits use.
+
+    Attributes:
+        is_new: whether nothing was committed on it yet.
+        used_s, seat, pid: for the pool.
+    """
+
+    def __init__(self, connection: Connection, versions: VersionSource) -> None:
+        self.connection = connection
+        self.versions = versions
+        self.is_new = True
+        self.used_s = 0.0
+        self.seat: Seat | None = None
+        self.pid = os.getpid()
+
+    @property
+    def is_open(self) -> bool:
+        return not self.connection.closed
+
+    def reset(self) -> None:
+        """Roll back, or close a connection that is in the middle of a statement, unless it is the parent's."""
+        if not self.is_own:
+            return
+        status = self.connection.info.transaction_status
+        if status in (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR):
+            with suppress(psycopg.Error):
+                self.connection.execute("ROLLBACK")
+                return
+        if status != psycopg.pq.TransactionStatus.IDLE:
+            self.close()
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this process has opened it."""
+        return self.pid == os.getpid()
+
+    def close(self) -> None:
+        if self.is_own:
+            self.connection.close()
+
+
+class _Reply(NamedTuple):
+    """What the server has answered to a group; without records if they were not wanted, or the reply was lost."""
+
+    outcomes: list[Outcome]
+    records: dict[bytes, Record] | None = None
+
+
+class PostgresBackend:
+    """A transaction database in a schema of a PostgreSQL database, which must be prepared (`prepare_database`).
+
+    Guarantee: a commit is durable when it returns, provided that ``synchronous_commit`` is on in the server.
+
+    Args:
+        connections: the most connections of this process.
+    """
+
+    def __init__(self, address: PostgresAddress, environment: Environment, *, connections: int = 8) -> None:
+        self._address = address
+        self._environment = environment
+        self._pool = Pool(self._connect, connections, environment.clock)
+
+    def _connect(self) -> _Session:
+        return _Session(connect(self._address), VersionSource(self._environment.ids))
+
+    # --- reads --------------------------------------------------------------------------------------------------------
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        return self._read(lambda connection: _get_many(connection, keys)) if keys else {}
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        return self._read(lambda connection: _scan(connection, start, end, limit, guards))
+
+    @contextmanager
+    def snapshot(self) -> Iterator[_PostgresSnapshot]:
+        """Read in one transaction under REPEATABLE READ."""
+        with self._begun(_begin_snapshot) as session:
+            yield _PostgresSnapshot(session.connection, self._address)
+            if session.is_own:
+                with nothing_happened(self._address):
+                    session.connection.execute("COMMIT")
+
+    def _read(self, query: Callable[[Connection], T]) -> T:
+        """Run a query; a broken connection is replaced once, because a read changes nothing."""
+
+        def attempt() -> T:
+            with self._pool.lease() as session, statement_errors(self._address):
+                return query(session.connection)
+
+        return self._repeated(attempt)
+
+    def _repeated(self, attempt: Callable[[], T]) -> T:
+        """Do what changes nothing; if the connection breaks, once more on another one."""
+        try:
+            return attempt()
+        except OutcomeUnknownError:
+            self._pool.clear()  # the server has restarted: none of the idle connections is alive
+        with nothing_happened(self._address):
+            return attempt()
+
+    # --- commits ------------------------------------------------------------------------------------------------------
+    def commit(self, commit: Commit) -> Outcome:
+        return self.commit_group([commit])[0]
+
+    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
+        return self._commit_group(commits).outcomes
+
+    def commit_and_read(self, commit: Commit, keys: Collection[bytes]) -> tuple[Outcome, dict[bytes, Record] | None]:
+        reply = self._commit_group([commit], wanted=ByteaArray.of(list(keys)))
+        return reply.outcomes[0], reply.records
+
+    def try_commit_group(self, commits: Sequence[Commit], patience_s: float) -> list[Outcome] | None:
+        try:
+            return self._commit_group(commits, patience_s).outcomes
+        except _LockHeldError:
+            return None
+
+    def held_keys(self, keys: Collection[bytes]) -> set[bytes]:
+        argument = ByteaArray.of(list(keys))
+        found = self._read(
+            lambda connection: connection.execute(_SQL["held_keys"], (argument, argument), binary=True).fetchall()
+        )
+        return {key for (key,) in found}
+
+    def _commit_group(
+        self, commits: Sequence[Commit], patience_s: float | None = None, wanted: ByteaArray | None = None
+    ) -> _Reply:
+        group = Group.of(commits)
+        if not group.steps:
+            base = VersionSource(self._environment.ids).take(len(commits))
+            return _Reply(group.outcomes([0, 0] * len(commits), base))
+        for attempt in range(_COLLISION_ATTEMPTS):
+            if attempt:
+                self._environment.clock.sleep(0.002 * 2**attempt * self._environment.chance.fraction())
+            reply = self._try_commit(group, patience_s, wanted)
+            if reply is not None:
+                return reply
+        raise UnavailableError("too many transactions collide in the database: repeat later", tries=_COLLISION_ATTEMPTS)
+
+    def _try_commit(self, group: Group, patience_s: float | None, wanted: ByteaArray | None) -> _Reply | None:
+        """Commit a group; return None if nothing happened, because of a collision or a broken connection.
+
+        Args:
+            patience_s: how long to wait for one lock; None is the connection's limit.
+            wanted: keys of records to read afterwards, for a commit without such a limit.
+
+        Raises:
+            _LockHeldError: with a patience, a lock was not free in time.
+        """
+        base: int | None = None
+        begun = Moment.of(self._environment.clock)
+        try:
+            with self._pool.lease() as session:
+                self._sweep(session)
+                base = session.versions.take(len(group.commits))
+                arguments = group.arguments(VersionSource.session_of(base), base)
+                query = _SQL["commit_group"]
+                if patience_s is not None:
+                    query = _HASTY
+                    arguments.append(f"{math.ceil(patience_s * 1000)}ms")
+                elif wanted is not None:
+                    query = _SQL["commit_and_read"]
+                    arguments.append(wanted)
+                with statement_errors(self._address):
+                    try:
+                        rows = session.connection.execute(query, arguments, binary=True).fetchall()
+                    except _COLLISIONS:
+                        return None
+                    except errors.LockNotAvailable as error:
+                        if patience_s is None:
+                            raise
+                        raise _LockHeldError from error
+                return _Reply(group.outcomes(rows[0][0], base), None if wanted is None else _read_after(rows))
+        except OutcomeUnknownError as error:
+            if base is None:
+                raise
+            outcomes = self._settle(base, group, begun, error)
+            return None if outcomes is None else _Reply(outcomes)
+
+    def _sweep(self, session: _Session) -> None:
+        """Remove the sessions of dead connections now and then: not before a read, which must not need to write."""
+        if session.is_new and self._environment.chance.happens(_SWEEP_SHARE):
+            with suppress(psycopg.Error):  # others will do it; and if the connection broke, the next call tells
+                session.connection.execute(_SQL["forget_sessions"])
+        session.is_new = False
+
+    def _settle(self, base: int, group: Group, begun: Moment, cause: HoldfastError) -> list[Outcome] | None:
+        """Find the outcome of a commit whose reply was lost; None if nothing happened, and never will.
+
+        Args:
+            begun: a moment before the commit was sent.
+
+        Raises:
+            OutcomeUnknownError: the server does not come back in time, or the outcome may have been deleted as an old
+                one, as this process or its machine was suspended.
+        """
+        self._pool.clear()
+        clock = self._environment.clock
+        deadline_s = clock.elapsed_s() + _SETTLE_S
+        last = {"session": VersionSource.session_of(base), "version": base + len(group.commits) - 1}
+        while clock.elapsed_s() < deadline_s and not self._pool.is_closed:
+            try:
+                # A new connection: a locked transaction keeps its place in the pool, and others may have all the rest.
+                with statement_errors(self._address), connect(self._address) as connection:
+                    row = connection.execute(_SQL["settle"], last).fetchone()
+            except HoldfastError as error:
+                # Whatever the server says now, such as "wrong password" or "read-only", is no answer about the commit.
+                cause = error
+                clock.sleep(0.1 + 0.4 * self._environment.chance.fraction())
+                continue
+            assert row is not None, "an upsert returns a row"
+            if row[0] is not None:
+                return group.outcomes(row[0], base)
+            if begun.age_s(clock) < _TRUSTED_S:
+                return None
+            break
+        raise OutcomeUnknownError(
+            "the database went away during a commit and did not tell its outcome: read before repeating",
+            database=self._address.where,
+        ) from cause
+
+    def make_durable(self) -> None:
+        """Write a record, and wait until it is flushed, with everything before it."""
+        version = VersionSource(self._environment.ids).take(1)
+        with nothing_happened(self._address):
+            self._read(
+                lambda connection: connection.execute(
+                    _SQL["make_durable"], (VersionSource.session_of(version), version)
+                )
+            )
+
+    @contextmanager
+    def locked(self) -> Iterator[_LockedPostgres]:
+        """Begin a transaction that locks what it reads.
+
+        Raises:
+            DeadlockError: it was in a deadlock with another one, and was rolled back. Start over.
+        """
+        with self._begun(lambda connection: connection.execute("BEGIN")) as session:
+            yield _LockedPostgres(self, session, self._address)
+            session.reset()
+
+    @contextmanager
+    def _begun(self, begin: Callable[[Connection], object]) -> Iterator[_Session]:
+        """Lend a connection with an open transaction; a broken one is replaced once, because nothing has happened."""
+        with ExitStack() as loan:
+
+            def attempt() -> _Session:
+                with ExitStack() as tried:
+                    session = tried.enter_context(self._pool.lease())
+                    with statement_errors(self._address):
+                        begin(session.connection)
+                    loan.enter_context(tried.pop_all())
+                return session
+
+            yield self._repeated(attempt)
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+class _LockedPostgres:
+    """A pessimistic transaction: several round trips, with locks held in between (paper 004, 2.3)."""
+
+    def __init__(self, backend: PostgresBackend, session: _Session, address: PostgresAddress) -> None:
+        self._backend = backend
+        self._session = session
+        self._address = address
+
+    def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
+        query = _SQL["lock_exclusive" if exclusive else "lock_shared"]
+        return {
+            key: Record(version, value, number)
+            for key, version, value, number in self._rows(query, (ByteaArray.of(list(keys)),))
+        }
+
+    def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
+        return _page(self._rows(_SQL["scan"], (start, end, limit + 1)), limit, {})
+
+    def _rows(self, query: bytes, arguments: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        with nothing_happened(self._address):  # the commit was not sent
+            try:
+                return self._session.connection.execute(query, arguments, binary=True).fetchall()
+            except _COLLISIONS as error:
+                raise DeadlockError("a deadlock with another transaction: start over") from error
+
+    def apply(self, commit: Commit) -> Outcome:
+        group = Group.of([commit])
+        base = self._session.versions.take(1)
+        if not group.steps:
+            with nothing_happened(self._address):
+                self._session.connection.execute("COMMIT")
+            return group.outcomes([0, 0], base)[0]
+        arguments = group.arguments(VersionSource.session_of(base), base)
+        begun = Moment.of(self._backend._environment.clock)
+        row = self._rows(_SQL["commit_group"], tuple(arguments))[0]
+        try:
+            with statement_errors(self._address):
+                self._session.connection.execute("COMMIT")
+        except OutcomeUnknownError as error:
+            self._session.close()  # ends the transaction if the server still has it
+            outcomes = self._backend._settle(base, group, begun, error)
+            if outcomes is None:
+                raise UnavailableError("the database went away before the commit: repeat it") from error
+            return outcomes[0]
+        return group.outcomes(row[0], base)[0]
+
+
+class _PostgresSnapshot:
+    """Reads one snapshot."""
+
+    def __init__(self, connection: Connection, address: PostgresAddress) -> None:
+        self._connection = connection
+        self._address = address
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        with nothing_happened(self._address):
+            return _get_many(self._connection, keys) if keys else {}
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        with nothing_happened(self._address):
+            return _scan(self._connection, start, end, limit, guards)
+
+
+def _begin_snapshot(connection: Connection) -> None:
+    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    connection.execute(_SQL["let_snapshot_idle"])
+    connection.execute("SELECT 1 FROM records LIMIT 1")  # the snapshot begins here
+
+
+def _read_after(rows: Sequence[tuple[Any, ...]]) -> dict[bytes, Record]:
+    """Return the records of rows that begin with the status of a commit: one without a record if none exists."""
+    return {key: Record(version, value, number) for _, key, version, value, number in rows if key is not None}
+
+
+def _get_many(connection: Connection, keys: Collection[bytes]) -> dict[bytes, Record]:
+    query, argument = (
+        (_SQL["get"], next(iter(keys))) if len(keys) == 1 else (_SQL["get_many"], ByteaArray.of(list(keys)))
+    )
+    rows = connection.execute(query, (argument,), binary=True).fetchall()
+    return {key: Record(version, value, number) for key, version, value, number in rows}
+
+
+def _scan(connection: Connection, start: bytes, end: bytes, limit: int, guards: Collection[bytes]) -> ScanPage:
+    if not guards:
+        return _page(connection.execute(_SQL["scan"], (start, end, limit + 1), binary=True).fetchall(), limit, {})
+    rows = connection.execute(
+        _SQL["scan_with_guards"], (start, end, limit + 1, ByteaArray.of(list(guards))), binary=True
+    ).fetchall()
+    found = {key: Record(version, value, number) for is_guard, key, version, value, number in rows if is_guard}
+    return _page(sorted(row[1:] for row in rows if not row[0]), limit, found)
+
+
+def _page(rows: Sequence[tuple[Any, ...]], limit: int, guards: dict[bytes, Record]) -> ScanPage:
+    records = [(key, Record(version, value, number)) for key, version, value, number in rows[:limit]]
+    return ScanPage(records, len(rows) > limit, guards)

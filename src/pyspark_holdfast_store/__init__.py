@@ -1,8 +1,0 @@
-"""Make ``format("holdfast-store")`` available in PySpark without registration; see `pyspark_holdfast`.
-
-PySpark registers one `DefaultSource` of each such package, so a second format needs a second package.
-"""
-
-from holdfast.spark.store.source import HoldfastStoreDataSource as DefaultSource
-
-__all__ = ["DefaultSource"]
