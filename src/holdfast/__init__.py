@@ -12,9 +12,8 @@ from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
     from holdfast.records.opening import open_database
-    from holdfast.spark.count import count
     from holdfast.spark.job import job
-    from holdfast.spark.read import read
+    from holdfast.spark.read import count, read
     from holdfast.spark.units.runner import TransactionalMap, TransactionalReduce
     from holdfast.spark.write import write
     from holdfast.units.aggregation import watch
@@ -39,7 +38,7 @@ __version__ = "0.1.0"
 _MODULES = {
     "TransactionalMap": "holdfast.spark.units.runner",
     "TransactionalReduce": "holdfast.spark.units.runner",
-    "count": "holdfast.spark.count",
+    "count": "holdfast.spark.read",
     "job": "holdfast.spark.job",
     "open_database": "holdfast.records.opening",
     "open_work_list": "holdfast.units.open_work_list",

@@ -33,6 +33,8 @@ def write_and_read(spark: SparkSession, base: Path) -> Any:
     url = str(base / "t")
     first = holdfast.write(df, url, partition_by="k", repartition=True, sort_within_partitions=True)
     again = holdfast.write(df.filter("k = 1 and id < 10"), url, mode="overwrite-partitions", partition_by=["k"])
+    with holdfast.job(spark, str(base / "files")) as job:
+        results = job.run(df, _save)
     whole = holdfast.read(spark, url)
     some = holdfast.read(spark, url, columns=["id", "k"], filters=[("k", "=", 1)])
     return {
@@ -41,8 +43,15 @@ def write_and_read(spark: SparkSession, base: Path) -> Any:
         "ids": sorted(row["id"] for row in whole.collect()),
         "types": whole.dtypes,
         "some": sorted(row["id"] for row in some.collect()),
+        "files": [results, job.result.files],
         "setting": spark.conf.get("spark.sql.execution.arrow.maxBytesPerBatch"),
     }
+
+
+def _save(task: Any, batches: Any) -> list[int]:
+    with task.open(f"{task.partition}.txt", "w") as file:
+        file.write(str(task.partition))
+    return [sum(map(len, batches))]
 
 
 def errors(spark: SparkSession, base: Path) -> Any:
@@ -55,7 +64,6 @@ def errors(spark: SparkSession, base: Path) -> Any:
         "nothing": lambda: holdfast.read(spark, str(base / "nothing")),
         "relative": lambda: holdfast.write(df, "somewhere"),
         "relative read": lambda: holdfast.read(spark, "somewhere"),
-        "job": lambda: holdfast.job(spark, url),
         "task": lambda: holdfast.write(df.selectExpr("raise_error('injected') as e"), url + "-task"),
         "ignore": lambda: holdfast.write(df, url, mode="ignore"),
     }

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 import holdfast
 from holdfast.spark import register
 from holdfast.spark.source import HoldfastDataSource
-from holdfast.spark.stream_writer import HoldfastStreamWriter
+from holdfast.spark.writer import HoldfastStreamWriter
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from holdfast.stores.s3.options import S3Options
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from holdfast.spark.result import JobResult
-    from holdfast.spark.task_files import Task
+    from holdfast.spark.task import Task
+    from holdfast.spark.write import JobResult
 
 pytestmark = [pytest.mark.spark, pytest.mark.s3]
 
@@ -45,11 +45,10 @@ def run(spark: SparkSession, url: str, options: dict[str, Any]) -> JobResult:
     store = {name: value for name, value in options.items() if value is not None}
     with holdfast.job(spark, url, committer="magic", **store) as job:
 
-        @job.attempt
         def save(task: Task, rows: Iterator[Any]) -> None:
             write_frame(task, rows, store)
 
-        spark.range(0, 100, 1, 3).rdd.foreachPartition(save)
+        job.run(spark.range(0, 100, 1, 3).rdd, save)
     result = job.result
     assert result is not None
     return result

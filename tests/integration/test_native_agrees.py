@@ -20,7 +20,7 @@ import holdfast
 from holdfast.commit import read_instant
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.spark import native
-from holdfast.spark.native_listing import unlike
+from holdfast.spark.native import unlike
 
 pytestmark = pytest.mark.spark
 

@@ -24,7 +24,7 @@ import holdfast
 from holdfast.commit import COMMITTERS, CommitContext, open_context, recover, verify
 from holdfast.commit.layout import iter_visible
 from holdfast.s3_server import SeaweedServer
-from holdfast.spark.task_files import Task
+from holdfast.spark.task import Task
 from tests.frozen import thaw
 from tests.integration.spark_session import assert_clean, by_value, jobs_seen, spark_session, visible
 from tests.integration.standalone_cluster import standalone_cluster
@@ -87,7 +87,7 @@ def test_every_safe_committer_is_tried() -> None:
 
 
 def test_files_of_a_job_come_from_one_attempt(spark: SparkSession, server: SeaweedServer, tmp_path: Path) -> None:
-    """`holdfast.job`: Spark takes the accumulator's update of the winner only, though both attempts report (C3)."""
+    """`holdfast.job`: Spark takes the result of the winner only, though both attempts report (C3)."""
     server.create_bucket(_BUCKET)
     signals = tmp_path / "signals"
     signals.mkdir()
@@ -99,15 +99,14 @@ def test_files_of_a_job_come_from_one_attempt(spark: SparkSession, server: Seawe
     }
     numbers = spark.range(0, 400, 1, 4)
 
-    def save(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def save(task: Task, batches: Iterator[pa.RecordBatch]) -> None:
         for batch in batches:
             for number in batch.column("id").to_pylist():
                 with task.open(f"{task.partition}/{number:03d}") as file:
                     file.write(task.attempt.encode())
-            yield batch
 
     with holdfast.job(spark, url, **reach) as job:
-        slowed(numbers, signals).mapInArrow(job.attempt(save), numbers.schema).collect()
+        job.run(slowed(numbers, signals), save)
     assert {path.name for path in signals.iterdir()} >= {"passed-0", "passed-1"}, "both attempts came to their end"
     ctx = open_context(url, store_options=[server.options])
     try:

@@ -17,7 +17,7 @@ import holdfast
 from holdfast.commit import COMMITTERS, CommitContext, CommitSettings, SaveMode, open_context, recover
 from holdfast.errors import DestinationExistsError, HoldfastError, InvalidRequestError, UnsupportedError
 from holdfast.s3_server import SeaweedServer
-from holdfast.spark.result import JobResult
+from holdfast.spark.write import JobResult
 from holdfast.stores.base import iter_uploads, multipart
 from holdfast.stores.s3.options import S3Options
 

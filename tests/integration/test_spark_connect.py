@@ -55,6 +55,7 @@ def test_write_and_read(found: dict[str, Any], base: Path) -> None:
     assert (result["rows"], result["finished"]) == ([100, 3], [True, True])
     assert (result["ids"], result["some"]) == (IDS, [1, 4, 7])
     assert result["types"] == [["id", "bigint"], ["k", "int"], ["v", "string"]]
+    assert result["files"] == [[50, 50], 2], "files of `holdfast.job`"
     assert result["setting"] == "2147483647"
     assert len(jobs_seen(base / "write and read" / "t")) == 2
     assert_clean(base / "write and read" / "t")
@@ -68,7 +69,6 @@ def test_errors_are_our_own(found: dict[str, Any], base: Path) -> None:
         "nothing": ("NotFoundError", "there is nothing to read"),
         "relative": ("InvalidRequestError", "pass an absolute path or a URL"),
         "relative read": ("InvalidRequestError", "pass an absolute path or a URL"),
-        "job": ("UnsupportedError", "Spark Connect has no accumulators"),
         "ignore": ("no error", "job=None"),
     }
     for name, (kind, sentence) in expected.items():

@@ -1,4 +1,4 @@
-"""Run `holdfast.job` under real Spark: files of any kind, from four functions of Spark, of accepted attempts only."""
+"""Run `holdfast.job` under real Spark: files of any kind, of accepted attempts only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from holdfast.commit.committer import Action
 from holdfast.commit.layout import iter_visible
 from holdfast.errors import DestinationExistsError, FencedError, InvalidRequestError
 from holdfast.s3_server import SeaweedServer
-from holdfast.spark.task_files import Task
+from holdfast.spark.task import Task
 from holdfast.stores.s3.options import S3Options
 from tests.integration.spark_session import assert_clean, by_value, visible
 
@@ -49,22 +49,17 @@ def rows(spark: SparkSession) -> DataFrame:
 
 
 def ids_of(rows: Iterable[Any]) -> Iterator[tuple[Any, list[int]]]:
-    """Yield each batch, pandas frame or row from Spark with its ids."""
+    """Yield each batch or row from Spark with its ids."""
     for some in rows:
-        if isinstance(some, pa.RecordBatch):
-            yield some, some.column("id").to_pylist()
-        elif hasattr(some, "columns"):
-            yield some, some["id"].tolist()
-        else:
-            yield some, [some.id]
+        yield some, some.column("id").to_pylist() if isinstance(some, pa.RecordBatch) else [some.id]
 
 
-def save_each(task: Task, rows: Iterable[Any]) -> Iterator[Any]:
-    for some, ids in ids_of(rows):
+def save_each(task: Task, rows: Iterable[Any]) -> Iterator[list[int]]:
+    for _some, ids in ids_of(rows):
         for number in ids:
             with task.open(f"images/ä {number % 7}/{number}.bin") as file:
                 file.write(content(number))
-        yield some
+        yield ids
 
 
 def content(number: int) -> bytes:
@@ -78,21 +73,17 @@ def contents(target: Path) -> dict[str, bytes]:
     return {path: (target / path).read_bytes() for path in visible(target)}
 
 
-RUNS: dict[str, Callable[[DataFrame, Any], object]] = {
-    "foreachPartition": lambda df, save: df.rdd.foreachPartition(save),
-    "mapPartitions": lambda df, save: df.rdd.mapPartitions(save).collect(),
-    "mapInArrow": lambda df, save: df.mapInArrow(save, df.schema).collect(),
-    "mapInPandas": lambda df, save: df.mapInPandas(save, df.schema).collect(),
-}
+DATA: dict[str, Callable[[DataFrame], Any]] = {"batches": lambda df: df, "rows": lambda df: df.rdd}
 
 
-# --- the four functions -----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("how", RUNS)
-def test_every_function_of_spark_publishes_files(rows: DataFrame, tmp_path: Path, how: str) -> None:
+# --- runs -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", DATA)
+def test_a_run_publishes_files_and_returns_results(rows: DataFrame, tmp_path: Path, kind: str) -> None:
     target = tmp_path / "t"
     with holdfast.job(rows.sparkSession, str(target)) as job:
-        RUNS[how](rows, job.attempt(save_each))
+        results = job.run(DATA[kind](rows), save_each)
         assert visible(target) == []
+    assert [number for ids in results for number in ids] == [*range(ROWS)], "in the order of the partitions"
     assert contents(target) == ALL_FILES
     assert (job.result.files, job.result.finished) == (ROWS, True)
     assert job.result.bytes == sum(map(len, ALL_FILES.values()))
@@ -117,14 +108,12 @@ def failing(how: str, attempts: int) -> Callable[[Task, Iterable[Any]], Iterator
     return save
 
 
-@pytest.mark.parametrize(
-    ("run", "how"), [("foreachPartition", "raise"), ("mapInArrow", "kill"), ("mapInPandas", "raise")]
-)
-def test_a_retried_task_counts_once(rows: DataFrame, tmp_path: Path, run: str, how: str) -> None:
+@pytest.mark.parametrize(("kind", "how"), [("rows", "raise"), ("batches", "kill")])
+def test_a_retried_task_counts_once(rows: DataFrame, tmp_path: Path, kind: str, how: str) -> None:
     """facts: faults 1 and 2: what the accepted attempt reports is what counts (C3)."""
     target = tmp_path / "t"
     with holdfast.job(rows.sparkSession, str(target)) as job:
-        RUNS[run](rows, job.attempt(failing(how, attempts=2)))
+        job.run(DATA[kind](rows), failing(how, attempts=2))
     found = contents(target)
     assert {path for path in found if path.startswith("extra/")} == {f"extra/{n}.txt" for n in range(PARTITIONS)}
     assert {path: data for path, data in found.items() if path.startswith("images/")} == ALL_FILES
@@ -134,7 +123,7 @@ def test_a_retried_task_counts_once(rows: DataFrame, tmp_path: Path, run: str, h
 def test_a_task_that_fails_for_good_leaves_nothing(rows: DataFrame, tmp_path: Path) -> None:
     target = tmp_path / "t"
     with pytest.raises(Exception, match="injected"), holdfast.job(rows.sparkSession, str(target)) as job:
-        RUNS["mapInArrow"](rows, job.attempt(failing("raise", attempts=99)))
+        job.run(rows, failing("raise", attempts=99))
     assert visible(target) == []
     with pytest.raises(InvalidRequestError, match="not committed"):
         _ = job.result
@@ -147,7 +136,7 @@ def test_an_error_in_the_block_aborts(rows: DataFrame, tmp_path: Path, error: ty
 
     def run() -> None:
         with holdfast.job(rows.sparkSession, str(target)) as job:
-            RUNS["foreachPartition"](rows, job.attempt(save_each))
+            job.run(rows, save_each)
             raise error("in the driver")
 
     with pytest.raises(error, match="in the driver"):
@@ -177,7 +166,7 @@ def test_ctrl_c_in_the_commit(rows: DataFrame, tmp_path: Path, monkeypatch: pyte
         committer = Interrupted(before)
         monkeypatch.setattr("holdfast.spark.job.get_committer", lambda name, committer=committer: committer)
         with pytest.raises(KeyboardInterrupt), holdfast.job(rows.sparkSession, str(target)) as job:
-            RUNS["foreachPartition"](rows, job.attempt(save_each))
+            job.run(rows, save_each)
         assert len(visible(target)) == files
         assert_clean(target)
 
@@ -186,7 +175,7 @@ def test_a_driver_that_dies_leaves_the_job_to_recovery(rows: DataFrame, tmp_path
     """The block is never left, as after SIGKILL."""
     target = tmp_path / "t"
     job = holdfast.job(rows.sparkSession, str(target)).__enter__()
-    RUNS["foreachPartition"](rows, job.attempt(save_each))
+    job.run(rows, save_each)
     assert visible(target) == []
     ctx = open_context(str(target))
     assert [ended.action for ended in recover(ctx).jobs] == [Action.BACK]
@@ -198,136 +187,36 @@ def test_a_driver_that_dies_leaves_the_job_to_recovery(rows: DataFrame, tmp_path
     assert_clean(target)
 
 
-# --- what Spark computes twice, or not to its end ---------------------------------------------------------------------
-def test_a_partition_that_is_computed_twice_counts_once(rows: DataFrame, tmp_path: Path) -> None:
-    """The latest attempt counts: with two actions on one DataFrame, and with a sort, which samples its input first."""
-    target = tmp_path / "t"
-    with holdfast.job(rows.sparkSession, str(target)) as job:
-        saved = rows.mapInArrow(job.attempt(failing("raise", attempts=0)), rows.schema)
-        assert len(saved.collect()) == ROWS
-        assert [row.id for row in saved.orderBy("id").collect()] == [*range(ROWS)]
-    assert len(visible(target)) == ROWS + PARTITIONS == job.result.files
-    assert_clean(target)
-
-
-def save_ids(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write a file per partition with its row ids: mixed partitions would duplicate rows or lose some."""
-    ids: list[int] = []
-    for batch in batches:
-        ids += batch.column("id").to_pylist()
-        yield batch
-    with task.open(f"{task.partition}.txt") as file:
-        file.write(" ".join(map(str, ids)).encode())
-
-
-def ids_in(target: Path) -> list[int]:
-    return sorted(int(word) for data in contents(target).values() for word in data.split())
-
-
-@pytest.mark.parametrize("committer", ["two_phase", "file-v1"])
-@pytest.mark.parametrize("coalesced", [(False, True), (True, False)])
-def test_actions_in_different_partitions_are_not_mixed(
-    spark: SparkSession, tmp_path: Path, coalesced: tuple[bool, bool], committer: str
-) -> None:
-    """Spark plans the second action again with other partitions: exactly one of the two counts."""
-    target = tmp_path / "t"
-    options: dict[str, Any] = {} if committer == "two_phase" else {"committer": committer, "allow_unsafe": True}
-    counts: list[int] = []
-
-    def run() -> None:
-        spark.conf.set("spark.sql.shuffle.partitions", "5")
-        with holdfast.job(spark, str(target), **options) as job:
-            saved = spark.range(100).repartition("id").mapInArrow(job.attempt(save_ids), "id long")
-            for enabled in coalesced:
-                spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", str(enabled).lower())
-                spark.conf.set("spark.sql.adaptive.enabled", str(enabled).lower())
-                by_stage = saved.selectExpr("id", "spark_partition_id() as p").collect()
-                counts.append(len({row.p for row in by_stage}))
-
-    try:
-        if committer == "file-v1" and not coalesced[0]:
-            with pytest.raises(InvalidRequestError, match="use committer two_phase"):
-                run()
-            assert visible(target) == []
-        else:
-            run()
-            assert ids_in(target) == [*range(100)]
-            assert len(visible(target)) == max(counts)
-    finally:
-        for name in ("adaptive.coalescePartitions.enabled", "adaptive.enabled", "shuffle.partitions"):
-            spark.conf.unset(f"spark.sql.{name}")
-    assert counts[0] != counts[1], "Spark had a reason to mix"
-
-
-def test_unions_count_and_rows_by_and_by_do_not(rows: DataFrame, tmp_path: Path) -> None:
-    """In a union the stage has more tasks than the function; toLocalIterator has a stage for every partition."""
-    target = tmp_path / "t"
-    with holdfast.job(rows.sparkSession, str(target)) as job:
-        saved = rows.mapInArrow(job.attempt(save_ids), rows.schema)
-        assert saved.union(rows).orderBy("id").count() == 2 * ROWS
-        assert len(rows.union(saved.limit(0)).collect()) == ROWS
-    assert ids_in(target) == [*range(ROWS)]
-    other = tmp_path / "u"
-    with (
-        pytest.raises(InvalidRequestError, match="let one action take all rows"),
-        holdfast.job(rows.sparkSession, str(other)) as job,
-    ):
-        assert len([*rows.mapInArrow(job.attempt(save_ids), rows.schema).toLocalIterator()]) == ROWS
-    assert visible(other) == []
-
-
-def test_each_data_set_counts(spark: SparkSession, tmp_path: Path) -> None:
-    """One function serves two data sets, and two functions run in one stage."""
+def test_each_run_counts(spark: SparkSession, tmp_path: Path) -> None:
+    """One function serves two data sets; a run may have no rows, or no files."""
     target = tmp_path / "t"
 
-    def save(task: Task, rows: Iterable[Any]) -> Iterator[Any]:
+    def save(task: Task, rows: Iterable[Any]) -> None:
         for row in rows:
             with task.open(f"first/{row.id}") as file:
                 file.write(b"1")
-            yield row
-
-    def save_too(task: Task, rows: Iterable[Any]) -> None:
-        with task.open(f"second/{task.partition}-{[row.id for row in rows]}") as file:
-            file.write(b"2")
 
     with holdfast.job(spark, str(target)) as job:
-        attempt = job.attempt(save)
-        spark.range(0, 4, 1, 2).rdd.foreachPartition(attempt)
-        spark.range(4, 8, 1, 2).rdd.mapPartitions(attempt).foreachPartition(job.attempt(save_too))
-    assert visible(target) == [*(f"first/{n}" for n in range(8)), "second/0-[4, 5]", "second/1-[6, 7]"]
+        assert job.run(spark.range(0, 4, 1, 2).rdd, save) == []
+        job.run(spark.range(4, 8, 1, 2).rdd, save)
+        assert job.run(spark.range(2).filter("id > 5"), lambda task, batches: [sum(map(len, batches))]) == [0, 0]
+        assert job.run(spark.sparkContext.emptyRDD(), save) == []
+    assert visible(target) == [f"first/{n}" for n in range(8)]
+    with holdfast.job(spark, str(target), mode="overwrite") as job:
+        job.run(spark.sparkContext.emptyRDD(), save)
+    assert (visible(target), job.result.files) == ([], 0)
     assert_clean(target)
 
 
-CUTS: dict[str, Callable[[DataFrame, Any], object]] = {
-    "take": lambda df, save: df.rdd.mapPartitions(save).take(2),
-    "limit": lambda df, save: df.mapInArrow(save, df.schema).limit(2).collect(),
-    "coalesce": lambda df, save: df.rdd.mapPartitions(save).coalesce(1).collect(),
-    "limit behind coalesce": lambda df, save: df.mapInArrow(save, df.schema).coalesce(1).limit(ROWS // 2).collect(),
-    "the step behind takes some rows": lambda df, save: df.rdd.mapPartitions(save).foreachPartition(next),
-    "no action": lambda df, save: df.rdd.mapPartitions(save),
-}
-
-
-@pytest.mark.parametrize("how", CUTS)
-def test_a_partition_that_is_cut_short_commits_nothing(rows: DataFrame, tmp_path: Path, how: str) -> None:
-    target = tmp_path / "t"
+def test_a_block_without_a_run_commits_nothing(rows: DataFrame, tmp_path: Path) -> None:
     with (
-        pytest.raises(InvalidRequestError, match=r"read only in part|no task has reported|coalesce before"),
-        holdfast.job(rows.sparkSession, str(target), mode="overwrite") as job,
+        pytest.raises(InvalidRequestError, match=r"nothing has run, nothing is committed: call job\.run"),
+        holdfast.job(rows.sparkSession, str(tmp_path / "t"), mode="overwrite") as job,
     ):
-        CUTS[how](rows, job.attempt(save_each))
-    assert visible(target) == []
-    assert_clean(target)
-
-
-def test_a_job_without_files_if_it_is_allowed(rows: DataFrame, tmp_path: Path) -> None:
-    target = tmp_path / "t"
-    with holdfast.job(rows.sparkSession, str(target)) as job:
-        RUNS["foreachPartition"](rows, job.attempt(save_each))
-    with holdfast.job(rows.sparkSession, str(target), mode="overwrite", allow_empty=True) as job:
         pass
-    assert visible(target) == [] and job.result.files == 0
-    assert_clean(target)
+    with pytest.raises(InvalidRequestError, match="not committed"):
+        _ = job.result
+    assert_clean(tmp_path / "t")
 
 
 # --- names ------------------------------------------------------------------------------------------------------------
@@ -336,7 +225,7 @@ def test_modes_and_taken_names(rows: DataFrame, tmp_path: Path) -> None:
 
     def run(mode: str, data: DataFrame) -> None:
         with holdfast.job(rows.sparkSession, str(target), mode=mode) as job:
-            RUNS["foreachPartition"](data, job.attempt(save_each))
+            job.run(data, save_each)
 
     run("fail", rows.filter("id < 50"))
     for mode, data in (("append", rows.filter("id > 40")), ("fail", rows.filter("id > 50"))):
@@ -390,13 +279,13 @@ def test_a_thousand_small_files(spark: SparkSession, access: dict[str, Any], s3:
                 file.write(content(row.id))
 
     with holdfast.job(spark, url, **access) as job:
-        spark.range(0, 1000, 1, 4).rdd.foreachPartition(job.attempt(save))
+        job.run(spark.range(0, 1000, 1, 4).rdd, save)
     assert job.result.files == 1000
     assert on_server(url, s3) == {f"images/{n:04d}.jpg": content(n) for n in range(1000)}
     assert_clean(url, store_options=[s3])
 
 
-def save_shard(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def save_shard(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int]]:
     """Write a WebDataset shard: a tar file, as a stream."""
     count = 0
     with task.open(f"shards/{task.partition:05d}.tar") as file, tarfile.open(fileobj=file, mode="w|") as tar:
@@ -407,15 +296,15 @@ def save_shard(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Rec
                 member.size = len(data)
                 tar.addfile(member, io.BytesIO(data))
                 count += 1
-    yield pa.RecordBatch.from_pydict({"shard": [task.partition], "members": [count]})
+    yield task.partition, count
 
 
 @pytest.mark.s3
 def test_tar_shards(rows: DataFrame, access: dict[str, Any], s3: S3Options) -> None:
     url = "s3://spark-job/shards"
     with holdfast.job(rows.sparkSession, url, part_size="5m", **access) as job:
-        counts = rows.mapInArrow(job.attempt(save_shard), "shard long, members long").collect()
-    assert sorted((row.shard, row.members) for row in counts) == [(n, ROWS // PARTITIONS) for n in range(PARTITIONS)]
+        counts = job.run(rows, save_shard)
+    assert counts == [(n, ROWS // PARTITIONS) for n in range(PARTITIONS)]
     found = on_server(url, s3)
     assert sorted(found) == [f"shards/{n:05d}.tar" for n in range(PARTITIONS)]
     with tarfile.open(fileobj=io.BytesIO(found["shards/00001.tar"])) as tar:
@@ -440,7 +329,7 @@ def test_a_task_that_dies_on_s3_leaves_no_upload(rows: DataFrame, access: dict[s
                 os._exit(9)
 
     with holdfast.job(rows.sparkSession, url, part_size="5m", **access) as job:
-        RUNS["mapInArrow"](rows, job.attempt(save))
+        job.run(rows, save)
     assert on_server(url, s3) == ALL_FILES
     assert_clean(url, store_options=[s3])
     ctx = open_context(url, store_options=[s3])
@@ -475,7 +364,7 @@ def test_every_committer(
     url = str(tmp_path / "t") if FITTING[committer] == "disk" else f"s3://spark-job/{committer}"
     options |= {} if FITTING[committer] == "disk" else access
     with holdfast.job(rows.sparkSession, url, **options) as job:
-        RUNS["mapInArrow"](rows, job.attempt(failing("raise", attempts=1)))
+        job.run(rows, failing("raise", attempts=1))
     found = contents(tmp_path / "t") if FITTING[committer] == "disk" else on_server(url, s3)
     assert {path: data for path, data in found.items() if path.startswith("images/")} == ALL_FILES
     assert job.result.files == len(found) == ROWS + PARTITIONS
@@ -492,12 +381,12 @@ def test_programs_that_open_files_by_themselves(rows: DataFrame, access: dict[st
 
         fs = MagicFileSystem(**server, path_style=True)
         with fs.open(f"{task.work_path}/by fsspec/{task.partition}.txt", "wb") as file:
-            file.write(f"{len([*some])} rows".encode())
+            file.write(f"{sum(map(len, some))} rows".encode())
         with task.open(f"by task/{task.partition}.txt") as own:
             own.write(b"side by side")
 
     with holdfast.job(rows.sparkSession, url, committer="magic", **access) as job:
-        rows.rdd.foreachPartition(job.attempt(save))
+        job.run(rows, save)
         assert on_server(url, s3) == {}
     found = on_server(url, s3)
     assert {path: data for path, data in found.items() if path.startswith("by fsspec")} == {

@@ -179,42 +179,6 @@ def pushdown(spark: SparkSession) -> Iterator[None]:
     spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
-@pytest.mark.usefixtures("pushdown")
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "k = 3",
-        "k in (1, 2) and id < 500",
-        "k is null",
-        "k is not null and v like 'v1%'",
-        "not (k = 1)",
-        "k <=> 2",
-        "f > 0.25",
-        "f <= 0.25 or k = 1",
-        "v like '%7'",
-        "id >= 990 and v is not null",
-    ],
-)
-def test_pushdown_that_was_asked_for_means_what_sql_means(spark: SparkSession, table: str, condition: str) -> None:
-    found = read(spark, table, push_filters=True).filter(condition)
-    assert by_id(found) == by_id(spark.read.parquet(table).filter(condition).select(*found.columns))
-
-
-@pytest.mark.usefixtures("pushdown")
-def test_pushdown_spares_files(spark: SparkSession, table: str) -> None:
-    for path in visible(table):
-        if not path.startswith("k=3/"):
-            (Path(table) / path).write_bytes(b"not Parquet")
-    assert read(spark, table, push_filters=True).filter("k = 3").count() == 200
-
-
-@pytest.mark.usefixtures("pushdown")
-def test_the_flaw_that_keeps_pushdown_off(spark: SparkSession, table: str) -> None:
-    """If this fails, Spark plans each query again: make pushFilters the default for that version (decision 18)."""
-    found = read(spark, table, push_filters=True)
-    assert [found.count(), found.filter("k = 2").count(), found.count()] == [1000, 200, 200]
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -29,7 +29,7 @@ from holdfast.commit import Kind, LogEntry, open_context, read_history
 from holdfast.commit.layout import JOBS
 from holdfast.spark.session import register
 from holdfast.spark.source import HoldfastDataSource
-from holdfast.spark.stream_writer import HoldfastStreamWriter
+from holdfast.spark.writer import HoldfastStreamWriter
 from holdfast.stores.base import iter_objects
 from tests.integration.spark_session import assert_clean, by_value
 from tests.patience import PATIENCE_S, POLL_S, wait_until

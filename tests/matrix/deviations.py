@@ -141,7 +141,7 @@ def _held(dialects: tuple[str, ...], kinds: tuple[str, ...], words: str, why: st
 
 _CUT = "by default Spark's writer truncates them to milliseconds; set timestampFormat"
 _STRUCT = Reads("the underlying struct", seen=join_vector, type=_VECTOR)
-_NO_INTERVAL = "PySpark has no Arrow type for them: use `reader=native`, or read them as strings"
+_NO_INTERVAL = "PySpark has no Arrow type for them: read them as strings"
 _INSTANTS = ("instant", "instant_bc", "instant_early", "instant_f*", "instant_late", "local*")  # some with micros
 _FOUR_DIGITS = "pyarrow's reader supports only years of four digits"
 

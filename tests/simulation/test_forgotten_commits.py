@@ -35,8 +35,6 @@ from holdfast.options.write import parse_write_request
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import SimulatedClock
 from holdfast.spark import write
-from holdfast.spark.accepted_runs import mark_run, marked_runs
-from holdfast.spark.task_report import Run
 from holdfast.stores.base import Change, Complete, Delete, ObjectInfo, iter_objects
 from holdfast.stores.interceptors.faulty import SimulatedCrash
 from tests.forgetful_database import ForgetfulDatabase
@@ -142,16 +140,6 @@ def test_a_part_that_is_lost_is_not_its_predecessor() -> None:
     crashing.crash()
     with pytest.raises(NotFoundError, match="upload the object again"):
         store.make_durable([Complete("home/file", upload, (part,))])
-
-
-def test_the_mark_of_a_run_is_durable() -> None:
-    """A run that reports nothing, because Spark stopped reading from it, is known by its mark only."""
-    run = Run(task=1, stage=2, spark_task=3, attempt="0123456789ab")
-    crashing = Crashing()
-    job = start(crashing.ctx)
-    mark_run(crashing.ctx, job.job, run)
-    crashing.crash()
-    assert marked_runs(crashing.context(), job.job) == [run]
 
 
 def test_the_decision_of_another_job_is_not_taken_for_a_lost_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,7 @@ def test_processes_of_a_spark_job_load_what_they_need(tmp_path: Path, file_forma
     for step in ("plan", "task"):
         assert loaded[step] & formats == {f"holdfast.formats.{file_format}"}, step
         assert not loaded[step] & {"boto3", "botocore", "fastavro", "pyarrow.dataset", "pyarrow.orc"}, step
-        assert not loaded[step] & {"holdfast.spark.reader", "holdfast.spark.stream_writer"}, step
+        assert "holdfast.spark.reader" not in loaded[step], step
         assert not loaded[step] & ({"pandas"} if file_format == "parquet" else {"pyarrow.parquet"}), step
     for step in ("commit", "again", "abort"):
         assert not loaded[step] & {*_HEAVY, *formats} - {"pyspark"}, step

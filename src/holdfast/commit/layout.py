@@ -100,14 +100,6 @@ def folders(key: str) -> Iterator[str]:
             yield key[: position + 1]
 
 
-def started_dir(job: JobId) -> str:
-    """Return the folder with a mark for each started run of a task.
-
-    The driver needs the marks because Spark may stop a task halfway and report it as successful.
-    """
-    return f"{job_dir(job)}started/"
-
-
 def is_record(path: str) -> bool:
     """Check whether a file is ``_SUCCESS``, a log record, the record of a write id, or a job's ``job.json``.
 

@@ -22,7 +22,7 @@ from holdfast.demo.run import COMPLETED_AT_DEATH, MARKS, PARTITION_COLUMN, SCHEM
 from holdfast.options.write import parse_write_options
 from holdfast.spark.session import register
 from holdfast.spark.source import HoldfastDataSource
-from holdfast.spark.task_report import TaskReport
+from holdfast.spark.table_job import TaskReport
 from holdfast.spark.writer import HoldfastWriter
 from holdfast.stores.base import ObjectInfo, Part
 from holdfast.stores.s3.store import S3Store

@@ -10,7 +10,7 @@ from holdfast.formats import format_name
 from holdfast.options.conditions import Condition, parse_conditions
 from holdfast.options.file_format import FormatRequest
 from holdfast.options.location import LOCATION_KEYS, LocationOptions, given_options, parse_location
-from holdfast.options.values import MIB, as_boolean, as_choice, as_columns, as_size
+from holdfast.options.values import MIB, as_choice, as_columns, as_size
 from holdfast.stores.given import OptionSource
 
 READ_KEYS = (
@@ -19,7 +19,6 @@ READ_KEYS = (
     "partitionBy",
     "columns",
     "filters",
-    "pushFilters",
     "splitSize",
     "timeZone",
     "reader",
@@ -40,7 +39,6 @@ class ReadOptions:
         conditions: only rows that meet all of them are read.
         time_zone: the time zone of timestamps in the names of partition directories, which is that of the session that
             wrote them; None if unknown.
-        push_filters: let Spark narrow the scan by a query's own conditions; only for a DataFrame that is used once.
         reader: ``native`` for Spark's own reader, ``python`` for Holdfast's, or ``auto`` for Spark's own where it reads
             the same rows.
         split_size_bytes: approximate number of bytes that a task reads; 128 MiB is Spark's own
@@ -53,7 +51,6 @@ class ReadOptions:
     columns: tuple[str, ...] | None = None
     conditions: tuple[Condition, ...] = ()
     time_zone: str | None = None
-    push_filters: bool = False
     reader: str = "auto"
     split_size_bytes: int = 128 * MIB
 
@@ -81,7 +78,6 @@ def parse_read_options(options: OptionSource) -> ReadOptions:
         format_options=given.rest,
         columns=given.take("columns", as_columns),
         conditions=given.take("filters", parse_conditions) or (),
-        push_filters=given.take("pushFilters", as_boolean) or False,
         time_zone=given.take("timeZone", str),
         reader=given.take("reader", lambda text: as_choice(text, ("auto", "native", "python"))) or "auto",
         split_size_bytes=given.take("splitSize", lambda text: as_size(text, least=1)) or 128 * MIB,

@@ -7,10 +7,14 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+
+from py4j.protocol import Py4JError
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
 
 import holdfast.errors as errors
-from holdfast.errors import HoldfastError, UnsupportedError
+from holdfast.errors import HoldfastError, InvalidRequestError, UnsupportedError
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +49,18 @@ def find_holdfast_error(error: BaseException) -> HoldfastError | None:
     if not (isinstance(kind, type) and issubclass(kind, HoldfastError)):
         return None
     return kind(found[2].strip())
+
+
+@contextlib.contextmanager
+def errors_of_tasks() -> Iterator[None]:
+    """Raise Holdfast's error that ended a task instead of Spark's about it, whose pages of stack traces add nothing."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        found = find_holdfast_error(error)
+        if found is None:
+            raise
+        raise found from None
 
 
 # Modules that Holdfast needs. If a user's own function needs another module that is missing, Python's message is clear
@@ -86,3 +102,49 @@ def find_worker_problem(text: str) -> HoldfastError | None:
             python=found[1],
         )
     return None
+
+
+_WHY = "Spark does not tell a Python source where a table of its catalog is stored"
+_INSTEAD = (
+    "write with save(path) or holdfast.write, or with save() to a table of a store, and CREATE TEMPORARY VIEW for a "
+    "name in SQL"
+)
+
+_TABLE_PROPERTIES = {"provider", "owner"}  # reserved properties, which every table of a catalog has
+# The ids of the current and the outermost SQL execution; they differ in a statement that creates and fills a table.
+_EXECUTION = "spark.sql.execution.id"
+_ROOT = "spark.sql.execution.root.id"
+_STREAM = "sql.streaming.queryId"  # in foreachBatch, the batch's own writes run inside the stream
+
+
+def refuse_table_properties(options: Iterable[str]) -> None:
+    """Refuse a catalog table when Spark asks for its schema, because the options then contain catalog properties.
+
+    Raises:
+        UnsupportedError: a table is being created.
+    """
+    if {name.lower() for name in options} >= _TABLE_PROPERTIES:
+        raise UnsupportedError(f"{_WHY}, so it could not be read: {_INSTEAD}")
+
+
+def refuse_table(context: TaskContext) -> None:
+    """Refuse ``saveAsTable``. Its writer gets the same options as that of ``save``; only tasks can tell the two apart.
+
+    Raises:
+        UnsupportedError: a table is being created.
+    """
+    own, root = context.getLocalProperty(_EXECUTION), context.getLocalProperty(_ROOT)
+    if None not in (own, root) and own != root and context.getLocalProperty(_STREAM) is None:
+        raise UnsupportedError(f"{_WHY}, so it could not be read: {_INSTEAD}")
+
+
+def require_path(options: Mapping[str, str]) -> None:
+    """Check that the options contain a path; for a catalog table, Spark passes no options.
+
+    Raises:
+        InvalidRequestError: there is no path.
+    """
+    if not any(name.lower() in ("path", "paths") for name in options):
+        raise InvalidRequestError(
+            f"no destination was given: pass it to save() or load(), or as the option path; {_WHY}"
+        )

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from holdfast.commit import CommitContext, Committer, JobOutcome, JobRecord, SaveMode, get_committer, require_fit
+from holdfast.commit import (
+    CommitContext,
+    Committer,
+    JobOutcome,
+    JobRecord,
+    SaveMode,
+    TaskCommit,
+    get_committer,
+    require_fit,
+)
 from holdfast.commit.context import table_in_the_way
 from holdfast.commit.two_phase.decision_log import read_log, read_newest
-from holdfast.errors import HoldfastError, InvalidRequestError, UnsupportedError
+from holdfast.errors import HoldfastError, InvalidRequestError
 from holdfast.options.job import JobOptions, parse_job_options
-from holdfast.options.keywords import as_flag, from_options, from_text, from_url, with_absolute_paths
-from holdfast.spark.accepted_runs import accepted_commits, forget_runs, marked_runs
-from holdfast.spark.result import JobResult
-from holdfast.spark.session import is_classic, require_session
-from holdfast.spark.stages import stage_tasks
-from holdfast.spark.task_function import Reports, TaskFunction
+from holdfast.options.keywords import from_options, from_text, from_url, with_absolute_paths
+from holdfast.spark.failures import errors_of_tasks
+from holdfast.spark.session import is_classic, require_dataframe, require_reachable, require_session
+from holdfast.spark.task import RUNS, TaskFunction
+from holdfast.spark.write import JobResult
 from holdfast.table.foreign import refuse_foreign_write
 from holdfast.wording import nearest
 
@@ -41,7 +49,6 @@ def job(
     *,
     mode: str = "append",
     committer: str | None = None,
-    allow_empty: bool = False,
     **options: object,
 ) -> Job:
     """Return a job for a ``with`` block: when the block ends, all files that its tasks wrote appear at once, or none.
@@ -52,19 +59,17 @@ def job(
     guarantee less: docs/reference/committers.md.
 
     Args:
-        spark: the session, of a classic Spark application.
+        spark: the session.
         url: ``s3://bucket/key`` or a directory.
         mode: ``append``; ``overwrite`` (replace everything, including files with the same names);
             ``overwrite-partitions`` (replace only the directories that are written to); ``fail`` (alias ``error``,
             ``errorifexists``) if the destination holds data.
         committer: the commit protocol; ``two_phase`` by default.
-        allow_empty: whether to commit even if no task has reported.
         options: store and commit options of docs/reference/options.md in snake case: ``endpoint="http://…"``,
             ``part_size="16m"``.
 
     Raises:
         InvalidRequestError: fix the call; nothing happened.
-        UnsupportedError: the session is Spark Connect's.
 
     Crash: if the driver dies, the job stays undecided and invisible: ``holdfast recover`` aborts it.
     """
@@ -72,12 +77,10 @@ def job(
     if word not in _MODES:
         raise InvalidRequestError(f"no such mode for a job: {nearest(str(mode), _MODES)}", mode=mode)
     require_session(spark)
-    if not is_classic(spark):
-        raise UnsupportedError("a job needs classic Spark, Spark Connect has no accumulators: use holdfast.write there")
-    given = with_absolute_paths(
-        [*from_url(url), *from_text("committer", committer, "committer"), *from_options(options)]
-    )
-    return Job(spark, parse_job_options(given), _MODES[word], as_flag(allow_empty, "allow_empty"))
+    given = [*from_url(url), *from_text("committer", committer, "committer"), *from_options(options)]
+    parsed = parse_job_options(with_absolute_paths(given) if is_classic(spark) else given)
+    require_reachable(spark, parsed.store.url)
+    return Job(parsed, _MODES[word])
 
 
 class Job:
@@ -87,14 +90,12 @@ class Job:
         result: the outcome of the committed job; available after the block.
     """
 
-    def __init__(self, spark: SparkSession, options: JobOptions, mode: SaveMode, allow_empty: bool) -> None:
+    def __init__(self, options: JobOptions, mode: SaveMode) -> None:
         self._options = options
         self._mode = mode
-        self._allow_empty = allow_empty
         self._record: JobRecord | None = None
-        self._uses = itertools.count()
-        self._context = spark.sparkContext
-        self._reports = self._context.accumulator([], Reports())
+        self._runs = 0
+        self._commits: list[TaskCommit] = []
         self._result: JobResult | None = None
 
     def __enter__(self) -> Job:
@@ -119,24 +120,40 @@ class Job:
         if self._mode not in (SaveMode.OVERWRITE, SaveMode.FAIL) or not self._committer.keeps_log:
             raise table_in_the_way(ctx, newest.state.table)
 
-    def attempt(self, function: Callable[..., Any]) -> Callable[[Iterable[Any]], Iterator[Any]]:
-        """Wrap ``function(task, rows)`` so that each run of it by Spark is an attempt at a task of this job.
+    def run(self, data: Any, function: Callable[..., Any]) -> list[Any]:
+        """Call ``function(task, rows)`` for each partition of a DataFrame or an RDD, in Spark's tasks.
 
-        The wrapped function takes the rows that Spark passes to ``foreachPartition``, ``mapPartitions``,
-        ``mapInArrow`` or ``mapInPandas``. The function may return an iterable of results or be a generator of them.
-        Each DataFrame or RDD that is made with the wrapped function is a separate data set, and all of them are
-        committed.
+        May be called several times in a block; the files of all of them become visible together. If it raises, let the
+        error leave the block: the job is aborted.
 
         Args:
-            function: takes a `holdfast.spark.task_files.Task` and the rows. It runs in Spark's worker processes, may
-                run more than once for a partition, and should write the same names each time.
+            data: a DataFrame, whose rows come as Arrow batches (`pyarrow.RecordBatch`); or an RDD, whose elements come
+                as they are: ``df.rdd`` has rows.
+            function: takes a `holdfast.spark.task.Task` and an iterator of the rows. It runs in Spark's worker
+                processes, may run more than once for a partition, and should write the same names each time.
+
+        Returns:
+            What the function has returned or yielded, in the order of the partitions; all of it fits into the driver's
+            memory.
 
         Raises:
             InvalidRequestError: the job is not running.
         """
         if self._record is None or self._result is not None:
-            raise InvalidRequestError("a job wraps functions inside its block: write `with holdfast.job(…) as job:`")
-        return TaskFunction(function, self._options, self._record, self._reports, self._uses)
+            raise InvalidRequestError("a job runs functions inside its block: write `with holdfast.job(…) as job:`")
+        if self._runs >= RUNS:
+            raise InvalidRequestError(f"a job runs at most {RUNS} functions: write fewer, larger data sets")
+        task = TaskFunction(function, self._options, self._record, self._runs)
+        with errors_of_tasks():
+            if hasattr(type(data), "mapPartitionsWithIndex"):  # a DataFrame of Spark Connect has every attribute
+                reports = data.mapPartitions(task.of_rows).collect()
+            else:
+                require_dataframe(data)
+                rows = data.mapInArrow(task.of_batches, "report binary").collect()
+                reports = [pickle.loads(row[0]) for row in rows]
+        self._runs += 1
+        self._commits += [commit for commit, _results in reports]
+        return [result for _commit, results in reports for result in results]
 
     @property
     def result(self) -> JobResult:
@@ -163,20 +180,11 @@ class Job:
                 raise
 
     def _commit(self, ctx: CommitContext, record: JobRecord) -> None:
-        commits = accepted_commits(
-            self._reports.value,
-            marked_runs(ctx, record.job),
-            stage_tasks(self._context),
-            pins_attempts=self._committer.pins_attempts,
-        )
-        if not commits and not self._allow_empty:
-            raise InvalidRequestError(
-                "no task has reported, nothing is committed: run the function by an action that takes all rows, or "
-                "pass allow_empty=True if there may be none",
-                url=ctx.url,
-            )
-        outcome = self._committer.commit_job(ctx, record, commits, {commit.task for commit in commits})
-        self._after(ctx, outcome)
+        if not self._runs:
+            raise InvalidRequestError("nothing has run, nothing is committed: call job.run in the block", url=ctx.url)
+        tasks = {commit.task for commit in self._commits}
+        outcome = self._committer.commit_job(ctx, record, self._commits, tasks)
+        _warn(outcome)
         self._result = JobResult.of(self._options.store.url, outcome)
 
     def _abort(self, ctx: CommitContext, record: JobRecord) -> None:
@@ -188,15 +196,7 @@ class Job:
             return
         if outcome.committed:
             _log.warning("the job was committed before the error; its files are visible: job=%s", record.job)
-        self._after(ctx, outcome)
-
-    def _after(self, ctx: CommitContext, outcome: JobOutcome) -> None:
-        if not outcome.finished:
-            _log.warning(outcome.pending_reason)
-        try:
-            forget_runs(ctx, outcome.job)
-        except HoldfastError as error:
-            _log.warning("marks of the job's runs are left below %s: run holdfast recover (%s)", ctx.url, error)
+        _warn(outcome)
 
     @property
     def _committer(self) -> Committer:
@@ -204,3 +204,8 @@ class Job:
 
     def _opened(self) -> CommitContext:
         return self._options.store.open(self._options.settings, committer=self._options.committer)
+
+
+def _warn(outcome: JobOutcome) -> None:
+    if not outcome.finished:
+        _log.warning(outcome.pending_reason)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
 
 from holdfast.options.keywords import (
     from_columns,
@@ -17,8 +19,10 @@ from holdfast.options.keywords import (
     with_absolute_paths,
 )
 from holdfast.options.read import ReadOptions, parse_read_options
-from holdfast.spark.failures import find_holdfast_error
+from holdfast.runtime import ThreadRunner
+from holdfast.spark.failures import errors_of_tasks
 from holdfast.spark.native import native_frame
+from holdfast.spark.reader import HoldfastReader, infer_schema
 from holdfast.spark.session import is_classic, registered, require_reachable, require_session
 from holdfast.stores.given import GivenOption
 
@@ -62,16 +66,10 @@ def read(
         frame = native_frame(spark, parsed)
         if frame is not None:
             return frame
-    try:
-        with registered(spark):
-            found = spark.read.format("holdfast").options(**strings).load()
-            _ = found.schema  # else a Spark Connect client would ask for the schema later, and show Spark's error
-            return found
-    except PySparkException as error:
-        cause = find_holdfast_error(error)
-        if cause is None:
-            raise
-        raise cause from None  # Spark's pages of stack traces add nothing
+    with errors_of_tasks(), registered(spark):
+        found = spark.read.format("holdfast").options(**strings).load()
+        _ = found.schema  # else a Spark Connect client would ask for the schema later, and show Spark's error
+        return found
 
 
 def parse_for_session(spark: SparkSession, given: list[GivenOption]) -> tuple[ReadOptions, dict[str, str]]:
@@ -89,3 +87,49 @@ def parse_for_session(spark: SparkSession, given: list[GivenOption]) -> tuple[Re
     parsed = parse_read_options(given)
     require_reachable(spark, parsed.store.url)
     return parsed, to_strings(given)
+
+
+def count(
+    spark: SparkSession,
+    url: str,
+    *,
+    filters: Sequence[tuple[str, str, object]] | None = None,
+    **options: object,
+) -> int:
+    """Count the rows that `holdfast.read` would return: rows of whole jobs only, at a single point in time.
+
+    Spark does not tell a Python source that a query only counts rows, and requests every column of every row. This
+    function reads only the footers of Parquet files, or, where footers are not enough, only the columns in `filters`.
+    If Spark's own reader can open the destination, that reader counts the rows.
+
+    Args:
+        spark: the session, whose time zone applies, and whose own reader counts the rows if it can.
+        url: ``s3://bucket/key`` or a directory.
+        filters: see `holdfast.read`.
+        options: those of docs/reference/options.md, except ``columns``.
+
+    Raises:
+        NotFoundError: the destination holds no data.
+        InvalidRequestError: fix the call.
+    """
+    require_session(spark)
+    given = [*from_url(url), *from_conditions("filters", filters, "filters"), *from_options(options)]
+    parsed, _ = parse_for_session(spark, given)
+    if parsed.reader != "python":
+        frame = native_frame(spark, parsed)
+        if frame is not None:
+            return frame.count()
+    return _count_here(parsed)
+
+
+def _count_here(options: ReadOptions) -> int:
+    """Count in this process, in several threads, each of which holds one batch of the columns that the filters use."""
+    whole = infer_schema(replace(options, columns=None))
+    names = {condition.column for condition in options.conditions}
+    wanted = StructType([field for field in whole.fields if field.name in names])
+    reader = HoldfastReader(replace(options, columns=tuple(wanted.names)), wanted)
+
+    def rows(partition: InputPartition) -> int:
+        return sum(batch.num_rows for batch in reader.read(partition))
+
+    return sum(ThreadRunner(options.store.threads).map(rows, reader.partitions()))

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from holdfast.errors import InvalidRequestError
+from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.options.keywords import with_absolute_paths
-from holdfast.spark.catalog import refuse_table_properties, require_path
-from holdfast.spark.failures import one_sentence
+from holdfast.spark.failures import one_sentence, refuse_table_properties, require_path
 from holdfast.stores.given import GivenOption
 
 # Each of a job's many short-lived processes needs only one of these modules, and does not import the others.
 if TYPE_CHECKING:
     from holdfast.spark.reader import HoldfastReader
-    from holdfast.spark.stream_reader import NoStreamReader
-    from holdfast.spark.stream_writer import HoldfastStreamWriter
-    from holdfast.spark.writer import HoldfastWriter
+    from holdfast.spark.writer import HoldfastStreamWriter, HoldfastWriter
 
 
 class HoldfastDataSource(DataSource):
@@ -45,14 +42,13 @@ class HoldfastDataSource(DataSource):
     def reader(self, schema: StructType) -> HoldfastReader:
         """Build a scan of the columns in `schema`."""
         from holdfast.options.read import parse_read_options
-        from holdfast.spark.pushdown import PushingReader
         from holdfast.spark.reader import HoldfastReader
 
         with one_sentence():
             require_path(self.options)
             options = parse_read_options(self._given())
             _require_same_columns(options.columns, schema)
-            return PushingReader(options, schema) if options.push_filters else HoldfastReader(options, schema)
+            return HoldfastReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> HoldfastWriter:
         """Check a write, and announce its job in the store."""
@@ -65,14 +61,13 @@ class HoldfastDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> NoStreamReader:
         """Return a reader that raises an error when the query starts."""
-        from holdfast.spark.stream_reader import NoStreamReader
 
         return NoStreamReader()
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> HoldfastStreamWriter:
         """Check the write of a stream's batch; the batch's tasks will announce its job."""
         from holdfast.options.stream import parse_stream_options
-        from holdfast.spark.stream_writer import HoldfastStreamWriter
+        from holdfast.spark.writer import HoldfastStreamWriter
 
         with one_sentence():
             require_path(self.options)
@@ -95,3 +90,24 @@ def _require_same_columns(columns: Sequence[str] | None, schema: StructType) -> 
             schema=", ".join(schema.names),
             columns=", ".join(columns),
         )
+
+
+class NoStreamReader(DataSourceStreamReader):
+    """A reader that raises an error at the first call of a new or restarted query.
+
+    The constructor does not raise it: if the constructor fails, PySpark's worker tries to stop the missing reader and
+    reports that failure instead.
+    """
+
+    def initialOffset(self) -> NoReturn:
+        """Raise the error. Called by a new query; `latestOffset` is called by every query."""
+        with one_sentence():
+            raise UnsupportedError(
+                "a destination cannot be read as a stream: call holdfast.read, which returns the data of that moment"
+            )
+
+    def latestOffset(self, *limits: Any) -> NoReturn:
+        self.initialOffset()
+
+    def read(self, partition: Any) -> NoReturn:
+        self.initialOffset()

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from holdfast.commit import CommitContext, JobRecord, SaveMode, TaskAttempt, get_committer
+from holdfast.commit import CommitContext, JobRecord, SaveMode, TaskAttempt, TaskCommit, get_committer
 from holdfast.commit.destination import has_output
 from holdfast.commit.two_phase.decision_log import read_newest
 from holdfast.commit.two_phase.write_ids import WRITE_ID
@@ -34,6 +35,25 @@ if TYPE_CHECKING:
 
 _ADDING = (SaveMode.APPEND, SaveMode.OVERWRITE_PARTITIONS)
 _INSPECTED_FILES = 1000  # before each job of a committer without a log: one page of a listing
+
+
+@dataclass(frozen=True)
+class TaskReport(WriterCommitMessage):
+    """The report of a task about what it wrote.
+
+    Attributes:
+        task: the task's number in the job: that of its partition.
+        commit: the data that the attempt passes to the job commit; None if the task had nothing to write.
+        job: the job of a stream's batch, the same in all reports of the batch. None if the task had nothing to write;
+            also None if the write is not a stream's, because then the driver knows the job.
+        written: the columns and layout of the files of a stream's batch; None if `job` is None. Needed because Spark
+            builds a new writer for the commit, and by then the table may have changed.
+    """
+
+    task: int
+    commit: TaskCommit | None
+    job: JobRecord | None = None
+    written: TableRecord | None = None
 
 
 @dataclass(frozen=True)

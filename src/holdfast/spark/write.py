@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from holdfast.commit import CommitContext, SaveMode
+from holdfast.commit import CommitContext, JobOutcome, SaveMode
 from holdfast.commit.destination import is_to_be_skipped
 from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.commit.two_phase.write_ids import find_write
@@ -27,7 +28,6 @@ from holdfast.options.keywords import (
 from holdfast.options.write import WriteOptions, WriteRequest, parse_write_request
 from holdfast.runtime import SystemIds
 from holdfast.spark.failures import find_holdfast_error
-from holdfast.spark.result import JobResult
 from holdfast.spark.session import is_classic, registered, require_dataframe, require_reachable
 
 _log = logging.getLogger(__name__)
@@ -215,3 +215,37 @@ def _find_result(options: WriteOptions, *, succeeded: bool) -> JobResult:
                     url=ctx.url,
                 )
     return JobResult(url=url, job=None) if found is None else JobResult.of(url, found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobResult:
+    """The result of a write or a job.
+
+    Attributes:
+        url: the destination.
+        job: the job's id; None if mode ``ignore`` found data and nothing was written.
+        files, bytes: number and total size of the committed files.
+        rows: number of the committed rows; 0 if it is unknown: for files of `holdfast.job`, and for a committer without
+            a log if its ``_SUCCESS`` is missing or was replaced.
+        finished: False if work after the commit is pending. The data is safe; ``holdfast recover`` finishes the work.
+    """
+
+    url: str
+    job: str | None
+    files: int = 0
+    bytes: int = 0
+    rows: int = 0
+    finished: bool = True
+
+    @classmethod
+    def of(cls, url: str, committed: JobOutcome) -> JobResult:
+        """Build the result of a committed job."""
+        totals = committed.totals
+        return cls(
+            url=url,
+            job=committed.job,
+            files=totals.files,
+            bytes=totals.size_bytes,
+            rows=totals.rows,
+            finished=committed.finished,
+        )

@@ -1,32 +1,40 @@
-"""Write one batch of rows as a job: the write side of the data source.
+"""Write rows as jobs: the write side of the data source.
 
 Spark runs `__init__` (on the driver), `write` (in tasks), `commit` and `abort` in different processes and gives each
 process a copy of the object that `__init__` built. So the writer's fields are plain values, and every phase opens the
 destination itself.
+
+Each micro-batch of a stream is a job that is committed once, however often Spark repeats it. Spark builds one writer
+for a batch's tasks and another one for its commit or abort. Neither constructor learns which query and batch the writer
+is for; only tasks can find out. So the constructor plans a job without writing anything. The tasks complete the plan
+and announce the job, and their messages carry the job to the commit.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from holdfast.commit import JobRecord, get_committer, require_fit
+from holdfast.commit import TWO_PHASE, JobRecord, SaveMode, StreamBatch, get_committer, require_fit
 from holdfast.commit.two_phase.decision_log import read_log
+from holdfast.commit.two_phase.stream_jobs import join_batch, plan_batch, settle_batch
 from holdfast.commit.two_phase.write_ids import find_write
 from holdfast.commit.write_lookup import JobIds, refuse_running
+from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.options.stream import StreamOptions
 from holdfast.options.write import WriteOptions
-from holdfast.spark.catalog import refuse_table
-from holdfast.spark.failures import one_sentence
-from holdfast.spark.table_job import TableJob
-from holdfast.spark.task_report import Run, TaskReport
+from holdfast.spark.failures import one_sentence, refuse_table
+from holdfast.spark.table_job import TableJob, TaskReport
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 _log = logging.getLogger(__name__)
 
@@ -79,12 +87,12 @@ class HoldfastWriter(DataSourceArrowWriter):
             if self._job is None:
                 for _ in iterator:  # Spark requires the rows to be consumed
                     pass
-                return TaskReport(Run.of(context, task), None)
+                return TaskReport(task, None)
             refuse_table(context)
             committer = get_committer(self._table.options.committer)
             with self._table.opened() as ctx, committer.setup_task(ctx, self._job, task) as attempt:
                 self._table.write_rows(iterator, attempt)
-                return TaskReport(Run.of(context, task, attempt.owner.attempt), attempt.commit())
+                return TaskReport(task, attempt.commit())
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit the job and make it visible; see `holdfast.commit.two_phase.job.commit_job`."""
@@ -114,3 +122,138 @@ class HoldfastWriter(DataSourceArrowWriter):
                 )
             if not outcome.finished:
                 _log.warning(outcome.pending_reason)
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+# Spark sets these for the tasks of a micro-batch: StreamExecution.QUERY_ID_KEY and MicroBatchExecution.BATCH_ID_KEY.
+# The query's id is stored in its checkpoint and survives restarts.
+_QUERY = "sql.streaming.queryId"
+_BATCH = "streaming.sql.batchId"
+
+
+class HoldfastStreamWriter(DataSourceStreamArrowWriter):
+    """One micro-batch of a stream.
+
+    Guarantee: a batch is committed once, however often Spark writes it (C8): the record that makes it visible also
+    names the batch.
+
+    Args:
+        options: the options of the stream.
+        schema: the schema of the rows.
+
+    Raises:
+        InvalidRequestError: the request is invalid, or does not fit the existing table.
+        UnsupportedError: the store lacks a capability that the committer needs.
+    """
+
+    def __init__(self, options: StreamOptions, schema: StructType) -> None:
+        table = TableJob.of(options.write, schema)
+        self._stream = options.stream_id
+        with table.opened() as ctx:
+            view = read_log(ctx)
+            self._table = table.fitted(ctx, view)
+            self._plan = plan_batch(ctx, options.write.mode, self._table.details, view)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
+        """Write one partition of the batch to hidden files; write nothing if it is empty or the batch is committed.
+
+        Raises:
+            InvalidRequestError: a query with another checkpoint has already written this stream.
+
+        Crash: hidden files and an announced job remain; the stream's next commit removes them.
+        """
+        with one_sentence():
+            context = TaskContext.get()
+            assert context is not None, "Spark calls write in tasks only"
+            task = context.partitionId()
+            batches = (batch for batch in iterator if batch.num_rows)
+            first = list(itertools.islice(batches, 1))
+            if not first and self._table.options.mode is SaveMode.APPEND:
+                return TaskReport(task, None)
+            with self._table.opened() as ctx:
+                job = join_batch(ctx, self._plan, self._batch(context))
+                if job is None:
+                    for _ in batches:  # Spark requires the rows to be consumed
+                        pass
+                    return TaskReport(task, None)
+                with TWO_PHASE.setup_task(ctx, job, task) as attempt:
+                    self._table.write_rows(itertools.chain(first, batches), attempt)
+                    return TaskReport(task, attempt.commit(), job, self._table.written)
+
+    def _batch(self, context: TaskContext) -> StreamBatch:
+        query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
+        if not query or not batch:
+            raise UnsupportedError(
+                "Spark does not tell the tasks which batch they write: call holdfast.write in foreachBatch"
+            )
+        return StreamBatch(stream=self._stream or query, checkpoint=query, batch=int(batch))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """Commit the batch and make it visible. Idempotent, even if another driver repeats the commit.
+
+        Raises:
+            InvalidRequestError: a task's message is missing, or the messages belong to another batch. The batch stays
+                undecided.
+            HoldfastError: see `holdfast.commit.two_phase.job.commit_job`.
+        """
+        with one_sentence():
+            reports = _all_reports(messages)
+            jobs = _jobs(reports)
+            written = next((report.written for report in reports if report.written is not None), None)
+            with (self._table if written is None else self._table.with_files(written)).opened() as ctx:
+                if not jobs:
+                    settle_batch(ctx)
+                    return
+                if len(jobs) > 1 or jobs[0].stream is None or jobs[0].stream.batch != batchId:
+                    raise InvalidRequestError(
+                        "the tasks' reports belong to another batch: start the query again", batch=batchId
+                    )
+                commits = [report.commit for report in reports if report.commit is not None]
+                tasks = [report.task for report in reports if report.job is not None]
+                outcome = TWO_PHASE.commit_job(ctx, jobs[0], commits, tasks)
+            if not outcome.committed:
+                _log.info("the batch is already committed, this attempt's output is discarded: batch=%s", batchId)
+            if not outcome.finished:
+                _log.warning(outcome.pending_reason)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """Abort this attempt at the batch, unless it is committed. Spark may write the batch again.
+
+        If no task has reported, this method does not know the job; the stream's next commit aborts it.
+        """
+        with one_sentence():
+            jobs = _jobs([message for message in messages if isinstance(message, TaskReport)])
+            if not jobs:
+                return
+            with self._table.opened() as ctx:
+                for job in jobs:
+                    outcome = TWO_PHASE.abort_job(ctx, job)
+                    if outcome.committed:
+                        _log.warning("the batch was committed before its driver failed: batch=%s", batchId)
+                    if not outcome.finished:
+                        _log.warning(outcome.pending_reason)
+
+
+def _all_reports(messages: Sequence[WriterCommitMessage | None]) -> list[TaskReport]:
+    """Return the reports, one from each task (C1, C3).
+
+    Raises:
+        InvalidRequestError: a report is missing, or a task reported twice.
+    """
+    reports = [message for message in messages if isinstance(message, TaskReport)]
+    if sorted(report.task for report in reports) != [*range(len(messages))]:
+        raise InvalidRequestError(
+            "the batch cannot be committed, each task must report exactly once: start the query again",
+            tasks=len(messages),
+            reported=len(reports),
+        )
+    return reports
+
+
+def _jobs(reports: Sequence[TaskReport]) -> list[JobRecord]:
+    """Return the distinct jobs in the reports; normally there is one."""
+    jobs: list[JobRecord] = []
+    for report in reports:
+        if report.job is not None and report.job not in jobs:
+            jobs.append(report.job)
+    return jobs

@@ -181,7 +181,7 @@ def test_a_format_option_under_two_spellings(data: st.DataObject, name: str) -> 
 def test_every_option_has_a_sample() -> None:
     flags = {"pathStyle", "allowUnfenced", "allowUnsafe", "markSuccessfulJobs", "abortPendingUploads"}
     flags |= {"uniqueFilenames", "etagsAsText", "deleteTargetFiles", "validateOutput", "cleanupSkipped"}
-    flags |= {"cleanupFailuresIgnored", "cleanupParallelDelete", "cleanupBaseFirst", "pushFilters", "mergeSchema"}
+    flags |= {"cleanupFailuresIgnored", "cleanupParallelDelete", "cleanupBaseFirst", "mergeSchema"}
     assert {*WRITE_KEYS, *JOB_KEYS, *READ_KEYS} == {*SAMPLES, *flags}
 
 
@@ -391,8 +391,6 @@ def test_a_job_says_things_once() -> None:
     ):
         with pytest.raises(InvalidRequestError, match=TWICE):
             holdfast.job(Session(), "/data/t", **options)  # type: ignore[arg-type]  # never asked
-    with pytest.raises(InvalidRequestError, match="expected True or False"):
-        holdfast.job(Session(), "/data/t", allow_empty="false")  # type: ignore[arg-type]  # that is the subject
 
 
 @pytest.mark.parametrize(

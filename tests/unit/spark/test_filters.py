@@ -10,13 +10,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql.datasource import In
-from pyspark.sql.types import DoubleType, StructField, StructType
 
 from holdfast.errors import InvalidRequestError
 from holdfast.options.conditions import conditions_text, parse_conditions
 from holdfast.spark.filters import row_filters
-from holdfast.spark.pushdown import translate_filters
 
 UTC = datetime.timezone.utc
 SCHEMA = pa.schema(
@@ -102,5 +99,3 @@ def test_a_zero_is_found_whatever_its_sign(tmp_path: Path, stored: float, wanted
     for condition in (("z", "=", wanted), ("z", ">=", wanted), ("z", "<=", wanted), ("z", "in", [wanted, 5.0])):
         (found,) = row_filters(parse_conditions(conditions_text([condition])), schema)
         assert ds.dataset(tmp_path / "one.parquet").to_table(filter=found.expression).num_rows == 1, condition
-    (found,), _left = translate_filters([In(("z",), (wanted, 5.0))], StructType([StructField("z", DoubleType())]))
-    assert ds.dataset(tmp_path / "one.parquet").to_table(filter=found.expression).num_rows == 1

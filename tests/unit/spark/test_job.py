@@ -18,16 +18,15 @@ import pytest
 pytest.importorskip("pyspark.sql")
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 import holdfast
 from holdfast.commit import TWO_PHASE, SaveMode, TaskAttempt
-from holdfast.errors import InvalidRequestError, UnavailableError, UnsupportedError
+from holdfast.errors import InvalidRequestError, UnavailableError
 from holdfast.options.job import parse_job_options
 from holdfast.spark.job import Job
-from holdfast.spark.task_files import Task, TaskFile
+from holdfast.spark.task import Task, TaskFile
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty
 from holdfast.stores.interceptors.intercepted import InterceptedStore, Operation
 from tests.simulation.world import PUBLICATIONS, World, start
@@ -229,17 +228,6 @@ class Session:
     conf: Any = None
 
 
-class ConnectSession:
-    """Has what both kinds of session have."""
-
-    conf: Any = None
-
-
-def test_spark_connect_is_refused_in_one_sentence() -> None:
-    with pytest.raises(UnsupportedError, match="Spark Connect has no accumulators"):
-        holdfast.job(ConnectSession(), "/data/x")  # type: ignore[arg-type]  # never used
-
-
 @pytest.mark.parametrize("mode", ["ignore", "upsert", ""])
 def test_an_unknown_mode_is_refused(mode: str) -> None:
     with pytest.raises(InvalidRequestError, match="no such mode for a job"):
@@ -262,11 +250,8 @@ def test_a_wrong_option_is_refused(options: dict[str, Any], says: str) -> None:
 
 
 def enter(url: Path, committer: str, mode: SaveMode) -> None:
-    """Enter a job with a session of which nothing but an accumulator is used, and abort it at once."""
-    spark: Any = SimpleNamespace(
-        sparkContext=SimpleNamespace(accumulator=lambda value, _param: SimpleNamespace(value=value))
-    )
-    job = Job(spark, parse_job_options({"path": str(url), "committer": committer}), mode, False)
+    """Enter a job, and abort it at once."""
+    job = Job(parse_job_options({"path": str(url), "committer": committer}), mode)
     with pytest.raises(KeyError), job:
         raise KeyError
 
@@ -304,10 +289,9 @@ def test_a_job_whose_commit_fails_is_aborted(
     def fail(*_arguments: object, **_options: object) -> Any:
         raise error
 
-    spark: Any = SimpleNamespace(
-        sparkContext=SimpleNamespace(accumulator=lambda value, _param: SimpleNamespace(value=value))
-    )
-    monkeypatch.setattr("holdfast.spark.job.stage_tasks", fail)  # the first thing that asks Spark
-    with pytest.raises(type(error)), Job(spark, parse_job_options({"path": str(tmp_path)}), SaveMode.APPEND, False):
+    job = Job(parse_job_options({"path": str(tmp_path)}), SaveMode.APPEND)
+    monkeypatch.setattr(job, "_runs", 1)
+    monkeypatch.setattr(type(TWO_PHASE), "commit_job", fail)
+    with pytest.raises(type(error)), job:
         assert list(tmp_path.glob("_holdfast/jobs/*/job.json")) != []
     assert list(tmp_path.glob("_holdfast/jobs/*/job.json")) == []

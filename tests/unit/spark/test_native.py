@@ -17,20 +17,18 @@ pytest.importorskip("pyspark.sql")
 from pyspark.sql.types import LongType, StructField, StructType
 
 from holdfast.commit import TWO_PHASE, SaveMode, Snapshot, VisibleFile, open_context
-from holdfast.errors import InvalidRequestError, NotFoundError, UnavailableError, UnsupportedError
+from holdfast.errors import InvalidRequestError, NotFoundError, UnavailableError
 from holdfast.formats import get_format
 from holdfast.options.location import LocationOptions
 from holdfast.options.read import ReadOptions
-from holdfast.spark import native, native_options, native_scan
-from holdfast.spark.csv_headers import require_headers_in_order
+from holdfast.spark import native, native_options
 from holdfast.spark.file_format import FormatChoice
 from holdfast.spark.hadoop_path import hadoop_path
-from holdfast.spark.native_scan import Scan, listed
+from holdfast.spark.native import Scan, listed
 from holdfast.stores.interceptors.faulty import Fault, FaultMode, Faulty, SimulatedCrash
 from holdfast.stores.interceptors.intercepted import InterceptedStore
 from holdfast.stores.s3.options import S3Options
 from holdfast.table.contract import TableRecord
-from holdfast.table.inferred import opener
 
 SESSION: Any = SimpleNamespace(version="4.3.0", conf=SimpleNamespace(get=lambda _name, default="": default))
 
@@ -152,51 +150,18 @@ def test_spark_passes_over_empty_files_but_needs_one_with_bytes(tmp_path: Path) 
         assert scan.limit() == ""
 
 
-def test_spark_is_told_all_columns_of_text_whatever_is_asked_for(tmp_path: Path) -> None:
-    """Its reader tells those of CSV by position."""
-    (tmp_path / "x.csv").write_text("1,a,0.5\n")
-    with a_scan(tmp_path, "csv", columns=("_c2",)) as scan:
-        found = scan.promised()
-    assert found is not None and found.simpleString() == "struct<_c0:int,_c1:string,_c2:double>"
-
-
 def test_columns_for_which_only_spark_has_words_are_looked_at_too(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Nothing was promised of them before Spark loaded the files."""
     for look in ("unlike", "unlike_footers"):
-        monkeypatch.setattr(native_scan, look, lambda *_: "")
+        monkeypatch.setattr(native, look, lambda *_: "")
     (tmp_path / "x.orc").write_bytes(b"ORC")
     with a_scan(tmp_path, "orc") as scan:
         assert scan.promised() is None
         for name, reason in (("a", ""), ("a`b", "not find ORC columns")):
             frame: Any = SimpleNamespace(schema=StructType([StructField(name, LongType())]))
             assert reason in scan.unlike(frame, None) if reason else scan.unlike(frame, None) == ""
-
-
-@pytest.mark.parametrize("header", [b"A,b\n1,2\n", b"a\n1\n", b"a,B", b"\n", b""])
-def test_a_header_may_lack_the_last_columns(tmp_path: Path, header: bytes) -> None:
-    look_at_header(tmp_path, header)
-
-
-@pytest.mark.parametrize("header", [b"b,a\n1,2\n", b"b\n1\n", b"a,b,c\n1,2,3\n", b"1,2\n"])
-def test_a_header_with_other_columns_is_not_for_spark(tmp_path: Path, header: bytes) -> None:
-    with pytest.raises(UnsupportedError, match=r"not list the table's columns in order.*file='k=1/x\.csv'"):
-        look_at_header(tmp_path, header)
-    look_at_header(tmp_path, header, header="false")
-
-
-def look_at_header(url: Path, data: bytes, header: str = "true") -> None:
-    """With a table of the columns a and b, and the directories' k."""
-    (url / "k=1").mkdir(exist_ok=True)
-    (url / "k=1/x.csv").write_bytes(data)
-    fields = [{"name": name, "type": "long"} for name in ("a", "b", "k")]
-    table = TableRecord(fields=fields, file_format="csv", reader_options={"header": header}, partition_by=("k",))
-    choice = FormatChoice("csv", {"header": header}, "UTC")
-    ctx = open_context(str(url))
-
-    require_headers_in_order(ctx, listed(ctx), opener(ctx), choice, table)
-    ctx.close()
 
 
 # --- with which options -----------------------------------------------------------------------------------------------
@@ -216,18 +181,10 @@ def spark_options(file_format: str, table: bool, **options: str) -> dict[str, st
     return native_options.spark_options(known, FormatChoice.of(read, snapshot), read)
 
 
-@pytest.mark.parametrize(("file_format", "table"), [("json", True), ("json", False), ("csv", False)])
-def test_what_does_not_parse_is_refused(file_format: str, table: bool) -> None:
+@pytest.mark.parametrize("table", [True, False])
+def test_what_does_not_parse_is_refused(table: bool) -> None:
     """Spark's own default reads it as null without a word."""
-    assert spark_options(file_format, table)["mode"] == "FAILFAST"
-
-
-def test_a_table_of_csv_may_have_grown_by_columns() -> None:
-    """Its older files have fewer values in a line, which Spark's FAILFAST would refuse."""
-    found = spark_options("csv", True)
-    assert "mode" not in found and "enforceSchema" not in found
-    assert spark_options("csv", False)["enforceSchema"] == "false"
-    assert found["multiLine"] == "true" and found["nullvalue"] != "", "values with line feeds; the empty string"
+    assert spark_options("json", table)["mode"] == "FAILFAST"
 
 
 def test_files_are_read_with_the_options_that_they_were_written_with() -> None:

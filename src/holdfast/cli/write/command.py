@@ -15,7 +15,7 @@ from holdfast.wording import counted
 
 if TYPE_CHECKING:
     from holdfast.options.write import WriteOptions, WriteRequest
-    from holdfast.spark.result import JobResult
+    from holdfast.spark.write import JobResult
 
 _EPILOG = """\b
 Examples:

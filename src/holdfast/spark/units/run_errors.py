@@ -8,11 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-
 from holdfast.errors import FencedError, HoldfastError, InputChangedError, InvalidRequestError, NotFoundError
-from holdfast.spark.failures import find_holdfast_error
 from holdfast.transactions.base import Backend
 from holdfast.units.job_state import poll
 from holdfast.units.jobs import find_job, other_rows
@@ -25,18 +21,6 @@ BATCH_GOES_ON = "then start the query again, and it goes on with this batch"
 
 _VARIABLES = re.compile(r" (?=\w+=['\"\d\[(b])")
 """Where the variables begin in the message of a task, which Spark has carried here as one text."""
-
-
-@contextmanager
-def errors_of_tasks() -> Iterator[None]:
-    """Raise the error of a task instead of Spark's about it."""
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        found = find_holdfast_error(error)
-        if found is None:
-            raise
-        raise found from None
 
 
 @contextmanager

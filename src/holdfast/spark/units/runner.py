@@ -23,10 +23,11 @@ from holdfast.errors import (
 from holdfast.records.database import Database
 from holdfast.records.opening import open_database, require_url
 from holdfast.runtime import Environment
+from holdfast.spark.failures import errors_of_tasks
 from holdfast.spark.session import require_session
 from holdfast.spark.units.inputs import as_input, run_workers
 from holdfast.spark.units.progress_bar import job_progress
-from holdfast.spark.units.run_errors import BATCH_GOES_ON, JOB_GOES_ON, errors_of_rows, errors_of_tasks, named_errors
+from holdfast.spark.units.run_errors import BATCH_GOES_ON, JOB_GOES_ON, errors_of_rows, named_errors
 from holdfast.spark.units.streams import Batch, batch_of_query, check_prefix
 from holdfast.spark.units.tasks import UnitsTask, tasks_at_once
 from holdfast.transactions.base import Backend

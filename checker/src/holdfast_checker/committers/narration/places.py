@@ -32,7 +32,6 @@ _PLACES = tuple(
         (rf"{_OURS}attempts/\d+-{_TOKEN}/.*", "hidden file"),
         (rf"{_OURS}committed-.*", "the list of committed manifests"),
         (rf"{_OURS}replaced-.*", "the list of replaced files"),
-        (rf"{_OURS}started/.*", "a start marker"),
         (rf".*/{_ATTEMPT}/?", "attempt directory"),
         (rf".*/{_TASK}/?", "committed directory"),
         (rf".*/{_ATTEMPT}/.*\.pending", "pending record"),

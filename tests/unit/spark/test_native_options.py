@@ -26,8 +26,8 @@ from holdfast.commit import VisibleFile
 from holdfast.options.location import LocationOptions
 from holdfast.options.read import ReadOptions
 from holdfast.spark.file_format import FormatChoice
-from holdfast.spark.native_limits import limit_of_columns, limit_of_read, limit_of_zones
-from holdfast.spark.native_listing import directory_columns, misplaced
+from holdfast.spark.native import directory_columns, misplaced
+from holdfast.spark.native_options import limit_of_columns, limit_of_read, limit_of_zones
 
 OPTIONS = ReadOptions(store=LocationOptions(url="/data/t"))
 

@@ -16,8 +16,8 @@ from holdfast.commit.two_phase.decision_log import read_log
 from holdfast.errors import ConflictError, InvalidRequestError
 from holdfast.options.stream import parse_stream_options
 from holdfast.options.write import parse_write_options
-from holdfast.spark.stream_writer import HoldfastStreamWriter
 from holdfast.spark.table_job import TableJob
+from holdfast.spark.writer import HoldfastStreamWriter
 
 
 class _Task:

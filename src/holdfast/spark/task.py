@@ -1,16 +1,35 @@
-"""Provide the files that a task of `holdfast.job` writes: they stay hidden until the job commits."""
+"""Run a function of `holdfast.job` in Spark's tasks, and provide files that stay hidden until the job commits.
+
+Each call of the function for a partition is one task attempt. Its report is the result of Spark's task, so only
+attempts count that Spark has accepted, one for each partition (C1, C3).
+"""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
-from typing import Any, Literal, overload
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from holdfast.commit import TaskAttempt
+from pyspark import TaskContext, cloudpickle
+
+from holdfast.commit import JobRecord, TaskAttempt, TaskCommit, get_committer
 from holdfast.commit.sequential_file import SequentialFile
 from holdfast.commit.text_file import TextFile
 from holdfast.errors import InvalidRequestError
+from holdfast.options.job import JobOptions
+from holdfast.spark.failures import one_sentence
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PARTITIONS = 1_000_000
+"""How many task numbers each run of a function reserves."""
+
+RUNS = 1000
+"""How many functions a job can run: a task number has at most nine digits."""
 
 
 class TaskFile(SequentialFile, io.BufferedIOBase):
@@ -158,3 +177,47 @@ class Task:
     def end(self) -> None:
         """Refuse to open files from now on."""
         self._attempt = None
+
+
+@dataclass(frozen=True)
+class TaskFunction:
+    """Calls ``function(task, rows)`` in a task of Spark, which pickles it.
+
+    Attributes:
+        number: of the run in the job.
+    """
+
+    function: Callable[..., Any]
+    options: JobOptions
+    record: JobRecord
+    number: int
+
+    def of_rows(self, rows: Iterable[Any]) -> Iterator[tuple[TaskCommit, list[Any]]]:
+        """Run the function over a partition of an RDD; yield what the attempt reports, and its results."""
+        with one_sentence():
+            yield self._run(rows)
+
+    def of_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run the function over a partition of a DataFrame; yield the same, pickled."""
+        import pyarrow as pa
+
+        with one_sentence():
+            yield pa.RecordBatch.from_pydict({"report": [cloudpickle.dumps(self._run(batches))]})  # type: ignore[no-untyped-call] # PySpark's copy of cloudpickle has no types
+
+    def _run(self, rows: Iterable[Any]) -> tuple[TaskCommit, list[Any]]:
+        context = TaskContext.get()
+        assert context is not None, "Spark calls this in tasks only"
+        partition = context.partitionId()
+        if partition >= PARTITIONS:
+            raise InvalidRequestError(f"a job has at most {PARTITIONS} partitions: coalesce them", partition=partition)
+        committer = get_committer(self.options.committer)
+        with (
+            self.options.store.open(self.options.settings, committer=committer.name) as ctx,
+            committer.setup_task(ctx, self.record, self.number * PARTITIONS + partition) as attempt,
+        ):
+            work_path = committer.work_path(attempt.owner)
+            task = Task(attempt, partition, f"{ctx.url.rstrip('/')}/{work_path}" if work_path else "")
+            results = self.function(task, rows)
+            found = [] if results is None else list(results)
+            task.end()
+            return attempt.commit(), found
