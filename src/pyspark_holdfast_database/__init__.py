@@ -3,6 +3,6 @@
 PySpark registers one `DefaultSource` of each such package, so a second format needs a second package.
 """
 
-from holdfast.spark.database.source import HoldfastDatabaseDataSource as DefaultSource
+from holdfast.spark.source import HoldfastDatabaseDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -12,8 +12,8 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from holdfast.options.database import parse_database_write
-from holdfast.spark.database.source import HoldfastDatabaseDataSource
 from holdfast.spark.database.writer import DatabaseWriter, LoadReport
+from holdfast.spark.source import HoldfastDatabaseDataSource
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -80,16 +80,13 @@ def test_values_of_every_type_come_back(spark: SparkSession, db: Database, url: 
     assert leftovers(db) == 0
 
 
-def test_partitions_push_down_and_filters(spark: SparkSession, db: Database, url: str) -> None:
+def test_partitions_and_filters(spark: SparkSession, db: Database, url: str) -> None:
     save(spark.range(3000).selectExpr("id", "id * 2 as double"), url, "numbers", rowColumn="id")
     df = read(spark, url, "numbers", rowColumn="id", partitions=4)
     assert df.rdd.getNumPartitions() == 4
     assert {(row.id, row.double) for row in df.collect()} == {(number, 2 * number) for number in range(3000)}
     some = read(spark, url, "numbers", rowColumn="id", filters='[["id", ">=", 10], ["id", "<", 13]]')
     assert sorted(row.id for row in some.collect()) == [10, 11, 12]
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    pushed = read(spark, url, "numbers", rowColumn="id", pushFilters="true").filter("id = 7 and double > 0")
-    assert [tuple(row) for row in pushed.collect()] == [(7, 14)]
     save(
         spark.createDataFrame([("ada", 1, 0.5), ("bob", 2, 1.5)], "user string, item int, score double"),
         url,

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from holdfast.errors import InvalidRequestError
 from holdfast.options.conditions import Condition, parse_conditions
 from holdfast.options.unknown import refuse_unknown
-from holdfast.options.values import as_boolean, as_columns, as_number
+from holdfast.options.values import as_columns, as_number
 from holdfast.records.tables import check_table_name
 from holdfast.stores.given import GivenOptions, OptionSource
 
 _TABLE_KEYS = ("url", "table", "rowColumn")
-STORE_READ_KEYS = (*_TABLE_KEYS, "partitions", "columns", "filters", "pushFilters")
+STORE_READ_KEYS = (*_TABLE_KEYS, "partitions", "columns", "filters")
 """Names of the options that `parse_database_read` takes."""
 STORE_WRITE_KEYS = (*_TABLE_KEYS, "jsonColumns", "batchRows")
 """Names of the options that `parse_database_write` takes."""
@@ -46,14 +46,12 @@ class DatabaseReadOptions:
         partitions: the number of partitions; None for as many as the size of the table suggests.
         columns: the columns of the table to read; None for all.
         conditions: which rows to read: conditions on the first row column.
-        push_filters: let Spark narrow the scan by a query's own conditions; only for a DataFrame that is used once.
     """
 
     source: DatabaseTable
     partitions: int | None = None
     columns: tuple[str, ...] | None = None
     conditions: tuple[Condition, ...] = ()
-    push_filters: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +82,6 @@ def parse_database_read(options: OptionSource) -> DatabaseReadOptions:
         partitions=given.take("partitions", lambda text: as_number(text, 1, _MOST_PARTITIONS)),
         columns=given.take("columns", as_columns),
         conditions=given.take("filters", parse_conditions) or (),
-        push_filters=given.take("pushFilters", as_boolean) or False,
     )
 
 

@@ -12,8 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from holdfast.errors import InvalidRequestError
-from holdfast.spark.database.source import HoldfastDatabaseDataSource
-from holdfast.spark.source import HoldfastDataSource
+from holdfast.spark.source import HoldfastDatabaseDataSource, HoldfastDataSource
 
 _log = logging.getLogger(__name__)
 

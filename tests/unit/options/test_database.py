@@ -17,7 +17,7 @@ def test_read_options() -> None:
         {**GIVEN, "rowcolumn": "a,`b,c`", "partitions": "7", "columns": "x", "filters": '[["a", ">", 1]]'}
     )
     assert (options.source.table, options.source.row_columns) == ("words", ("a", "b,c"))
-    assert (options.partitions, options.columns, options.push_filters) == (7, ("x",), False)
+    assert (options.partitions, options.columns) == (7, ("x",))
     assert options.conditions == (Condition("a", ">", 1),)
 
 

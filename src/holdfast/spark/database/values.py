@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -35,10 +36,16 @@ from pyspark.sql.types import (
 )
 
 from holdfast.errors import InvalidRequestError, UnsupportedError
+from holdfast.options.conditions import Condition
+from holdfast.options.database import DatabaseTable
 from holdfast.records.json_text import parse_json
+from holdfast.records.keys import cells_range
+from holdfast.records.row_keys import prefix_range
+from holdfast.wording import nearest
 
 if TYPE_CHECKING:
     from holdfast.records import Value
+
 
 _BITS: dict[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
 _ARRAY_KINDS = "biufUS"
@@ -259,3 +266,57 @@ def _to_numpy(kind: ArrayType, column: str) -> Callable[[Any], Value]:
 
 def _has_null(value: Any) -> bool:
     return value is None or (isinstance(value, list) and any(map(_has_null, value)))
+
+
+_PART = re.compile(r"row_([1-9]\d?)", re.IGNORECASE)
+
+
+def default_names(parts: int) -> tuple[str, ...]:
+    """Return the names of the row columns if the user gives none: ``row``, or ``row_1``, ``row_2``, ….
+
+    Args:
+        parts: of the names; 1 for names that are no tuples.
+    """
+    return ("row",) if parts == 1 else tuple(f"row_{number}" for number in range(1, parts + 1))
+
+
+def find_row_columns(table: DatabaseTable, names: Sequence[str]) -> dict[str, int | None]:
+    """Return those of a schema's columns that hold names of rows: which part of a tuple, or None for the whole name."""
+    if table.row_columns is None:
+        whole = [name for name in names if name.lower() == "row"]
+        if whole:
+            return dict.fromkeys(whole)
+        return {name: int(found[1]) - 1 for name in names if (found := _PART.fullmatch(name)) is not None}
+    wanted = {name.lower(): at for at, name in enumerate(table.row_columns)}
+    single = len(table.row_columns) == 1
+    return {name: None if single else wanted[name.lower()] for name in names if name.lower() in wanted}
+
+
+def key_range(conditions: Sequence[Condition], source: DatabaseTable, table_id: int) -> tuple[bytes, bytes]:
+    """Return the range of the cells of all rows that meet the conditions of a read: from a key, up to before another.
+
+    Raises:
+        InvalidRequestError: a condition is not one on the order of the names of rows.
+    """
+    names = ("row", "row_1") if source.row_columns is None else source.row_columns[:1]
+    first, end = cells_range(table_id)
+    start = first
+    for one in conditions:
+        if one.column.lower() not in [name.lower() for name in names]:
+            raise InvalidRequestError(
+                "a read takes conditions on the names of rows only, filter the DataFrame instead: "
+                + nearest(one.column, names),
+                column=one.column,
+            )
+        if one.operator in ("in", "!=") or isinstance(one.value, bool) or not isinstance(one.value, str | int):
+            raise InvalidRequestError(
+                "a row's name is compared with a text or an integer, by = < <= > >=: filter the DataFrame instead",
+                operator=one.operator,
+                value=one.value,
+            )
+        low, high = (first + encoded for encoded in prefix_range((one.value,)))
+        if one.operator in ("=", ">", ">="):
+            start = max(start, high if one.operator == ">" else low)
+        if one.operator in ("=", "<", "<="):
+            end = min(end, low if one.operator == "<" else high)
+    return start, end

@@ -25,8 +25,7 @@ from holdfast.records.keys import column_bytes
 from holdfast.records.load_record import AttemptReport, Load
 from holdfast.records.load_task import LoadRow, LoadTask
 from holdfast.records.loads import abort_load, begin_load, finish_load
-from holdfast.spark.database.row_columns import default_names, find_row_columns
-from holdfast.spark.database.values import Misfit, part_from_row, to_value
+from holdfast.spark.database.values import Misfit, default_names, find_row_columns, part_from_row, to_value
 from holdfast.spark.failures import one_sentence, refuse_table
 from holdfast.wording import nearest
 

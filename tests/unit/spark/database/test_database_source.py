@@ -14,7 +14,6 @@ import pytest
 pytest.importorskip("pyspark.sql")
 
 from pyspark import TaskContext
-from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, IsNotNull, LessThanOrEqual, Not, StringStartsWith
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -35,9 +34,7 @@ from holdfast.records.keys import cell_key, dropped_range, loads_range
 from holdfast.records.load_task import LoadRow, LoadTask
 from holdfast.spark.database import reader as db_reader
 from holdfast.spark.database import writer as db_writer
-from holdfast.spark.database.inference import infer_schema
-from holdfast.spark.database.pushdown import PushingDatabaseReader
-from holdfast.spark.database.reader import DatabaseReader
+from holdfast.spark.database.reader import DatabaseReader, infer_schema
 from holdfast.spark.database.writer import DatabaseWriter
 from holdfast.transactions.base import Commit
 
@@ -76,9 +73,9 @@ def put_all(db: Database, cells: dict[Row, dict[str, Value]]) -> None:
     db.transact(put)
 
 
-def reader(url: str, schema: StructType, *, pushing: bool = False, **options: str) -> DatabaseReader:
+def reader(url: str, schema: StructType, **options: str) -> DatabaseReader:
     parsed = parse_database_read({"url": url, "table": "t", **options})
-    return (PushingDatabaseReader if pushing else DatabaseReader)(parsed, schema)
+    return DatabaseReader(parsed, schema)
 
 
 def rows_of(source: DatabaseReader, partitions: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
@@ -277,30 +274,16 @@ def test_a_table_that_is_replaced_during_the_read(db: Database, url: str) -> Non
 
 def test_conditions_on_rows(db: Database, url: str) -> None:
     put_all(db, {name: {"x": 1} for name in ("a", "aa", "ab", "a\0", "b", "c")})
-    schema = schema_of(row=StringType())
 
-    def found(*filters: Filter, **options: str) -> list[str]:
-        source = reader(url, schema, pushing=True, **options)
-        assert isinstance(source, PushingDatabaseReader)
-        assert list(source.pushFilters(list(filters))) == []
-        return [row for (row,) in rows_of(source)]
+    def found(filters: str) -> list[str]:
+        return [row for (row,) in rows_of(reader(url, schema_of(row=StringType()), filters=filters))]
 
-    assert found(EqualTo(("row",), "a")) == ["a"]
-    assert found(StringStartsWith(("row",), "a")) == ["a", "a\0", "aa", "ab"]
-    assert found(GreaterThan(("row",), "a"), LessThanOrEqual(("row",), "b"), IsNotNull(("row",))) == [
-        *("a\0", "aa", "ab", "b")
-    ]
-    assert found(EqualTo(("row",), "a"), EqualTo(("row",), "b")) == []
-    assert found(filters='[["row", ">=", "aa"], ["row", "<", "b"]]') == ["aa", "ab"]
-    assert found(GreaterThan(("row",), "aa"), filters='[["row", ">", "ab"], ["row", ">=", "a"]]') == ["b", "c"]
-    assert found(filters='[["row", "<", "ab"], ["row", "<=", "c"], ["row", ">", "a\\u0000"]]') == ["aa"]
-
-
-def test_other_conditions_are_left_to_spark(db: Database, url: str) -> None:
-    source = reader(url, schema_of(row=StringType(), x=LongType()), pushing=True)
-    assert isinstance(source, PushingDatabaseReader)
-    others = [EqualTo(("x",), 1), EqualTo(("row",), 1), Not(EqualTo(("row",), "a")), EqualTo(("row", "a"), "a")]
-    assert list(source.pushFilters(others)) == others
+    assert found('[["row", "=", "a"]]') == ["a"]
+    assert found('[["row", ">", "a"], ["row", "<=", "b"]]') == ["a\0", "aa", "ab", "b"]
+    assert found('[["row", "=", "a"], ["row", "=", "b"]]') == []
+    assert found('[["row", ">=", "aa"], ["row", "<", "b"]]') == ["aa", "ab"]
+    assert found('[["row", ">", "ab"], ["row", ">=", "a"]]') == ["b", "c"]
+    assert found('[["row", "<", "ab"], ["row", "<=", "c"], ["row", ">", "a\\u0000"]]') == ["aa"]
 
 
 @pytest.mark.parametrize("filters", ['[["x", "=", 1]]', '[["row", "!=", "a"]]', '[["row", "=", 0.5]]'])
