@@ -109,7 +109,7 @@ LONG_SHARED = (
 """Long modules with the shared application."""
 
 MIDDLING = (
-    *("test_actors.py", "test_check_run.py", "test_conformance.py", "test_crashes.py", "test_database_servers.py"),
+    *("test_actors.py", "test_conformance.py", "test_crashes.py", "test_database_servers.py"),
     *("test_holes.py", "test_light_import.py", "test_mutants.py", "test_random_histories.py", "test_reduction.py"),
     *("test_scale.py", "test_scenes.py", "test_sessions.py", "test_streams.py", "test_table.py"),
     *("test_table_changes.py", "test_transactions.py", "test_two_phase.py", "test_uploads.py", "test_walk.py"),

@@ -7,8 +7,6 @@ import re
 
 import pytest
 
-from holdfast_checker.committers.scenes import COMBINED, SCENES
-from holdfast_checker.transactions.scenes import SCENES as TRANSACTION_SCENES
 from tests.acceptance.guides import ROOT, page, python_examples
 from tests.unit.cli.destinations import on_screen
 
@@ -34,20 +32,3 @@ def test_the_story_is_what_the_command_tells() -> None:
         before, _, rest = GUIDE.partition("file-v2/speculation breaks")
         GUIDE_FILE.write_text(before + story + rest[rest.index("This is declared") :], encoding="utf-8")
     assert story in GUIDE_FILE.read_text(encoding="utf-8"), "run with HOLDFAST_WRITE_DOCS=1, check the page"
-
-
-def test_the_table_has_every_scene() -> None:
-    """The figures change whenever the code makes more or fewer calls: the page shows those of one day."""
-    table = GUIDE[GUIDE.index("two_phase: hidden files") : GUIDE.index("nothing found in")]
-    row = r"^ ([a-z+-]+) +[\d.,e+]+ +[\d,]+ +(?:[\d,]+ +)?[\d.]+ (?:m?s|min) +\d+ of \d+$"
-    shown = re.findall(row, table, re.MULTILINE)
-    assert shown == [*SCENES, *COMBINED]
-    assert f"nothing found in {len(shown)} scenes" in GUIDE
-
-
-def test_the_table_of_transactions_has_every_scene() -> None:
-    table = GUIDE[GUIDE.index("transactions: what their callers run") :]
-    row = r"^ ([a-z-]+) +[\d,]+ +[\d,]+ +[\d,]+ +\d+ of \d+$"
-    shown = re.findall(row, table[: table.index("nothing found in")], re.MULTILINE)
-    assert shown == list(dict.fromkeys(scene.family for scene in TRANSACTION_SCENES.values()))
-    assert f"nothing found in {len(TRANSACTION_SCENES)} scenes" in GUIDE

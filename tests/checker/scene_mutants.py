@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 from holdfast.errors import InvalidRequestError
+from holdfast_checker.framework.subject import Subject
 from holdfast_checker.kernel.counterexample import Counterexample, decode, encode
 from holdfast_checker.kernel.explore import Budget, explore
 from holdfast_checker.kernel.replay import replay
 from holdfast_checker.kernel.world import World
 from tests.checker.committers.planting import Swap, planted
 
-__all__ = ["SceneMutant", "check_that_it_is_found"]
+__all__ = ["SceneMutant", "breaks", "check_that_it_is_found"]
+
+_STATES = 100_000
+"""Every mistake is found long before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +27,8 @@ class SceneMutant:
     Attributes:
         slip: what a developer might have done, in one sentence.
         swap: a shipped function, and the one that runs in its place.
-        scenes: scenes in which the mistake does harm, and the shipped code does none.
+        scenes: scenes in which the mistake does harm, and the shipped code does none; the first one is explored by
+            default, and should be the cheapest.
         breaks: the property that the checker must report.
     """
 
@@ -38,22 +43,22 @@ class SceneMutant:
         return planted(self.swap)
 
 
-def check_that_it_is_found(mutant: SceneMutant, build_world: Callable[[], World], states: int) -> None:
-    """Check that the checker finds a mistake in the world of a scene, and that its history shows it again.
+def check_that_it_is_found(mutant: SceneMutant, subject: Subject[Any], scene: str) -> None:
+    """Check that the checker finds a mistake in the world of a scene, and that its history shows it again."""
 
-    Args:
-        states: how many states the checker may visit.
-    """
+    def build() -> World:
+        return subject.build(subject.find_scenes(scene)[0], None)
+
     with mutant.planted():
-        found = explore(build_world(), budget=Budget(states=states), until=lambda now: mutant.breaks in now.findings)
+        found = explore(build(), budget=Budget(states=_STATES), until=lambda now: mutant.breaks in now.findings)
         assert mutant.breaks in found.findings, f"{mutant.slip} The checker reports {found.findings}"
-        breaks = found.findings[mutant.breaks]
-        saved = encode(Counterexample(found.world, breaks.property, breaks.broke, breaks.choices))
-        assert _breaks(build_world(), decode(saved)), "it replays where it was found"
-    assert not _breaks(build_world(), decode(saved)), "the shipped code goes another way"
+        finding = found.findings[mutant.breaks]
+        saved = decode(encode(Counterexample(found.world, finding.property, finding.broke, finding.choices)))
+        assert breaks(build(), saved), "it replays where it was found"
+    assert not breaks(build(), saved), "the shipped code goes another way"
 
 
-def _breaks(world: World, found: Counterexample) -> bool:
+def breaks(world: World, found: Counterexample) -> bool:
     """Check whether the history is possible, and violates its property."""
     try:
         return found.property in dict(replay(world, found.choices).broken)

@@ -81,11 +81,13 @@ _CHECKER = {
     "simulated_store": {"kernel"},
     "histories": {"kernel"},
     "narrative": {"kernel"},
-    "cli": {"kernel", "histories", "narrative", "committers", "transactions", "namespace", "units"},
-    "committers": {"kernel", "simulated_store", "narrative"},
-    "transactions": {"kernel", "histories", "narrative"},
-    "namespace": {"kernel", "simulated_store", "histories", "narrative", "transactions"},
-    "units": {"kernel", "histories", "narrative", "transactions"},
+    "framework": {"kernel", "narrative"},
+    "committers": {"kernel", "simulated_store", "narrative", "framework"},
+    "transactions": {"kernel", "histories", "narrative", "framework"},
+    "namespace": {"kernel", "simulated_store", "histories", "narrative", "framework", "transactions"},
+    "units": {"kernel", "histories", "narrative", "framework", "transactions"},
+    "subjects": {"framework", "committers", "transactions", "namespace", "units"},
+    "cli": {"kernel", "narrative", "framework", "committers", "subjects"},
 }
 
 

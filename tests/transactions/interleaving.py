@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from holdfast.transactions.base import Commit, Committed, TransactionBackend
 from holdfast.transactions.transaction import Transaction
 from holdfast_checker.histories.history import History, Outcome
-from holdfast_checker.histories.serializable import find_anomalies
-from holdfast_checker.histories.transactions import Read, Versions, Write, transactions_of
+from tests.transactions.anomalies.serializable import find_anomalies
+from tests.transactions.anomalies.transactions import Read, Versions, Write, transactions_of
 
 __all__ = ["Interleaving", "Session"]
 

@@ -2,7 +2,7 @@
 
 Every attempt is recorded, also those that conflict: nobody may ever see what they wrote.
 
-Source: `holdfast_checker.histories.appends`.
+Source: `tests.transactions.anomalies.appends`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from holdfast.runtime import Environment, SeededRandom
 from holdfast.transactions.base import Committed, TransactionBackend
 from holdfast.transactions.transaction import Transaction
-from holdfast_checker.histories.appends import find_anomalies_of_appends
-from holdfast_checker.histories.transactions import Anomaly, Read, Write, transactions_of
+from tests.transactions.anomalies.appends import find_anomalies_of_appends
+from tests.transactions.anomalies.transactions import Anomaly, Read, Write, transactions_of
 from tests.transactions.told import Told, operations_of
 
 __all__ = ["judge_lists", "run_lists"]

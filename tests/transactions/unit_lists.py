@@ -3,7 +3,7 @@
 Lists that only grow tell the order of the commits that wrote them, and what every read came after: so there is a graph
 of what must precede what. If it has no cycle, each of its topological orders explains the history.
 
-Source: `holdfast_checker.histories.appends`.
+Source: `tests.transactions.anomalies.appends`.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ import pytest
 
 from holdfast.commit import COMMITTERS
 from holdfast.guarantees import GUARANTEES, Answer
-from holdfast_checker.committers.names import ALL_SCENES, CHECKED
-from holdfast_checker.committers.properties import PROPERTIES
+from holdfast_checker.committers.subject import CHECKED
+from holdfast_checker.subjects import SUBJECTS, find_subject
 from tests.unit.cli.destinations import run
 
 _BROKEN = ("file-v2", "--scene", "asking", "--property", "C4")
@@ -42,29 +42,6 @@ def test_a_committer_without_violations_exits_0_with_the_extent_of_the_search() 
     assert all(int(number.replace(",", "")) > 100 for number in found.groups())
 
 
-def test_the_verdict_comes_with_the_coverage() -> None:
-    """Abort runs only in histories in which a job is canceled or something fails."""
-    scenes = ("two_phase", "--scene", "asking", "--property", "C1")
-    result = run("check", *scenes)
-    assert re.search(
-        r"^commit/ and versioned_log/: [\d,]+ of [\d,]+ statements ran \(\d+%\) in \d+ modules, none in",
-        result.stdout,
-        re.M,
-    )
-    found = json.loads(run("check", *scenes, "--json").stdout)["coverage"]
-    assert 0 < found["ran"] < found["statements"]
-    assert found["ran"] == found["statements"] - sum(len(one["lines"]) for one in found["missed"])
-    assert "holdfast.commit.file_output.v2" in found["not_entered"]
-    missed = {(one["module"], one["function"]) for one in found["missed"]}
-    assert ("holdfast.commit.two_phase.job", "_end_fenced_job") in missed
-    assert ("holdfast.commit.two_phase.committer", "TwoPhaseCommitter.abort_job") in missed
-    assert ("holdfast.commit.two_phase.committer", "TwoPhaseCommitter.setup_job") not in missed
-    listed = run("check", *scenes, "--coverage").stdout
-    assert re.search(r"^two_phase/job +_end_fenced_job +\d+-\d+", listed, re.M)
-    more = json.loads(run("check", *scenes, "--scene", "cancel", "--json").stdout)["coverage"]
-    assert more["ran"] > found["ran"], "what any scene has run counts"
-
-
 def test_the_worst_violation_is_told_and_each_other_has_its_command() -> None:
     result = run("check", "file-v2", "--scene", "speculation")
     assert "file-v2/speculation breaks C1 complete" in result.stdout
@@ -82,9 +59,9 @@ def test_the_worst_violation_is_told_and_each_other_has_its_command() -> None:
 def test_an_undeclared_violation_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     c4 = next(row for row in GUARANTEES if row.name == "C4")
     held = replace(c4, answers={"file-v2": Answer(holds=True, why="")})
-    monkeypatch.setattr("holdfast_checker.committers.check_report.GUARANTEES", (held,))
+    monkeypatch.setattr("holdfast_checker.committers.subject.GUARANTEES", (held,))
     assert "This is NOT DECLARED" in run("check", *_BROKEN).stdout
-    monkeypatch.setattr("holdfast_checker.committers.check_report.GUARANTEES", ())
+    monkeypatch.setattr("holdfast_checker.committers.subject.GUARANTEES", ())
     assert "There is no declaration about this property" in run("check", *_BROKEN).stdout
 
 
@@ -92,7 +69,7 @@ def test_a_limited_search_is_reported_as_incomplete() -> None:
     result = run("check", "two_phase", "--scene", "crash", "--states", "600")
     assert result.exit_code == 0
     assert "the search is not complete" in result.stdout
-    assert re.search(r"crash +not all +[\d,]+", result.stdout)
+    assert re.search(r"crash +1 +not all +[\d,]+", result.stdout)
     result = run("check", "two_phase", "--scene", "crash", "--seconds", "0.001")
     assert "the search is not complete" in result.stdout
 
@@ -125,14 +102,14 @@ def test_an_error_in_the_code_is_a_violation(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_list_names_everything() -> None:
-    result = run("check", "--list")
-    assert result.exit_code == 0
     document = json.loads(run("check", "--list", "--json").stdout)
-    assert [scene["name"] for scene in document["scenes"]] == list(ALL_SCENES)
-    assert [one["name"] for one in document["properties"]] == list(PROPERTIES)
-    assert [one["name"] for one in document["committers"]] == list(CHECKED)
-    for name in (*ALL_SCENES, *PROPERTIES, *CHECKED):
-        assert f"\n{name} " in result.stdout
+    shown = run("check", "--list").stdout
+    assert [one["name"] for one in document["committers"]["names"]] == list(CHECKED)
+    for kind, name in (("committers", "two_phase"), *((kind, kind) for kind in SUBJECTS)):
+        subject, listed = find_subject(name), document[kind]
+        assert [scene["name"] for scene in listed["scenes"]] == list(subject.families)
+        assert {one["name"] for one in listed["properties"]} == set(subject.properties)
+        assert all(f"\n{one} " in shown for one in (*subject.families, *subject.properties))
 
 
 def test_warnings_of_the_code_under_test_are_silenced(caplog: pytest.LogCaptureFixture) -> None:
@@ -147,10 +124,10 @@ def test_as_json() -> None:
     result = run("check", "file-v2", "--scene", "speculation", "--json")
     assert result.exit_code == 1
     document = json.loads(result.stdout)
-    assert document["committer"] == "file-v2"
+    assert document["checked"] == "file-v2"
     assert document["interrupted"] is False
     (scene,) = document["scenes"]
-    assert scene["name"] == "speculation"
+    assert scene["family"] == "speculation"
     assert scene["complete"] is True
     assert {one["property"] for one in document["broken"]} == set(scene["broken"])
     first = document["broken"][0]
@@ -210,7 +187,6 @@ def test_a_walk_that_finds_nothing() -> None:
         ("--all --list", "give one of: the NAME"),
         ("--replay x magic", "give one of: the NAME"),
         ("--list --walk", "need the NAME"),
-        ("--list --coverage", "need the NAME"),
         ("--all --html x.html", "show one story"),
         ("--replay x --states 3", "limit a search"),
         ("magic --seed 3", "need --walk"),

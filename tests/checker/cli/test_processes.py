@@ -40,7 +40,7 @@ def test_after_ctrl_c_the_results_so_far_are_shown() -> None:
         process.send_signal(signal.SIGINT)
         shown, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
-    assert " ".join(shown.split()).count("crash not all") == 1
+    assert " ".join(shown.split()).count("crash 1 not all") == 1
     assert "file-v2/crash breaks C4 hidden" in shown
     assert "Broken: C4 hidden" in shown
 

@@ -12,11 +12,12 @@ from dataclasses import replace
 import pytest
 
 from holdfast.commit import COMMITTERS
-from holdfast_checker.committers.check_run import CheckRun
 from holdfast_checker.committers.cluster import Order
 from holdfast_checker.committers.narration.job_narrator import job_narrator
 from holdfast_checker.committers.scenes import SCENES
+from holdfast_checker.committers.subject import committer_subject, declared
 from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.framework.check import Check
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.counterexample import Counterexample
 from holdfast_checker.kernel.explore import Budget, explore
@@ -104,7 +105,8 @@ def test_what_breaks_is_declared(committer: str) -> None:
     C1 of `manifest` breaks after 94,000 states of slow-driver, which is beyond the limit of the table of all
     committers.
     """
-    check = CheckRun(COMMITTERS[committer])
+    check = Check(committer_subject(COMMITTERS[committer]))
     for scene in SCENES.values():
-        check.explore(scene, Budget(states=100_000))
-    assert {name: one.scene.name for name, one in check.violations.items() if one.answer and not one.is_declared} == {}
+        check.explore([scene], Budget(states=100_000))
+    answers = {name: declared(committer, name) for name in check.violations}
+    assert [name for name, answer in answers.items() if answer and answer.holds and not answer.unless] == []

@@ -11,8 +11,8 @@ from holdfast.commit import COMMITTERS
 from holdfast.errors import InvalidRequestError, NotFoundError
 from holdfast_checker.committers.features import FEATURES, combine, draw, features_of
 from holdfast_checker.committers.goals import GOALS
-from holdfast_checker.committers.names import find_scene
 from holdfast_checker.committers.scenes import COMBINED
+from holdfast_checker.committers.subject import committer_subject
 from holdfast_checker.committers.threads import ScheduledRunner, ThreadedPort
 from holdfast_checker.committers.verdict import VERDICT
 from holdfast_checker.committers.worlds import build_world
@@ -23,21 +23,23 @@ from holdfast_checker.simulated_store.handle import SimulatedStore
 from holdfast_checker.simulated_store.resource import StoreResource
 from tests.checker.kernel.toys import with_ends
 
+SUBJECT = committer_subject(COMMITTERS["two_phase"])
+
 
 @pytest.mark.parametrize("name", [*COMBINED, *(scene.name for scene in VERDICT)])
 def test_a_name_leads_to_its_scene(name: str) -> None:
-    scene = find_scene(name)
+    [scene] = SUBJECT.find_scenes(name)
     assert scene.name == name
     assert set(scene.reached) <= GOALS.keys()
-    assert find_scene("+".join(reversed(name.split("+")))) == scene, "in any order"
+    assert SUBJECT.find_scenes("+".join(reversed(name.split("+")))) == (scene,), "in any order"
 
 
 def test_features_that_exclude_each_other_are_refused() -> None:
     for names in ("crash+driver-dies", "overwrite+fail", "appends+overwrites"):
         with pytest.raises(InvalidRequestError, match="exclude each other"):
-            find_scene(names)
+            SUBJECT.find_scenes(names)
     with pytest.raises(InvalidRequestError, match="did you mean recovery"):
-        find_scene("crash+recoverry")
+        SUBJECT.find_scenes("crash+recoverry")
 
 
 def test_what_is_drawn_depends_on_seed_and_number_alone() -> None:

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from holdfast.commit import COMMITTERS, Committer
-from holdfast_checker.committers.names import CHECKED
 from holdfast_checker.committers.narration.job_narrator import job_narrator
 from holdfast_checker.committers.properties import PROPERTIES
 from holdfast_checker.committers.scenes import SCENES
+from holdfast_checker.committers.subject import CHECKED
 from holdfast_checker.committers.variants import VARIANTS
 from holdfast_checker.committers.worlds import Scene, build_world
 from holdfast_checker.kernel.counterexample import Counterexample

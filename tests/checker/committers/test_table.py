@@ -12,7 +12,6 @@ from holdfast.commit import COMMITTERS
 from holdfast.errors import InvalidRequestError
 from holdfast.guarantees import ANOTHER_ENDS, GUARANTEES
 from holdfast_checker.committers.narration.job_narrator import job_narrator
-from holdfast_checker.committers.saved_histories import find_world
 from holdfast_checker.committers.table_v.attributes import ATTRIBUTES
 from holdfast_checker.committers.table_v.experiments import EXPERIMENTS
 from holdfast_checker.committers.table_v.questions import ASKED
@@ -21,6 +20,7 @@ from holdfast_checker.committers.table_v.table import Cell, Progress, Table, bui
 from holdfast_checker.kernel.counterexample import decode
 from holdfast_checker.kernel.replay import replay
 from holdfast_checker.narrative.story import tell
+from holdfast_checker.subjects import find_subject
 from tests.table_v import TABLE_V
 
 COLUMNS = ("direct", "stocator", "magic", "emr")
@@ -66,7 +66,8 @@ def test_counterexamples_replay_and_can_be_told(table: Table, committer: str) ->
     for row in TABLE_V:
         found = table.cell(row, committer).counterexample
         if found is not None:
-            world = find_world(found.world)
+            subject = find_subject(committer)
+            world = subject.build(subject.find_scenes(found.world.partition("/")[2])[0], None)
             assert (found.property, found.broke) in replay(world, found.choices).broken
             story = tell(world, found, job_narrator(world))
             assert 0 < len(story.sentences) <= 15

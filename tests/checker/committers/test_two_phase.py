@@ -9,11 +9,12 @@ from dataclasses import replace
 import pytest
 
 from holdfast.commit import COMMITTERS
-from holdfast_checker.committers.check_run import CheckRun
-from holdfast_checker.committers.names import find_scene
+from holdfast_checker.committers.features import combine, features_of
 from holdfast_checker.committers.scenes import COMBINED, LARGE, SCENES, SMALL, STORES, TRANSACTIONAL
+from holdfast_checker.committers.subject import committer_subject
 from holdfast_checker.committers.verdict import VERDICT, small_verdict
 from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.framework.check import Check
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.explore import Budget, explore
 from holdfast_checker.kernel.walk import walk
@@ -54,10 +55,10 @@ def test_nothing_is_found(scene: Scene) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scene", [pytest.param(one, id=one.name) for one in COMBINED.values()])
 def test_nothing_is_found_in_combinations_and_everything_is_reached(scene: Scene) -> None:
-    found = CheckRun(COMMITTERS["two_phase"]).explore(scene)
+    found = Check(committer_subject(COMMITTERS["two_phase"])).explore([scene])
     assert found.complete
     assert found.broken == ()
-    assert found.missing == ()
+    assert found.missing == []
 
 
 def test_nothing_is_found_in_the_quickest_combinations() -> None:
@@ -67,7 +68,7 @@ def test_nothing_is_found_in_the_quickest_combinations() -> None:
 
 
 def test_no_decision_is_made_in_the_trimmed_past() -> None:
-    scene = find_scene("one-task+short-log+busy+at-once")
+    scene = combine(features_of("one-task+short-log+busy+at-once") or ())
     assert small_verdict(scenes=[scene]).findings == {}
 
 

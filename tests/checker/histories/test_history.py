@@ -12,7 +12,7 @@ from holdfast.errors import (
     OutcomeUnknownError,
     UnavailableError,
 )
-from holdfast_checker.histories.history import History, Operation, Outcome, Recorder, history_of, note, record
+from holdfast_checker.histories.history import History, Operation, Outcome, Recorder, note, operations_in, record
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.explore import explore
 from holdfast_checker.kernel.process import Actor, Port
@@ -110,7 +110,7 @@ def _all_ends(
     found: set[tuple[Operation, ...]] = set()
 
     def end(view: View) -> None:
-        found.add(history_of(view))
+        found.add(operations_in(view))
 
     world = World(
         name="history",

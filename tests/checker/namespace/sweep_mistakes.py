@@ -24,7 +24,7 @@ from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.sweep import Swept, sweep
 from holdfast.namespace.view import View
 from holdfast.stores.base import Part
-from holdfast.transactions.base import Commit, Committed, Database, Record, ScanPage, SnapshotReader
+from holdfast.transactions.base import Backend, Commit, Committed, Record, ScanPage, SnapshotReader
 
 __all__ = [
     "abort_without_validation",
@@ -105,7 +105,7 @@ def list_the_young(
 class _Live:
     """A database whose snapshots show what others change."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Backend) -> None:
         self._database = database
 
     def __getattr__(self, name: str) -> Any:

@@ -232,19 +232,21 @@ def scan_without_count(shipped: Callable[..., Commit], self: Transaction, progre
     return replace(shipped(self, progress), ranges=())
 
 
-def confirm_everything(shipped: Callable[..., Outcome], store: TransactionBackend, transaction: Transaction) -> Outcome:
+def confirm_everything(
+    shipped: Callable[..., Outcome], backend: TransactionBackend, transaction: Transaction
+) -> Outcome:
     """In place of `_validate`: take what several calls have read for one state."""
     return Committed(ABSENT)
 
 
 def commit_again(
-    shipped: Callable[..., Outcome], store: TransactionBackend, transaction: Transaction, progress: Progress | None
+    shipped: Callable[..., Outcome], backend: TransactionBackend, transaction: Transaction, progress: Progress | None
 ) -> Outcome:
     """In place of `_end`: repeat a commit whose reply was lost."""
     try:
-        return shipped(store, transaction, progress)
+        return shipped(backend, transaction, progress)
     except OutcomeUnknownError:
-        return store.commit(transaction.to_commit(progress))
+        return backend.commit(transaction.to_commit(progress))
 
 
 def forget_adds(shipped: Callable[..., Record | None], self: Transaction, key: bytes) -> Record | None:

@@ -6,10 +6,11 @@ import re
 
 import pytest
 
+from holdfast_checker.framework.check import Check
 from holdfast_checker.histories.history import Operation, Outcome
 from holdfast_checker.kernel.explore import Budget
-from holdfast_checker.transactions.check_run import TransactionCheck
 from holdfast_checker.transactions.scenes import SCENES
+from holdfast_checker.transactions.subject import TRANSACTIONS
 from holdfast_checker.transactions.wording import tell_answer, tell_steps, tell_transaction
 from tests.checker.transactions.mutants import MUTANTS
 
@@ -53,7 +54,7 @@ def test_transactions() -> None:
 @pytest.mark.parametrize("name", ["validates-writes-only", "bounds-the-old-number"])
 def test_stories_have_no_tuples(name: str) -> None:
     [mutant] = [one for one in MUTANTS if one.name == name]
-    check = TransactionCheck((mutant.breaks,))
+    check = Check(TRANSACTIONS, (mutant.breaks,))
     with mutant.planted():
         check.explore([SCENES[mutant.scenes[0]]], Budget(states=30_000))
         story = "\n".join(check.story(check.shrink(check.violations[mutant.breaks])).lines(width=1000))

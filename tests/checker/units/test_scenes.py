@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast_checker.framework.subject import GoalTracker
 from holdfast_checker.kernel.explore import Budget, Exploration, explore
 from holdfast_checker.kernel.world import Property, View
-from holdfast_checker.transactions.goals import GoalTracker
 from holdfast_checker.units.contents import image_of
 from holdfast_checker.units.goals import GOALS
-from holdfast_checker.units.names import find_scenes
 from holdfast_checker.units.scene import Scene
-from holdfast_checker.units.scenes import FAMILIES, LARGEST, SCENES, SMALL
+from holdfast_checker.units.scenes import SCENES
 from holdfast_checker.units.worlds import build_world
 from tests.checker.units.mutants import MUTANTS
 
@@ -51,17 +50,6 @@ def _unharmed(scene: Scene) -> Exploration:
 )
 def test_scenes(name: str) -> None:
     _unharmed(SCENES[name])
-
-
-def test_every_scene_has_a_name_a_sentence_and_known_goals() -> None:
-    scenes = [*SCENES.values(), *SMALL.values(), *LARGEST.values()]
-    assert len({scene.name for scene in scenes}) == len(scenes)
-    for scene in scenes:
-        assert scene.summary and not scene.summary.endswith(".")
-        assert set(scene.reached) <= set(GOALS)
-        assert find_scenes(scene.name) == (scene,)
-    assert sum(map(len, FAMILIES.values())) == len(scenes)
-    assert set(_QUICK) <= set(SCENES)
 
 
 # --- the search -------------------------------------------------------------------------------------------------------

@@ -63,15 +63,9 @@ _FILE = click.Path(path_type=Path)
 @click.option("--save", metavar="DIR", type=_FILE, help="Save each counterexample in DIR, as JSON for --replay.")
 @click.option("--replay", metavar="FILE", type=_FILE, help="Replay a saved counterexample with the installed code.")
 @click.option("--details", is_flag=True, help="Show every call of the story.")
-@click.option("--coverage", is_flag=True, help="Show the lines of the checked code that no history ran.")
 @click.option("--html", metavar="FILE", type=_FILE, help="Write the story as an HTML page to step through.")
 @click.option("--all", "every", is_flag=True, help="Compare every committer with the papers and with its declaration.")
-@click.option(
-    "--list",
-    "listed",
-    is_flag=True,
-    help="List what can be checked, the scenes and the properties.",
-)
+@click.option("--list", "listed", is_flag=True, help="List what can be checked, the scenes and the properties.")
 @reports
 def check(out: Output, **given: Any) -> None:
     """Search for histories in which the committer NAME violates a property, and tell the worst one as a story.
@@ -104,12 +98,9 @@ def _require_sense(options: CheckOptions) -> None:
         raise click.UsageError(
             "give one of: the NAME of a committer, transactions, namespace, units, --replay FILE, --all, --list"
         )
-    of_one = (options.scenes, options.properties, options.small, options.walk, options.save, options.coverage)
+    of_one = (options.scenes, options.properties, options.small, options.walk, options.save)
     if options.name is None and any(of_one):
-        raise click.UsageError(
-            "--scene, --property, --small, --walk, --save and --coverage need the NAME of a committer, transactions, "
-            "namespace or units"
-        )
+        raise click.UsageError("--scene, --property, --small, --walk and --save need the NAME of what is checked")
     if (options.every or options.listed) and (options.html or options.details):
         raise click.UsageError("--html and --details show one story: name a committer, or a file to --replay")
     if (options.replay or options.listed) and (options.states is not None or options.seconds is not None):

@@ -1,14 +1,8 @@
-"""Define goals that histories must reach: if no actor of a scene makes progress, exploring the scene proves nothing.
-
-A property says what must never happen, and a committer that aborts every job violates no property. So each scene names
-goals, each of which at least one history must reach; a `GoalTracker` records which goals are reached. If a complete
-exploration has not reached a goal, this is reported as a finding.
-"""
+"""Define the goals of scenes: a committer that aborts every job violates no property."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from holdfast.commit import Kind, SaveMode
@@ -18,63 +12,10 @@ from holdfast_checker.committers.ledger import LOG_PREFIX, Decision, Ledger, led
 from holdfast_checker.committers.output import DESTINATION, of_job, visible
 from holdfast_checker.committers.property_support import just_told, told_finished, was_told
 from holdfast_checker.committers.sandbox import Sandbox, cluster_of
-from holdfast_checker.kernel.world import Property, View
+from holdfast_checker.framework.subject import Goal
+from holdfast_checker.kernel.world import View
 
 _StepGoal = Callable[[Sandbox, View, View, str], bool]
-_EndGoal = Callable[[Sandbox, View], bool]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Goal:
-    """Something that must happen in at least one history of a scene.
-
-    Attributes:
-        meaning: a description of the goal.
-        step: checks whether a step reaches the goal, given the views before and after the step and the actor's name.
-        end: checks whether a history has reached the goal, given its final view (before recovery runs on it).
-        log: whether only a committer that decides in a log can reach the goal.
-    """
-
-    meaning: str
-    step: _StepGoal | None = None
-    end: _EndGoal | None = None
-    log: bool = True
-
-
-class GoalTracker:
-    """The record of which goals of a scene are reached.
-
-    Args:
-        goals: names of the scene's goals.
-    """
-
-    def __init__(self, goals: Iterable[str]) -> None:
-        self.wanted = tuple(goals)
-        self.reached: set[str] = set()
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Return the goals that no history has reached so far."""
-        return tuple(name for name in self.wanted if name not in self.reached)
-
-    def watching(self, sandbox: Sandbox) -> Property:
-        """Return a property that never breaks, but records the goals that each step and each end reaches."""
-        if not sandbox.keeps_log:
-            self.wanted = tuple(name for name in self.wanted if not GOALS[name].log)
-
-        def step(before: View, after: View, actor: str) -> None:
-            for name in self.missing:
-                reaches = GOALS[name].step
-                if reaches is not None and reaches(sandbox, before, after, actor):
-                    self.reached.add(name)
-
-        def end(view: View) -> None:
-            for name in self.missing:
-                reaches = GOALS[name].end
-                if reaches is not None and reaches(sandbox, view):
-                    self.reached.add(name)
-
-        return Property(name="reached", title="", meaning="", step=step, end=end)
 
 
 # --- views ------------------------------------------------------------------------------------------------------------
@@ -213,79 +154,33 @@ def _reads_before_the_mark(sandbox: Sandbox, before: View, after: View, actor: s
 
 
 GOALS: Mapping[str, Goal] = {
-    "committed": Goal(
-        meaning="the driver is told that its job is committed, and all its files are visible",
-        step=_commits,
-        log=False,
-    ),
-    "aborted": Goal(
-        meaning="a driver is told that the job is aborted",
-        step=_told("aborted"),
-    ),
+    "committed": Goal("the driver is told that its job is committed, and all its files are visible", step=_commits),
+    "aborted": Goal("a driver is told that the job is aborted", step=_told("aborted")),
     "cleaned-up": Goal(
-        meaning="a job is committed, and nothing hidden of it is left, without recovery", end=_leaves_nothing
+        "a job is committed, and nothing hidden of it is left, without recovery",
+        end=_leaves_nothing,
     ),
-    "at-once": Goal(
-        meaning="one step decides the driver's job, and leaves nothing to roll forward",
-        step=_happens_at_once,
-    ),
-    "rolled-forward": Goal(
-        meaning="recovery rolls a decided job forward",
-        step=_recovers("roll forward"),
-    ),
-    "rolled-back": Goal(
-        meaning="recovery aborts an undecided job",
-        step=_recovers("roll back"),
-    ),
-    "helped": Goal(
-        meaning="another job finishes a decision that its driver left unfinished",
-        step=_helps,
-    ),
-    "second-job": Goal(
-        meaning="another job is committed as well as the driver's",
-        step=_another_commits,
-    ),
-    "after-a-death": Goal(
-        meaning="another job is committed after the driver has died",
-        step=_goes_on_after_death,
-    ),
+    "at-once": Goal("one step decides the driver's job, and leaves nothing to roll forward", step=_happens_at_once),
+    "rolled-forward": Goal("recovery rolls a decided job forward", step=_recovers("roll forward")),
+    "rolled-back": Goal("recovery aborts an undecided job", step=_recovers("roll back")),
+    "helped": Goal("another job finishes a decision that its driver left unfinished", step=_helps),
+    "second-job": Goal("another job is committed as well as the driver's", step=_another_commits),
+    "after-a-death": Goal("another job is committed after the driver has died", step=_goes_on_after_death),
     "overtaken": Goal(
-        meaning="another job is decided while the driver's runs, and both are committed", step=_is_overtaken
+        "another job is decided while the driver's runs, and both are committed",
+        step=_is_overtaken,
     ),
-    "replaced": Goal(
-        meaning="an overwrite is done, and the replaced files are deleted",
-        step=_replaces,
-    ),
-    "trimmed": Goal(
-        meaning="the log trims a decision",
-        step=_is_trimmed,
-    ),
-    "fenced": Goal(
-        meaning="a driver is told that its job was aborted by another process",
-        step=_fences,
-    ),
-    "late-attempt": Goal(
-        meaning="an attempt writes after its job is decided",
-        step=_is_late,
-    ),
-    "refused": Goal(
-        meaning="a job is refused because the destination holds data",
-        step=_told("refused"),
-    ),
-    "skipped": Goal(
-        meaning="a job has nothing to do",
-        step=_told("skipped"),
-    ),
-    "read-without": Goal(
-        meaning="a reader sees nothing of the job",
-        step=_reads(new=False),
-    ),
-    "read-with": Goal(
-        meaning="a reader sees the job",
-        step=_reads(new=True),
-    ),
-    "read-between": Goal(
-        meaning="a read ends when the job is decided and not yet visible", step=_reads_before_the_mark
-    ),
+    "replaced": Goal("an overwrite is done, and the replaced files are deleted", step=_replaces),
+    "trimmed": Goal("the log trims a decision", step=_is_trimmed),
+    "fenced": Goal("a driver is told that its job was aborted by another process", step=_fences),
+    "late-attempt": Goal("an attempt writes after its job is decided", step=_is_late),
+    "refused": Goal("a job is refused because the destination holds data", step=_told("refused")),
+    "skipped": Goal("a job has nothing to do", step=_told("skipped")),
+    "read-without": Goal("a reader sees nothing of the job", step=_reads(new=False)),
+    "read-with": Goal("a reader sees the job", step=_reads(new=True)),
+    "read-between": Goal("a read ends when the job is decided and not yet visible", step=_reads_before_the_mark),
 }
 """All goals, by name."""
+
+WITHOUT_LOG = ("committed",)
+"""The goals that a committer can reach which keeps no log."""

@@ -324,6 +324,3 @@ LARGE = Scene(
     budgets={Fault.CRASH: 3, Fault.PARTITION: 2, Fault.LOST_REPLY: 2, Fault.FAILURE: 2, Fault.CLOCK: 1},
 )
 """The scene for random walks."""
-
-ANY = Scene(name="any", summary="combinations of features, drawn from the seed: a new one after every few histories")
-"""A placeholder for random walks of a committer with a log: they draw combinations of features in its place."""

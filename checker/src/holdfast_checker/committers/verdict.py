@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from holdfast.commit import Committer
 from holdfast.commit.two_phase.committer import TWO_PHASE
 from holdfast_checker.committers.features import combine, features_of
-from holdfast_checker.committers.goals import GoalTracker
+from holdfast_checker.committers.goals import GOALS
 from holdfast_checker.committers.worlds import Scene, build_world
+from holdfast_checker.framework.subject import GoalTracker
 from holdfast_checker.kernel.explore import Budget, explore
 
 _NAMES = """
@@ -91,7 +92,7 @@ def small_verdict(
     findings: dict[tuple[str, str], str] = {}
     looked_at = 0
     for scene in scenes:
-        tracker = GoalTracker(scene.reached)
+        tracker = GoalTracker(scene.reached, GOALS)
         world = build_world(committer, scene, tracker)
         found = explore(world, budget=Budget(states=states), until=lambda now: first and bool(now.findings))
         looked_at += found.states

@@ -11,13 +11,14 @@ from holdfast.stores.base import Capabilities, MultipartLimits, Support
 from holdfast_checker.committers import actors
 from holdfast_checker.committers.actors import OtherJob, Setting
 from holdfast_checker.committers.cluster import CLUSTER, Cluster, Order, attempt_actor
-from holdfast_checker.committers.goals import GoalTracker
 from holdfast_checker.committers.ledger import LogNotes
 from holdfast_checker.committers.other_jobs import other_job, stroke
 from holdfast_checker.committers.output import DESTINATION, HOME, chosen_name, content, is_observed
 from holdfast_checker.committers.properties import PROPERTIES
 from holdfast_checker.committers.sandbox import NEIGHBOUR, Bystander, Sandbox, start_live_jobs
 from holdfast_checker.committers.state_abstraction import remembers
+from holdfast_checker.framework import subject
+from holdfast_checker.framework.subject import GoalTracker, judged
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.process import Actor
 from holdfast_checker.kernel.world import World
@@ -31,7 +32,7 @@ _STORE_KINDS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Scene(subject.Scene):
     """A short description of a world; `build_world` builds the world.
 
     Attributes:
@@ -46,8 +47,6 @@ class Scene:
         piecemeal: whether listings take several steps, as on a file system.
         retention: number of decisions that the log keeps; None for the default.
         forgetful: whether processes forget what can no longer matter to them: see `state_abstraction`.
-        properties: names of the properties to check.
-        reached: names of the goals, each of which at least one history must reach: see `goals`.
         order: when attempts commit.
         speculation: whether a second attempt may start while the first one runs.
         cancel, second_driver, recovery, reader: whether these actors exist, or how many of them exist.
@@ -55,8 +54,6 @@ class Scene:
         mortal: the actors that may crash, by the first word of their names; empty for all actors.
     """
 
-    name: str
-    summary: str
     tasks: int = 2
     attempts: int = 2
     files: int = 2
@@ -69,7 +66,6 @@ class Scene:
     reader: bool = False
     others: tuple[OtherJob, ...] = ()
     mortal: tuple[str, ...] = ()
-    budgets: Mapping[Fault, int] = field(default_factory=dict)
     store: Mapping[str, Any] = field(default_factory=dict)
     bystanders: bool = False
     old: tuple[str, ...] = ()
@@ -81,7 +77,6 @@ class Scene:
     threads: int = 1
     piecemeal: bool = False
     forgetful: bool = False
-    properties: tuple[str, ...] = tuple(PROPERTIES)
     reached: tuple[str, ...] = ()
 
 
@@ -107,14 +102,14 @@ def build_world(committer: Committer, scene: Scene, tracker: GoalTracker | None 
             stores[DESTINATION].teach(f"{one.name} {number}", stroke(setting, one, number))
     bystanders = _fill(setting, scene, stores)
     sandbox = Sandbox(setting, stores, bystanders)
-    judged = [PROPERTIES[name](sandbox) for name in scene.properties]
+    properties = [make(sandbox) for make in judged(scene, PROPERTIES)]
     cluster = Cluster(tasks=scene.tasks, attempts=scene.attempts, order=scene.order, speculation=scene.speculation)
     return World(
         name=f"{committer.name}/{scene.name}",
         summary=scene.summary,
         actors=tuple(replace(one, mortal=_is_mortal(one, scene)) for one in _actors(setting, scene)),
         resources={CLUSTER: cluster, **stores},
-        properties=tuple(judged if tracker is None else [*judged, tracker.watching(sandbox)]),
+        properties=tuple(properties if tracker is None else [*properties, tracker.watching(lambda view: sandbox)]),
         budgets=scene.budgets,
         observed=is_observed,
         **({"remembers": remembers} if scene.forgetful else {}),

@@ -8,11 +8,9 @@ The check inspects the effects in the store, not the replies that actors got.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-
-from holdfast_checker.kernel.world import Property, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,53 +61,3 @@ def what_strays(claimed: AbstractSet[Hashable], effects: Iterable[Effect]) -> li
 
 def _in_order(units: Iterable[Hashable]) -> list[Hashable]:
     return sorted(units, key=repr)
-
-
-def exactly_once_property(
-    *,
-    name: str = "T2",
-    units: Iterable[Hashable],
-    effects_of: Callable[[View], Iterable[Effect]],
-    is_success: Callable[[View], bool],
-) -> Property:
-    """Return the property that no unit ever has two effects, and that each has one when the job has succeeded.
-
-    `World.observed` must include every call that changes the effects, or what `is_success` inspects.
-    """
-    wanted = tuple(units)
-
-    def step(before: View, after: View, actor: str) -> str | None:
-        effects = list(effects_of(after))
-        found = what_is_repeated(effects)
-        if is_success(after):
-            found += what_is_missing(wanted, effects)
-        return "; ".join(found) or None
-
-    return Property(
-        name=name,
-        title="exactly once",
-        meaning="Each unit of a successful job has taken effect once; no unit of any job ever takes effect twice.",
-        step=step,
-    )
-
-
-def progress_property(
-    *,
-    name: str = "T9",
-    claimed_of: Callable[[View], AbstractSet[Hashable]],
-    effects_of: Callable[[View], Iterable[Effect]],
-) -> Property:
-    """Return the property that the record of progress always equals the committed effects: see `what_strays`.
-
-    `World.observed` must include every call that changes the record or the effects.
-    """
-
-    def step(before: View, after: View, actor: str) -> str | None:
-        return "; ".join(what_strays(claimed_of(after), effects_of(after))) or None
-
-    return Property(
-        name=name,
-        title="progress is a set",
-        meaning="The record of progress names the units that have taken effect, these and no others.",
-        step=step,
-    )

@@ -194,6 +194,6 @@ def mark(port: Port, name: str, *args: object, recorder: str = HISTORY) -> None:
     port.call(Call(recorder, "mark", (port.name, name, *args)))
 
 
-def history_of(view: View, recorder: str = HISTORY) -> tuple[Operation, ...]:
-    """Return the operations that a world's recorder has stored, by position."""
-    return cast("History", view.states[recorder]).operations
+def operations_in(view: View) -> tuple[Operation, ...]:
+    """Return the operations that a world's recorder has stored, by position; none without a recorder."""
+    return cast("History", view.states[HISTORY]).operations if HISTORY in view.states else ()

@@ -23,10 +23,9 @@ from collections.abc import Callable, Hashable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from holdfast_checker.histories.history import Operation, Outcome, history_of
+from holdfast_checker.histories.history import Operation, Outcome
 from holdfast_checker.histories.registers import as_register, reachable
 from holdfast_checker.kernel.canonical import canonical
-from holdfast_checker.kernel.world import Property, View
 
 PLACES_LIMIT = 200_000
 """Maximum number of pairs (operations taken, state) in one search; so many take seconds, and 50 MB."""
@@ -309,34 +308,3 @@ def _tell(part: _Part, history: list[Operation | None], number: int) -> str:
         before = [tell(one) for one, _answer in order if one is not last]
         rest = f"explained: {'; '.join([*(['…'] if len(before) > _TOLD else []), *before[-_TOLD:]]) or 'nothing'}"
     return f"{tell(last)} is impossible: at that time it could have answered {could} ({rest})"
-
-
-def linearizable_property(
-    *,
-    name: str = "N4",
-    model: Model,
-    history_of: Callable[[View], Sequence[Operation]] = history_of,
-    limit: int = PLACES_LIMIT,
-) -> Property:
-    """Return the property that the history of a world is linearizable.
-
-    The history is judged whenever it has grown, and equal histories are judged only once. If the answer is unknown, the
-    property is reported as broken, with the reason: a history that could not be judged does not count as linearizable.
-    """
-    known: dict[Hashable, str | None] = {}
-
-    def step(before: View, after: View, actor: str) -> str | None:
-        operations = tuple(history_of(after))
-        if operations == tuple(history_of(before)):
-            return None
-        key = canonical(operations)
-        if key not in known:
-            known[key] = judge_linearizable(operations, model, limit=limit).words or None
-        return known[key]
-
-    return Property(
-        name=name,
-        title="linearizable",
-        meaning="Every operation takes effect at one instant between its invocation and its end.",
-        step=step,
-    )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-
-from holdfast_checker.kernel.world import Property, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +88,3 @@ def _cycles(by_id: Mapping[Hashable, Row]) -> list[str]:
             told = " in ".join(f"{row.name!r} (id {row.id!r})" for row in ring)
             found.append(f"a cycle that the root does not reach: {told}")
     return found
-
-
-def tree_property(*, name: str = "N1", rows_of: Callable[[View], Iterable[Row]]) -> Property:
-    """Return the property that the rows of a world are always a tree.
-
-    `World.observed` must include every call that changes rows.
-    """
-
-    def step(before: View, after: View, actor: str) -> str | None:
-        return "; ".join(what_is_no_tree(rows_of(after))) or None
-
-    return Property(
-        name=name,
-        title="a tree",
-        meaning="There is one root, and every inode is in a directory that the root reaches, under a unique name.",
-        step=step,
-    )

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from holdfast.runtime import SeededRandom
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.namespace.scenes.scene import Scene
 
-ANY = Scene(name="any", summary="random calls, drawn from the seed: others after every few histories")
-"""A placeholder for random walks, which draw scenes in its place."""
-
-_NAME = re.compile(r"drawn-(\d+)-(\d+)")
 _STARTS: tuple[tuple[tuple[Any, ...], ...], ...] = (
     (("mkdirs", "/a/b"), ("create", "/c/f", "0")),
     (("create", "/a/b/f", "0"), ("mkdirs", "/b"), ("create", "/f", "1")),
@@ -38,12 +33,6 @@ def draw(seed: int, number: int) -> Scene:
         budgets={fault: chance.pick((1, 2)) for fault in _FAULTS if chance.happens(0.4)},
         reached=(),
     )
-
-
-def drawn(name: str) -> Scene | None:
-    """Return the scene with the name of one that was drawn; None if the name is of another kind."""
-    found = _NAME.fullmatch(name)
-    return draw(int(found[1]), int(found[2])) if found else None
 
 
 def _script(chance: SeededRandom, who: str) -> tuple[tuple[Any, ...], ...]:

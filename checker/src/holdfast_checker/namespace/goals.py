@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from holdfast_checker.framework.subject import Goal
 from holdfast_checker.histories.history import Operation, Outcome
-from holdfast_checker.transactions.goals import CRASHED, Goal
+from holdfast_checker.transactions.goals import CRASHED, of_operations
 
 
 def _is_refused(operation: Operation) -> bool:
@@ -13,20 +14,19 @@ def _is_refused(operation: Operation) -> bool:
 
 
 GOALS: Mapping[str, Goal] = {
-    "all": Goal(
+    "all": of_operations(
         "every call does what it is asked for",
-        lambda operations, view: all(
+        lambda operations: all(
             one.name == "collect" or (one.outcome is Outcome.OK and not _is_refused(one)) for one in operations
         ),
     ),
-    "refused": Goal(
-        "a call is refused, because another one was first",
-        lambda operations, view: any(map(_is_refused, operations)),
+    "refused": of_operations(
+        "a call is refused, because another one was first", lambda operations: any(map(_is_refused, operations))
     ),
     "crashed": CRASHED,
-    "unknown": Goal(
+    "unknown": of_operations(
         "the outcome of a call stays unknown to its caller",
-        lambda operations, view: any(one.outcome is Outcome.UNKNOWN and one.name != "collect" for one in operations),
+        lambda operations: any(one.outcome is Outcome.UNKNOWN and one.name != "collect" for one in operations),
     ),
 }
 """By name."""

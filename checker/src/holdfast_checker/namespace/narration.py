@@ -10,7 +10,7 @@ from holdfast.namespace.inode import Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, id_of, name_of, parent_of
 from holdfast.stores.memory.store import MemoryImage
 from holdfast.transactions.base import Commit, Conflict, Record, ScanPage
-from holdfast_checker.histories.history import HISTORY, Outcome, history_of
+from holdfast_checker.histories.history import HISTORY, Outcome, operations_in
 from holdfast_checker.histories.undone import of_clients
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.world import View
@@ -291,7 +291,7 @@ def _things(view: View) -> Sequence[Thing]:
             found.append(Thing("records", f"{_key(key, {})} {key[-1:].hex()}", str(record.number)))
     for blob in cast("MemoryImage", view.states[BLOBS]).objects:
         found.append(Thing("blobs", blob, "there"))
-    for number, one in enumerate(of_clients(history_of(view)), start=1):
+    for number, one in enumerate(of_clients(operations_in(view)), start=1):
         found.append(Thing("calls", f"{number} {one.who}", f"{_asked(one.name, one.args)}: {one.outcome.value}"))
     return sorted(found)
 

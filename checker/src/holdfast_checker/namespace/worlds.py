@@ -11,6 +11,7 @@ from holdfast.runtime import Environment, SeededRandom, SerialRunner
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.memory.store import MemoryImage, MemoryStore
 from holdfast.transactions.memory.backend import Records
+from holdfast_checker.framework.subject import GoalTracker, judged
 from holdfast_checker.histories.history import HISTORY, Recorder
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.process import Actor
@@ -25,13 +26,12 @@ from holdfast_checker.namespace.actors import (
 )
 from holdfast_checker.namespace.calls import Calls
 from holdfast_checker.namespace.forgetting import remembering
-from holdfast_checker.namespace.properties import properties_for
+from holdfast_checker.namespace.properties import PROPERTIES
 from holdfast_checker.namespace.properties.contents import tree_of
 from holdfast_checker.namespace.scenes.scene import Scene
 from holdfast_checker.simulated_store.resource import StoreResource
 from holdfast_checker.transactions.copies import Copy
 from holdfast_checker.transactions.database import DATABASE
-from holdfast_checker.transactions.goals import GoalTracker
 from holdfast_checker.transactions.locking import LockableDatabase, WaitableDatabase
 from holdfast_checker.transactions.server import numbered, server
 from holdfast_checker.transactions.time_source import CLOCK, TimeSource
@@ -72,7 +72,7 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
         actors.append(Actor("time", passing_time, mortal=False))
     actors += server(scene.budgets, scene.crashes, marks=True)
     database = WaitableDatabase if scene.mode == "optimistic" else LockableDatabase
-    judged = properties_for(setting, scene.properties)
+    properties = tuple(make(setting) for make in judged(scene, PROPERTIES))
     return World(
         name=f"namespace/{scene.name}",
         summary=scene.summary,
@@ -83,7 +83,7 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
             CLOCK: TimeSource(_START_S, _JUMP_S),
             HISTORY: Recorder(),
         },
-        properties=judged if tracker is None else (*judged, tracker.watching()),
+        properties=properties if tracker is None else (*properties, tracker.watching()),
         budgets={**scene.budgets, **({Fault.CLOCK: 1} if scene.later else {})},
         observed=lambda call: False,  # histories and ends are judged, and keep what was wrong with them
         remembers=remembering({who: len(script) for who, script in scene.scripts.items()}),

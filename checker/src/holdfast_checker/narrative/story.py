@@ -115,7 +115,7 @@ class Story:
             if details:
                 for call in sentence.calls:
                     found += _wrap(_in_full(call), f"     {call.number:>4}  ", width)
-        found += _wrap(f"Broken: {_heading(self.property_name, self.property_title)} - {self.verdict}", "", width)
+        found += _wrap(f"Broken: {heading(self.property_name, self.property_title)} - {self.verdict}", "", width)
         return found
 
     def document(self) -> dict[str, object]:
@@ -183,7 +183,7 @@ def tell(world: World, counterexample: Counterexample, narrator: Narrator) -> St
     found = next((one for one in world.properties if one.name == counterexample.property), None)
     title = "" if found is None else found.title
     return Story(
-        title=f"{world.name} breaks {_heading(counterexample.property, title)}",
+        title=f"{world.name} breaks {heading(counterexample.property, title)}",
         world=world.name,
         summary=world.summary,
         property_name=counterexample.property,
@@ -269,7 +269,8 @@ def _brief(value: object) -> str:
 
 
 # --- text -------------------------------------------------------------------------------------------------------------
-def _heading(name: str, title: str) -> str:
+def heading(name: str, title: str) -> str:
+    """Return the name of a property with its title, unless they say the same."""
     return f"{name} {title}" if title and title.replace(" ", "-") != name else name
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from holdfast.runtime import SeededRandom
 from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.transactions.actors import Work
@@ -11,10 +9,6 @@ from holdfast_checker.transactions.properties import UNIT
 from holdfast_checker.transactions.scripts import Content, Script, Step
 from holdfast_checker.transactions.worlds import Scene
 
-ANY = Scene(name="any", summary="random transactions, drawn from the seed: others after every few histories")
-"""A placeholder for random walks, which draw scenes in its place."""
-
-_NAME = re.compile(r"drawn-(\d+)-(\d+)")
 _KEYS = ("w1", "w2", "x", "y", "left/1", "right/1")
 _RANGES = (("w", "z"), ("w", "x"), ("left/", "left0"), ("right/", "right0"))
 _FAULTS = (Fault.CRASH, Fault.LOST_REPLY, Fault.FAILURE)
@@ -52,12 +46,6 @@ def draw(seed: int, number: int) -> Scene:
         budgets={fault: chance.pick((1, 2)) for fault in _FAULTS if chance.happens(0.4)},
         reached=(),
     )
-
-
-def drawn(name: str) -> Scene | None:
-    """Return the scene with the name of one that was drawn; None if the name is of another kind."""
-    found = _NAME.fullmatch(name)
-    return draw(int(found[1]), int(found[2])) if found else None
 
 
 def _unit(owner: str, number: int) -> Work:

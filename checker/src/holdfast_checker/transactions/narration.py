@@ -7,7 +7,7 @@ from typing import cast
 
 from holdfast.transactions.base import AlreadyDone, Commit, Conflict, Record, ScanPage
 from holdfast.transactions.base import Outcome as CommitOutcome
-from holdfast_checker.histories.history import HISTORY, Outcome, history_of
+from holdfast_checker.histories.history import HISTORY, Outcome, operations_in
 from holdfast_checker.histories.undone import of_clients
 from holdfast_checker.kernel.world import View
 from holdfast_checker.narrative.narrator import Act, Event, Narrator, Thing, Weight
@@ -181,7 +181,7 @@ def _things(view: View) -> Sequence[Thing]:
     else:
         for base, commits in state.late:
             found.append(Thing("on their way", str(base), ", ".join(map(_writes, commits))))
-    for number, one in enumerate(of_clients(history_of(view)), start=1):
+    for number, one in enumerate(of_clients(operations_in(view)), start=1):
         steps = cast("tuple[Step, ...]", one.notes[-1]) if one.notes else ()
         text = f"{', '.join(tell_steps(steps)) or 'nothing yet'}: {one.outcome.value}"
         found.append(Thing("attempts", f"{number} {one.who}", text))

@@ -8,12 +8,12 @@ All are judged at the end of a history: what was wrong before is wrong then, too
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import cast
 
 from holdfast_checker.histories.exactly_once import Effect, what_is_missing, what_is_repeated, what_strays
-from holdfast_checker.histories.history import Operation, Outcome, history_of
+from holdfast_checker.histories.history import Operation, Outcome, operations_in
 from holdfast_checker.histories.linearizable import Model
 from holdfast_checker.histories.undone import crashes_in, end_of_crashes, judge_with_crashes, of_clients
 from holdfast_checker.kernel.canonical import canonical
@@ -37,7 +37,7 @@ def _operations(view: View) -> list[Operation]:
     """Return the attempts that may have had an effect, or claim to have read; their steps become their arguments."""
     return [
         replace(one, args=cast("tuple[object, ...]", one.notes[-1]), notes=())
-        for one in of_clients(history_of(view))
+        for one in of_clients(operations_in(view))
         if one.notes and one.outcome is not Outcome.FAILED
     ]
 
@@ -48,7 +48,7 @@ def _serializable(start: Contents) -> Property:
     known: dict[Hashable, str | None] = {}
 
     def end(view: View) -> str | None:
-        operations, crashes = _operations(view), crashes_in(history_of(view))
+        operations, crashes = _operations(view), crashes_in(operations_in(view))
         last = max((one.ended or one.invoked for one in operations), default=0)
         final = Operation(
             who="the last reader",
@@ -83,7 +83,7 @@ def _effects(view: View) -> list[Effect]:
 def _finished(view: View) -> list[str]:
     """Return the units whose commit was reported as successful, now or before, and cannot be undone by a crash."""
     found: set[str] = set()
-    crashed = end_of_crashes(history_of(view))
+    crashed = end_of_crashes(operations_in(view))
     for one in (one for one in _operations(view) if one.invoked > crashed):
         steps = cast("Script", one.args)
         if one.outcome is Outcome.OK and FAILED not in steps:
@@ -147,8 +147,3 @@ PROPERTIES: Mapping[str, Callable[[Contents], Property]] = {
     "T5": _nobody_waits_forever,
     "progress-is-a-set": _progress_is_a_set,
 }
-
-
-def properties_for(start: Contents, names: Sequence[str]) -> tuple[Property, ...]:
-    """Return the properties with these names, for a world that starts with these records."""
-    return tuple(PROPERTIES[name](start) for name in names)

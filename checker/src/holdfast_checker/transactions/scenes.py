@@ -379,9 +379,3 @@ MANY: Mapping[str, str] = {
     "triples-in-steps": "the same, with each statement inside of a commit as a step",
 }
 """What happens in the families of many scenes."""
-
-FAMILIES: Mapping[str, tuple[Scene, ...]] = {
-    family: tuple(scene for scene in (*SCENES.values(), *SMALL.values()) if scene.family == family)
-    for family in dict.fromkeys(scene.family for scene in (*SCENES.values(), *SMALL.values()))
-}
-"""Scenes that belong together, such as all pairs, by the name of the family."""

@@ -6,51 +6,39 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from holdfast.transactions.base import Record
+from holdfast_checker.framework import subject
+from holdfast_checker.framework.subject import GoalTracker, judged
 from holdfast_checker.histories.history import HISTORY
-from holdfast_checker.kernel.calls import Fault
 from holdfast_checker.kernel.process import Actor
 from holdfast_checker.kernel.world import World
 from holdfast_checker.transactions.actors import AttemptRecorder, Work, group_of, one_after_the_other
 from holdfast_checker.transactions.database import DATABASE, Database
-from holdfast_checker.transactions.goals import GoalTracker
 from holdfast_checker.transactions.handles import SimulatedDatabase, SteppedDatabase
-from holdfast_checker.transactions.properties import PROPERTIES, properties_for
+from holdfast_checker.transactions.properties import PROPERTIES
 from holdfast_checker.transactions.row_locks import Table
 from holdfast_checker.transactions.scripts import Content, Script, to_bytes
 from holdfast_checker.transactions.server import server
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Scene(subject.Scene):
     """A short description of a world.
 
     Attributes:
-        name: up to a slash, the name of the family of scenes that belong together.
-        summary: who acts, and what can go wrong.
         works: by actor, its transactions, one after the other.
         groups: by actor, the scripts that it commits as a group.
         start: the records at the start.
         crashes: how often the database crashes, and loses any number of the newest commits; not with `stepped`.
         stepped: whether each statement inside of a commit is a step; if not, a commit is one step.
         mortal: whether actors may crash, if the budgets allow it.
-        reached: names of the goals that some history must reach.
     """
 
-    name: str
-    summary: str = ""
     works: Mapping[str, tuple[Work, ...]] = field(default_factory=dict)
     groups: Mapping[str, tuple[Script, ...]] = field(default_factory=dict)
     start: Mapping[str, Content] = field(default_factory=dict)
     crashes: int = 0
     stepped: bool = False
     mortal: bool = True
-    budgets: Mapping[Fault, int] = field(default_factory=dict)
-    properties: tuple[str, ...] = tuple(PROPERTIES)
-    reached: tuple[str, ...] = ("all",)
-
-    @property
-    def family(self) -> str:
-        return self.name.partition("/")[0]
 
 
 def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
@@ -70,7 +58,8 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
     ]
     if not scene.stepped:
         actors += server(scene.budgets, scene.crashes, marks=True)
-    judged = properties_for(tuple(sorted(scene.start.items())), scene.properties)
+    start = tuple(sorted(scene.start.items()))
+    properties = tuple(make(start) for make in judged(scene, PROPERTIES))
     return World(
         name=f"transactions/{scene.name}",
         summary=scene.summary,
@@ -79,7 +68,7 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
             DATABASE: Table(records) if scene.stepped else Database(records, crashes=scene.crashes),
             HISTORY: AttemptRecorder(),
         },
-        properties=judged if tracker is None else (*judged, tracker.watching()),
+        properties=properties if tracker is None else (*properties, tracker.watching()),
         budgets=scene.budgets,
         observed=lambda call: False,  # histories and ends are judged, and keep what was wrong with them
     )

@@ -20,10 +20,10 @@ from holdfast.units.statistics import Statistics
 from holdfast.units.unit import Unit
 from holdfast.units.work_list import WorkList
 from holdfast.units.work_task import WorkTask
+from holdfast_checker.framework.subject import GoalTracker
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.process import Port
 from holdfast_checker.transactions.database import DATABASE
-from holdfast_checker.transactions.goals import GoalTracker
 from holdfast_checker.units.contents import Setting, Shards
 from holdfast_checker.units.database import DONE, GIVEN_UP, UNNEEDED
 from holdfast_checker.units.handles import AheadHandle, UnitsHandle, WorkerClock

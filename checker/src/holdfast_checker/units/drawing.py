@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from holdfast.runtime import SeededRandom
@@ -11,10 +10,6 @@ from holdfast_checker.units.contents import Shards
 from holdfast_checker.units.scene import LIST, Run, Scene
 from holdfast_checker.units.scripts import Script
 
-ANY = Scene(name="any", summary="random units, drawn from the seed: others after every few histories")
-"""A placeholder for random walks, which draw scenes in its place."""
-
-_NAME = re.compile(r"drawn-(\d+)-(\d+)")
 _ROWS = ("w1", "w2", "x", "y")
 _FAULTS = (Fault.CRASH, Fault.LOST_REPLY, Fault.FAILURE)
 
@@ -53,12 +48,6 @@ def draw(seed: int, number: int) -> Scene:
         budgets={**budgets, **({Fault.CLOCK: 2} if work else {})},
         reached=(),
     )
-
-
-def drawn(name: str) -> Scene | None:
-    """Return the scene with the name of one that was drawn; None if the name is of another kind."""
-    found = _NAME.fullmatch(name)
-    return draw(int(found[1]), int(found[2])) if found else None
 
 
 def _run(chance: SeededRandom, job: str, shard: int, locks: bool) -> Run:

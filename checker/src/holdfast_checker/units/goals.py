@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from holdfast_checker.framework.subject import Goal
 from holdfast_checker.kernel.world import View
-from holdfast_checker.transactions.goals import Goal
 from holdfast_checker.units.contents import image_of
 from holdfast_checker.units.database import DIED, DONE, GIVEN_UP, UNNEEDED
 
 
 def _ends(holds: Callable[[list[str]], bool]) -> Callable[[Any, View], bool]:
     """Return whether the ends of the attempts show something."""
-    return lambda operations, view: holds([one.how for one in image_of(view).ends])
-
-
-def _noted(operations: object, view: View) -> bool:
-    """Return that the end of a history does not show it: attempts note it (see `actors.Surroundings.note`)."""
-    return False
+    return lambda context, view: holds([one.how for one in image_of(view).ends])
 
 
 GOALS: Mapping[str, Goal] = {
@@ -35,13 +30,13 @@ GOALS: Mapping[str, Goal] = {
         "a run is ended while an attempt goes on", _ends(lambda hows: {"FencedError", GIVEN_UP} <= set(hows))
     ),
     "lost": Goal("an attempt finds that the database has lost commits", _ends(lambda hows: "ConflictError" in hows)),
-    "conflicts": Goal("a commit conflicts", _noted),
-    "deferred": Goal("a unit is put off", _noted),
-    "locked": Goal("a unit locks what it reads, as a last resort", _noted),
-    "skipped": Goal("an attempt leaves out a unit that another one has done", _noted),
-    "stale": Goal("a unit fails because of a stale read, and is repeated", _noted),
-    "ahead": Goal("a commit reads what the next units are known to read", _noted),
-    "unknown": Goal("the reply of a commit is lost", _noted),
-    "unavailable": Goal("a call is repeated, because it failed", _noted),
+    "conflicts": Goal("a commit conflicts"),
+    "deferred": Goal("a unit is put off"),
+    "locked": Goal("a unit locks what it reads, as a last resort"),
+    "skipped": Goal("an attempt leaves out a unit that another one has done"),
+    "stale": Goal("a unit fails because of a stale read, and is repeated"),
+    "ahead": Goal("a commit reads what the next units are known to read"),
+    "unknown": Goal("the reply of a commit is lost"),
+    "unavailable": Goal("a call is repeated, because it failed"),
 }
-"""By name."""
+"""By name. What the end of a history does not show, attempts note: see `actors.Surroundings.note`."""

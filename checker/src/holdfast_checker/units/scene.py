@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from holdfast.records.values import Value
-from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.framework import subject
 from holdfast_checker.units.contents import Shards
-from holdfast_checker.units.properties import PROPERTIES
 from holdfast_checker.units.scripts import Script
 
 LIST = "list"
@@ -44,12 +43,10 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Scene(subject.Scene):
     """A short description of a world.
 
     Attributes:
-        name: up to a slash, the name of the family of scenes that belong together.
-        summary: who acts, and what can go wrong.
         start: the cells at the start.
         jobs: the units of each task, by job. A job is begun before the history, unless a run drives it.
         runs: by actor.
@@ -60,11 +57,8 @@ class Scene:
         ends: a run of the job ``job`` that its driver gives up meanwhile; empty for none.
         crashes: how often the database crashes; each time it loses any number of commits that are not durable.
         mortal: whether actors may crash, if the budgets allow it.
-        reached: names of the goals that some history must reach.
     """
 
-    name: str
-    summary: str = ""
     start: Mapping[str, Value] = field(default_factory=dict)
     jobs: Mapping[str, Shards] = field(default_factory=dict)
     runs: Mapping[str, Run] = field(default_factory=dict)
@@ -76,10 +70,3 @@ class Scene:
     ends: str = ""
     crashes: int = 0
     mortal: bool = True
-    budgets: Mapping[Fault, int] = field(default_factory=dict)
-    properties: tuple[str, ...] = tuple(PROPERTIES)
-    reached: tuple[str, ...] = ("all",)
-
-    @property
-    def family(self) -> str:
-        return self.name.partition("/")[0]

@@ -578,11 +578,3 @@ SMALL: Mapping[str, Scene] = {
     **{scene.name: scene for known in SCENES.values() if not known.budgets for scene in _with_one_fault(known)},
 }
 """Larger scenes: those without faults, with one fault of each kind; the largest ones only with a crash."""
-
-_ALL = (*SCENES.values(), *SMALL.values(), *LARGEST.values())
-
-FAMILIES: Mapping[str, tuple[Scene, ...]] = {
-    family: tuple(scene for scene in _ALL if scene.family == family)
-    for family in dict.fromkeys(scene.family for scene in _ALL)
-}
-"""Scenes that belong together, by the name of the family."""

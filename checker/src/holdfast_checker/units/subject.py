@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from holdfast_checker.transactions.check_run import Subject
-from holdfast_checker.units.drawing import ANY, draw
+from holdfast_checker.framework.subject import Subject
+from holdfast_checker.units.drawing import draw
 from holdfast_checker.units.goals import GOALS
-from holdfast_checker.units.names import find_property, find_scenes
 from holdfast_checker.units.narration import narrator
 from holdfast_checker.units.properties import PROPERTIES
+from holdfast_checker.units.scenes import LARGEST, SCENES, SMALL
 from holdfast_checker.units.worlds import build_world
 
 UNITS = Subject(
+    name="units",
+    title="units: attempts at tasks, and workers of a work list, on a database whose calls are steps",
     build=build_world,
-    narrator=narrator,
+    narrate=lambda world: narrator(),
     properties=tuple(PROPERTIES),
     goals=GOALS,
-    find_scenes=find_scenes,
-    find_property=find_property,
-    any=ANY,
+    scenes=SCENES,
+    small=SMALL,
+    others=LARGEST,
     draw=draw,
 )

@@ -13,16 +13,16 @@ from holdfast.transactions.base import Commit
 from holdfast.transactions.memory.backend import Records
 from holdfast.units.jobs import MAP, WORK_LIST, begin_job
 from holdfast.units.work_list import create_work_list
+from holdfast_checker.framework.subject import GoalTracker, judged
 from holdfast_checker.kernel.process import Actor
 from holdfast_checker.kernel.world import World
 from holdfast_checker.transactions.copies import Copy
 from holdfast_checker.transactions.database import DATABASE
-from holdfast_checker.transactions.goals import GoalTracker
 from holdfast_checker.transactions.server import server
 from holdfast_checker.units.actors import Surroundings, attempt, dropper, ender, forgetter, input_of
 from holdfast_checker.units.contents import Setting
 from holdfast_checker.units.database import UnitsDatabase
-from holdfast_checker.units.properties import properties_for
+from holdfast_checker.units.properties import PROPERTIES
 from holdfast_checker.units.scene import LIST, Scene
 from holdfast_checker.units.scripts import CELLS, EFFECTS, TIMES
 
@@ -44,13 +44,13 @@ def build_world(scene: Scene, tracker: GoalTracker | None = None) -> World:
     if scene.ends:
         actors.append(Actor(_ENDER, ender(around, scene.ends), mortal=False))
     actors += server(scene.budgets, scene.crashes, marks=False)
-    judged = properties_for(around.setting, scene.properties)
+    properties = tuple(make(around.setting) for make in judged(scene, PROPERTIES))
     return World(
         name=f"units/{scene.name}",
         summary=scene.summary,
         actors=tuple(actors),
         resources={DATABASE: UnitsDatabase(start, tuple(actor.name for actor in actors), crashes=scene.crashes)},
-        properties=judged if tracker is None else (*judged, tracker.watching()),
+        properties=properties if tracker is None else (*properties, tracker.watching()),
         budgets=scene.budgets,
         observed=lambda call: False,  # what a step is judged by, its own call has read or written
     )

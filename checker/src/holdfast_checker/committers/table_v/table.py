@@ -19,10 +19,11 @@ from holdfast.commit import COMMITTERS
 from holdfast.errors import InvalidRequestError
 from holdfast.guarantees import GUARANTEES, Answer, Guarantee
 from holdfast.runtime import Clock, SystemClock
-from holdfast_checker.committers.names import find_committer
+from holdfast_checker.committers.subject import CHECKED
 from holdfast_checker.committers.table_v.attributes import ATTRIBUTES, Explored, explore_attributes
 from holdfast_checker.committers.table_v.invariants import explore_invariants, invariant_worlds
 from holdfast_checker.committers.table_v.reasons import REASONS, paper_answer
+from holdfast_checker.framework.subject import find_name
 from holdfast_checker.kernel.counterexample import Counterexample, encode
 from holdfast_checker.kernel.explore import Budget, Exploration
 
@@ -196,7 +197,7 @@ def build_table(
     """
     clock = clock or SystemClock()
     started_s = clock.elapsed_s()
-    chosen = [find_committer(name) for name in committers] or list(COMMITTERS.values())
+    chosen = [CHECKED[find_name(name, CHECKED, "committer")] for name in committers] or list(COMMITTERS.values())
     wanted = tuple(row for row in GUARANTEES if not rows or row.name in rows)
     if unknown := set(rows) - {row.name for row in wanted}:
         raise InvalidRequestError("unknown row: see holdfast committers", row=min(unknown))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from holdfast_checker.kernel.world import Property
 from holdfast_checker.namespace.actors import Setting
@@ -12,7 +12,7 @@ from holdfast_checker.namespace.properties.n2_linearizable import linearizable
 from holdfast_checker.namespace.properties.n3_whole_files import whole_files
 from holdfast_checker.namespace.properties.n5_counted import counted
 
-__all__ = ["PROPERTIES", "properties_for"]
+__all__ = ["PROPERTIES"]
 
 PROPERTIES: Mapping[str, Callable[[Setting], Property]] = {
     "N1": is_tree,
@@ -22,8 +22,3 @@ PROPERTIES: Mapping[str, Callable[[Setting], Property]] = {
     "leftovers": no_leftovers,
 }
 """N4, one writer, is part of N2: the model knows who has a lease, and answers others as the namespace must."""
-
-
-def properties_for(setting: Setting, names: Sequence[str]) -> tuple[Property, ...]:
-    """Return the properties with these names."""
-    return tuple(PROPERTIES[name](setting) for name in names)

@@ -8,7 +8,7 @@ from typing import cast
 
 from holdfast.namespace.keys import ROOT_KEY
 from holdfast.stores.memory.store import MemoryImage
-from holdfast_checker.histories.history import Operation, Outcome, history_of
+from holdfast_checker.histories.history import Operation, Outcome, operations_in
 from holdfast_checker.histories.linearizable import Model
 from holdfast_checker.histories.undone import crashes_in, judge_with_crashes, of_clients
 from holdfast_checker.kernel.canonical import canonical
@@ -28,7 +28,7 @@ def linearizable(setting: Setting) -> Property:
     known: dict[Hashable, str | None] = {}
 
     def end(view: View) -> str | None:
-        operations, crashes = of_clients(history_of(view)), crashes_in(history_of(view))
+        operations, crashes = of_clients(operations_in(view)), crashes_in(operations_in(view))
         last = max((one.ended or one.invoked for one in operations), default=0)
         blobs = {key: one.data for key, one in cast("MemoryImage", view.states[BLOBS]).objects.items()}
         final = _everything_at_the_end(last, contents_of(view), blobs)

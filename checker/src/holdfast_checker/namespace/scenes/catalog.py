@@ -92,11 +92,3 @@ LARGEST: Mapping[str, Scene] = {
     for scene in (_with_all_faults(known, f"all-faults-{known.name}") for known in _FAULTLESS if known.name in _LARGE)
 }
 """The largest scenes, with all kinds of faults in each history: half a minute each, only if they are named."""
-
-_ALL = (*SCENES.values(), *SMALL.values(), *LARGEST.values())
-
-FAMILIES: Mapping[str, tuple[Scene, ...]] = {
-    family: tuple(scene for scene in _ALL if scene.family == family)
-    for family in dict.fromkeys(scene.family for scene in _ALL)
-}
-"""Scenes that belong together, by the name of the family."""

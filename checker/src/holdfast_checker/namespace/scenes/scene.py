@@ -6,18 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from holdfast.namespace.operation import Mode
-from holdfast_checker.kernel.calls import Fault
+from holdfast_checker.framework import subject
 from holdfast_checker.namespace.actors import Script
-from holdfast_checker.namespace.properties import PROPERTIES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Scene(subject.Scene):
     """A short description of a world.
 
     Attributes:
-        name: up to a slash, the name of the family of scenes that belong together.
-        summary: who acts, and what can go wrong.
         start: calls that were made before the history.
         scripts: by actor, its calls, one after the other.
         knows: paths that each actor looked at before the history began; None for all that there were.
@@ -33,11 +30,8 @@ class Scene:
         inline: whether the bytes of files are in the database.
         safety_age_s: how long garbage is kept.
         mortal: whether actors may crash, if the budgets allow it.
-        reached: names of the goals that some history must reach.
     """
 
-    name: str
-    summary: str = ""
     start: Script = ()
     scripts: Mapping[str, Script] = field(default_factory=dict)
     knows: Mapping[str, tuple[str, ...]] | None = None
@@ -52,10 +46,3 @@ class Scene:
     inline: bool = True
     safety_age_s: int = 24 * 3600
     mortal: bool = True
-    budgets: Mapping[Fault, int] = field(default_factory=dict)
-    properties: tuple[str, ...] = tuple(PROPERTIES)
-    reached: tuple[str, ...] = ("all",)
-
-    @property
-    def family(self) -> str:
-        return self.name.partition("/")[0]

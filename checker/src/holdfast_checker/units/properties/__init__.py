@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from holdfast_checker.kernel.world import Property
 from holdfast_checker.units.contents import Setting
@@ -16,7 +16,7 @@ from holdfast_checker.units.properties.u7_ended_runs import ended_runs
 from holdfast_checker.units.properties.w1_one_place import one_place
 from holdfast_checker.units.properties.w2_end import true_end
 
-__all__ = ["PROPERTIES", "properties_for"]
+__all__ = ["PROPERTIES"]
 
 PROPERTIES: Mapping[str, Callable[[Setting], Property]] = {
     "U1": exactly_once,
@@ -29,8 +29,3 @@ PROPERTIES: Mapping[str, Callable[[Setting], Property]] = {
     "W1": one_place,
     "W2": true_end,
 }
-
-
-def properties_for(setting: Setting, names: Sequence[str]) -> tuple[Property, ...]:
-    """Return the properties with these names."""
-    return tuple(PROPERTIES[name](setting) for name in names)

@@ -13,8 +13,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast_checker.histories.history import Outcome
-from holdfast_checker.histories.serializable import find_anomalies
-from holdfast_checker.histories.transactions import Anomaly, Level, Read, Transaction, Versions, Write
+from tests.transactions.anomalies.serializable import find_anomalies
+from tests.transactions.anomalies.transactions import Anomaly, Level, Read, Transaction, Versions, Write
 
 _Elements = tuple[Hashable, ...]
 

@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 
 from holdfast.errors import InvalidRequestError
 from holdfast_checker.histories.history import Outcome
-from holdfast_checker.histories.transactions import Anomaly, Level, Read, Transaction, Versions, Write
+from tests.transactions.anomalies.transactions import Anomaly, Level, Read, Transaction, Versions, Write
 
 _RT = "had ended before T{other} began"
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast_checker.histories.appends import find_anomalies_of_appends
 from holdfast_checker.histories.history import Operation, Outcome
-from holdfast_checker.histories.transactions import Read, Transaction, Write
+from tests.transactions.anomalies.appends import find_anomalies_of_appends
+from tests.transactions.anomalies.transactions import Read, Transaction, Write
 
 
 @st.composite

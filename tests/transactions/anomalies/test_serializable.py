@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidRequestError
 from holdfast_checker.histories.history import Operation, Outcome
-from holdfast_checker.histories.serializable import find_anomalies
-from holdfast_checker.histories.transactions import Level, Read, Transaction, Versions, Write
+from tests.transactions.anomalies.serializable import find_anomalies
+from tests.transactions.anomalies.transactions import Level, Read, Transaction, Versions, Write
 
 START = "start"
 

@@ -31,13 +31,10 @@ as explanations); Cerone, Gotsman, "Analysing snapshot isolation", PODC 2016, th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from holdfast_checker.histories.dependencies import Dependencies
-from holdfast_checker.histories.history import Operation, history_of
-from holdfast_checker.histories.transactions import Anomaly, Level, Transaction, Versions, transactions_of
-from holdfast_checker.kernel.canonical import canonical
-from holdfast_checker.kernel.world import Property, View
+from tests.transactions.anomalies.dependencies import Dependencies
+from tests.transactions.anomalies.transactions import Anomaly, Level, Transaction, Versions
 
 
 def find_anomalies(
@@ -69,41 +66,3 @@ def find_anomalies(
         graph.add_real_time()
         found += [one for one in graph.cycles(level, ("rt",)) if one.name not in known]
     return found
-
-
-def serializable_property(
-    *,
-    name: str = "T1",
-    versions_of: Callable[[View], Mapping[str, Versions]],
-    history_of: Callable[[View], Sequence[Operation]] = history_of,
-    level: Level = Level.SERIALIZABLE,
-    real_time: bool = True,
-) -> Property:
-    """Return the property that the transactions of a world are always serializable. Equal histories are judged once.
-
-    At the end of a history nothing more can be installed. If only some writes of a transaction are installed by then,
-    the transaction is torn, and this is reported.
-
-    Args:
-        versions_of: returns the versions of all keys, as the world's database has installed them.
-    """
-    known: dict[Hashable, str | None] = {}
-
-    def judge(view: View, settled: bool) -> str | None:
-        transactions = transactions_of(history_of(view))
-        versions = versions_of(view)
-        key = (canonical(transactions), canonical(versions), settled)
-        if key not in known:
-            found = find_anomalies(transactions, versions, level=level, real_time=real_time, settled=settled)
-            known[key] = found[0].words if found else None
-        return known[key]
-
-    return Property(
-        name=name,
-        title=f"{'strictly ' if real_time else ''}{level.value}",
-        meaning="The transactions that commit could have run one after the other."
-        if level is Level.SERIALIZABLE
-        else "Each transaction reads one snapshot, and of two at a time that write one key only one commits.",
-        step=lambda before, after, actor: judge(after, settled=False),
-        end=lambda view: judge(view, settled=True),
-    )
