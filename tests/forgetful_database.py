@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.runtime import Ids
 from holdfast.transactions.base import Commit, Committed, Outcome, Record
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 
 __all__ = ["ForgetfulDatabase"]
 

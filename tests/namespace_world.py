@@ -23,7 +23,7 @@ from holdfast.transactions.base import (
     ScanPage,
     SnapshotReader,
 )
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 
 __all__ = ["SUPERUSER", "HookedDatabase", "World", "all_records"]
 
@@ -94,7 +94,7 @@ def all_records(database: Backend) -> dict[bytes, Record]:
 
 
 @dataclass
-class HookedDatabase:
+class HookedDatabase(Backend):
     """A database that calls a function of the test before each call: to let another client go first, or to record.
 
     Attributes:

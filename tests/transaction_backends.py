@@ -16,7 +16,7 @@ import pytest
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Backend
 from holdfast.transactions.group_commit import GroupCommit
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.registry import open_backend
 from holdfast.transactions.sqlite.backend import SqliteBackend
 from holdfast.transactions.sqlite.connection import prepare_file

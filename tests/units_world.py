@@ -18,17 +18,8 @@ from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row, encode_row
 from holdfast.runtime import Environment, NoAlarm, SeededRandom
 from holdfast.runtime.simulated import CountingIds, SimulatedClock
-from holdfast.transactions.base import (
-    Backend,
-    Commit,
-    LockedTransaction,
-    Outcome,
-    Record,
-    ScanPage,
-    SnapshotReader,
-    TransactionBackend,
-)
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.base import Backend, Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import MAP, Job, begin_job, read_progress
 from holdfast.units.progress import TaskProgress, progress_range
@@ -64,7 +55,7 @@ class Death(BaseException):
 
 
 @dataclass
-class Shaky:
+class Shaky(Backend):
     """A database that holds another one, and lets a test act before and after each call.
 
     Attributes:
@@ -213,7 +204,7 @@ def _is_refused(
 
 
 # --- jobs -------------------------------------------------------------------------------------------------------------
-def finish(db: TransactionBackend, job: Job) -> None:
+def finish(db: Backend, job: Job) -> None:
     """Record that the tasks of a job are finished, however far they are."""
     found = dict(read_records(db, *progress_range(job.id)))
     done = {key: replace(TaskProgress.of(one.value), is_finished=True).to_bytes() for key, one in found.items()}

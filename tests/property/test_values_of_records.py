@@ -13,7 +13,7 @@ from holdfast.namespace import Configuration, Namespace
 from holdfast.namespace.configuration import create_namespace, load_configuration
 from holdfast.namespace.errors import PathExistsError, QuotaExceededError
 from holdfast.namespace.inode import decode_inode
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from tests.namespace_world import World, all_records
 
 _EDGES = [2**power + step for power in (0, 9, 31, 53, 62, 63, 64, 77) for step in (-1, 0, 1)]

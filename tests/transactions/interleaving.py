@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from holdfast.transactions.base import Commit, Committed, TransactionBackend
+from holdfast.transactions.base import Backend, Commit, Committed
 from holdfast.transactions.transaction import Transaction
 from holdfast_checker.histories.history import History, Outcome
 from tests.transactions.anomalies.serializable import find_anomalies
@@ -90,7 +90,7 @@ class Interleaving:
         values: the records at the start, by name.
     """
 
-    def __init__(self, backend: TransactionBackend, prefix: str, values: dict[str, str]) -> None:
+    def __init__(self, backend: Backend, prefix: str, values: dict[str, str]) -> None:
         self.backend = backend
         self.prefix = f"{prefix}/".encode()
         self.backend.commit(Commit(puts={self.key(name): value.encode() for name, value in values.items()}))

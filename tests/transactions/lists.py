@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.runtime import Environment, SeededRandom
-from holdfast.transactions.base import Committed, TransactionBackend
+from holdfast.transactions.base import Backend, Committed
 from holdfast.transactions.transaction import Transaction
 from tests.transactions.anomalies.appends import find_anomalies_of_appends
 from tests.transactions.anomalies.transactions import Anomaly, Read, Write, transactions_of
@@ -21,7 +21,7 @@ __all__ = ["judge_lists", "run_lists"]
 _KEYS = 5
 
 
-def run_lists(backend: TransactionBackend, prefix: str, who: str, seed: int, count: int) -> list[Told]:
+def run_lists(backend: Backend, prefix: str, who: str, seed: int, count: int) -> list[Told]:
     """Run attempts, one after the other, and tell what each read and appended, and whether it took effect."""
     chance, clock = SeededRandom(seed), Environment().clock
     told = []

@@ -11,7 +11,7 @@ from functools import partial
 
 from holdfast.errors import TransactionConflictError
 from holdfast.runtime import Environment, SeededRandom
-from holdfast.transactions.base import TransactionBackend
+from holdfast.transactions.base import Backend
 from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
 from holdfast_checker.histories.linearizable import Model, Verdict, judge_linearizable
@@ -23,7 +23,7 @@ __all__ = ["judge_mixes", "run_mixes"]
 _KEYS = "0123"
 
 
-def run_mixes(backend: TransactionBackend, prefix: str, who: str, seed: int, count: int) -> list[Told]:
+def run_mixes(backend: Backend, prefix: str, who: str, seed: int, count: int) -> list[Told]:
     """Run random transactions, one after the other, and tell what they did."""
     chance = SeededRandom(seed)
     environment = Environment(chance=SeededRandom(seed + 1))

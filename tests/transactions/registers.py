@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from holdfast.runtime import Environment, SeededRandom
-from holdfast.transactions.base import Commit, Committed, TransactionBackend
+from holdfast.transactions.base import Backend, Commit, Committed
 from holdfast_checker.histories.history import Operation
 from holdfast_checker.histories.linearizable import Model, Verdict, judge_linearizable
 from tests.transactions.told import Told, operations_of
@@ -15,7 +15,7 @@ __all__ = ["judge_registers", "run_registers"]
 _KEYS = 6
 
 
-def run_registers(backend: TransactionBackend, prefix: str, who: str, seed: int, count: int) -> list[Told]:
+def run_registers(backend: Backend, prefix: str, who: str, seed: int, count: int) -> list[Told]:
     """Read and write, one call after the other, and tell what was read and written."""
     chance, clock = SeededRandom(seed), Environment().clock
     told = []

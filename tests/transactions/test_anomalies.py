@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from tests.transaction_backends import BACKENDS, Handles, opened
 from tests.transactions import wrong_backends as wrong
 from tests.transactions.interleaving import Interleaving

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from holdfast.runtime.runner import ThreadRunner
-from holdfast.transactions.base import Commit, TransactionBackend
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.base import Backend, Commit
+from holdfast.transactions.memory import MemoryBackend
 from holdfast_checker.histories.linearizable import Answer
 from tests.patience import PATIENCE_S
 from tests.tidy.source_tree import ROOT
@@ -37,7 +37,7 @@ def handles(request: pytest.FixtureRequest) -> Iterator[Handles]:
         yield found
 
 
-def _in_threads(backends: Sequence[TransactionBackend], kind: str, prefix: str, seed: int, count: int) -> list[Told]:
+def _in_threads(backends: Sequence[Backend], kind: str, prefix: str, seed: int, count: int) -> list[Told]:
     together = threading.Barrier(_THREADS)
 
     def work(number: int) -> list[Told]:
@@ -76,7 +76,7 @@ def _in_processes(url: str, kind: str, prefix: str, seed: int, count: int) -> li
     return [Told.decode(line) for output in outputs for line in output.splitlines()]
 
 
-def _prefix(kind: str, seed: int, backend: TransactionBackend, where: str) -> str:
+def _prefix(kind: str, seed: int, backend: Backend, where: str) -> str:
     """Return the keys of a history; every second one has a guard that exists."""
     prefix = f"{where}/{kind}/{seed}/"
     if seed % 2:

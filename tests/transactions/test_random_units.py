@@ -12,7 +12,7 @@ from holdfast.records.database import Database
 from holdfast.runtime import Environment
 from holdfast.runtime.runner import ThreadRunner
 from holdfast.transactions.base import Backend
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.settings import SERVER, UnitSettings
 from holdfast_checker.histories.linearizable import Answer
 from tests.patience import PATIENCE_S

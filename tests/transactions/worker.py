@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 
-from holdfast.transactions.base import TransactionBackend
+from holdfast.transactions.base import Backend
 from holdfast.transactions.registry import open_backend
 from tests.transactions.lists import run_lists
 from tests.transactions.random_mixes import run_mixes
@@ -17,7 +17,7 @@ from tests.transactions.told import Told
 
 __all__ = ["KINDS", "Work"]
 
-Work = Callable[[TransactionBackend, str, str, int, int], list[Told]]
+Work = Callable[[Backend, str, str, int, int], list[Told]]
 
 KINDS: Mapping[str, Work] = {"mixes": run_mixes, "lists": run_lists, "registers": run_registers}
 

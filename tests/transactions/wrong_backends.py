@@ -19,7 +19,7 @@ from holdfast.transactions.base import (
     Record,
     ScanPage,
 )
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 
 __all__ = [
     "AddsConflict",

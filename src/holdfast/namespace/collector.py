@@ -33,15 +33,7 @@ from holdfast.namespace.operations.base import discard_file
 from holdfast.namespace.terms import MOST_SKEW_S
 from holdfast.namespace.view import Entry, View
 from holdfast.runtime import Clock
-from holdfast.transactions.base import (
-    Commit,
-    Committed,
-    DurableBackend,
-    RangeCount,
-    Record,
-    ScanPage,
-    TransactionBackend,
-)
+from holdfast.transactions.base import Backend, Commit, Committed, RangeCount, Record, ScanPage
 
 _PAGE = 500
 _MOST_EXTENTS = 5000
@@ -97,7 +89,7 @@ class Collector:
         identity: of the namespace.
     """
 
-    store: DurableBackend
+    store: Backend
     blobs: BlobStore
     clock: Clock
     safety_age_s: int
@@ -316,7 +308,7 @@ def _blobs_of(page: ScanPage, damage: _Damage) -> dict[bytes, str]:
     return found
 
 
-def end_silent_lease(store: TransactionBackend, key: bytes, record: Record) -> bool:
+def end_silent_lease(store: Backend, key: bytes, record: Record) -> bool:
     """End a lease, and close its file; return False if the writer, or somebody else, was first.
 
     Args:

@@ -12,7 +12,7 @@ from holdfast.namespace.inode import Inode, Kind, check_block_size, check_replic
 from holdfast.namespace.keys import CONFIGURATION, ROOT_ID, ROOT_KEY, children_range
 from holdfast.namespace.permissions import check_name
 from holdfast.namespace.root import another_namespace
-from holdfast.transactions.base import Commit, Committed, RangeCount, Record, TransactionBackend
+from holdfast.transactions.base import Backend, Commit, Committed, RangeCount, Record
 
 LAYOUT_VERSION = 1
 """The version of the records' meaning (`keys`, `inode`). The database's schema has a version of its own."""
@@ -92,7 +92,7 @@ def _are_texts(options: object) -> bool:
     return isinstance(options, Mapping) and all(isinstance(one, str) for one in (*options, *options.values()))
 
 
-def create_namespace(store: TransactionBackend, configuration: Configuration, now_ms: int) -> bool:
+def create_namespace(store: Backend, configuration: Configuration, now_ms: int) -> bool:
     """Write the configuration and the root; return False if there is a namespace already: see `check_is_wanted`."""
     root = Inode(
         id=ROOT_ID,
@@ -130,7 +130,7 @@ def check_is_wanted(found: Configuration, configuration: Configuration) -> None:
         )
 
 
-def undo_creation(store: TransactionBackend, identity: str) -> None:
+def undo_creation(store: Backend, identity: str) -> None:
     """Remove a namespace that nobody has used since its creation; do nothing if somebody has, or to another one.
 
     The database may have lost the creation, and have another namespace by now, which is as new.
@@ -146,7 +146,7 @@ def undo_creation(store: TransactionBackend, identity: str) -> None:
     store.commit(Commit(reads=seen, deletes=list(found), ranges=[unused]))
 
 
-def load_configuration(store: TransactionBackend) -> Configuration:
+def load_configuration(store: Backend) -> Configuration:
     """Read the configuration.
 
     Raises:
@@ -180,7 +180,7 @@ def _decoded(record: Record | None) -> Configuration:
         raise CorruptDataError("the configuration of the namespace is damaged: restore the database") from error
 
 
-def require_configuration(store: TransactionBackend, identity: str) -> Configuration:
+def require_configuration(store: Backend, identity: str) -> Configuration:
     """Return the present configuration of a namespace that this process has opened; see `own_configuration`."""
     return own_configuration(store.get_many([CONFIGURATION]).get(CONFIGURATION), identity)
 

@@ -25,7 +25,7 @@ from holdfast.namespace.trails import decode_trail
 from holdfast.namespace.view import View
 from holdfast.runtime import Clock
 from holdfast.runtime.forks import Fork, watch_forks
-from holdfast.transactions.base import ABSENT, Commit, Conflict, Record, TransactionBackend
+from holdfast.transactions.base import ABSENT, Backend, Commit, Conflict, Record
 
 _INTERVAL_S = 1.0
 _MOST = 1000
@@ -66,7 +66,7 @@ class _Note(NamedTuple):
 class DirectoryTimes:
     """The modification times that this process has not written yet."""
 
-    def __init__(self, store: TransactionBackend, clock: Clock, *, interval_s: float = _INTERVAL_S) -> None:
+    def __init__(self, store: Backend, clock: Clock, *, interval_s: float = _INTERVAL_S) -> None:
         self._store = store
         self._clock = clock
         self._interval_s = interval_s

@@ -11,7 +11,7 @@ from holdfast.namespace.inode import Extent, Inode
 from holdfast.namespace.keys import data_key
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.status import FileStatus, status_of
-from holdfast.transactions.base import TransactionBackend
+from holdfast.transactions.base import Backend
 
 
 class FileReader:
@@ -27,9 +27,7 @@ class FileReader:
         loaded: what the records of small blobs have, by name.
     """
 
-    def __init__(
-        self, store: TransactionBackend, blobs: BlobStore, path: str, inode: Inode, loaded: Mapping[str, bytes]
-    ) -> None:
+    def __init__(self, store: Backend, blobs: BlobStore, path: str, inode: Inode, loaded: Mapping[str, bytes]) -> None:
         self._store = store
         self._blobs = blobs
         self._path = path

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from holdfast.namespace.keys import LEADER
 from holdfast.namespace.terms import is_running
 from holdfast.runtime import Clock
-from holdfast.transactions.base import ABSENT, Commit, Committed, TransactionBackend
+from holdfast.transactions.base import ABSENT, Backend, Commit, Committed
 
 _TERM_S = 30.0
 
@@ -29,7 +29,7 @@ class Leader:
     until_s: float
 
 
-def current_leader(store: TransactionBackend, clock: Clock) -> Leader | None:
+def current_leader(store: Backend, clock: Clock) -> Leader | None:
     """Return the leader; None if no process leads now."""
     record = store.get_many([LEADER]).get(LEADER)
     if record is None:
@@ -47,7 +47,7 @@ class Election:
         term_s: how long a leader stays leader without renewing it.
     """
 
-    store: TransactionBackend
+    store: Backend
     clock: Clock
     token: str
     term_s: float = _TERM_S

@@ -16,7 +16,7 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.phases import Operations
 from holdfast.namespace.trails import find_path
-from holdfast.transactions.base import TransactionBackend
+from holdfast.transactions.base import Backend
 
 R = TypeVar("R")
 
@@ -78,7 +78,7 @@ def _until_it_stays(operations: Operations, files: list[Publish | WriteUnderLeas
     raise AssertionError("the last try returns or raises")
 
 
-def _present(store: TransactionBackend, operation: Publish | WriteUnderLease) -> Publish | WriteUnderLease:
+def _present(store: Backend, operation: Publish | WriteUnderLease) -> Publish | WriteUnderLease:
     """Return an operation with the present path of its file; unchanged if this writer has no lease of the file."""
     if isinstance(operation, Publish):
         return operation

@@ -41,14 +41,7 @@ from holdfast.namespace.paths import NsPath
 from holdfast.namespace.permissions import Caller
 from holdfast.namespace.view import Hints, Reader, View, guess_view, read_view
 from holdfast.runtime import Environment
-from holdfast.transactions.base import (
-    ABSENT,
-    Commit,
-    Committed,
-    Conflict,
-    LockingBackend,
-    Outcome,
-)
+from holdfast.transactions.base import ABSENT, Backend, Commit, Committed, Conflict, Outcome
 
 R = TypeVar("R")
 
@@ -81,7 +74,7 @@ class Operations:
             returns whether there was anything.
     """
 
-    store: LockingBackend
+    store: Backend
     environment: Environment
     hints: Hints
     times: DirectoryTimes

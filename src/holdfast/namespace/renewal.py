@@ -9,7 +9,7 @@ from holdfast.namespace.keys import lease_key
 from holdfast.namespace.lease import SOFT_LIMIT_MS, Lease
 from holdfast.namespace.view import Entry, Hints
 from holdfast.runtime import Clock
-from holdfast.transactions.base import Commit, Committed, TransactionBackend
+from holdfast.transactions.base import Backend, Commit, Committed
 
 _INTERVAL_S = SOFT_LIMIT_MS / 1000 / 2
 
@@ -21,7 +21,7 @@ class LeaseRenewal:
         holder: the token of the writer.
     """
 
-    def __init__(self, store: TransactionBackend, hints: Hints, clock: Clock, file_id: int, holder: str) -> None:
+    def __init__(self, store: Backend, hints: Hints, clock: Clock, file_id: int, holder: str) -> None:
         self._store = store
         self._hints = hints
         self._clock = clock

@@ -17,7 +17,7 @@ from holdfast.namespace.inode_ids import is_id
 from holdfast.namespace.keys import ROOT_ID, id_of, name_of, parent_of, place_key
 from holdfast.namespace.paths import NsPath
 from holdfast.namespace.view import Chain
-from holdfast.transactions.base import TransactionBackend
+from holdfast.transactions.base import Backend
 
 Trail: TypeAlias = tuple[tuple[int, bytes], ...]
 """Directories on a path, from the one below the root down, each with its id and its name."""
@@ -69,7 +69,7 @@ def decode_trail(key: bytes, value: bytes) -> Trail:
     return trail
 
 
-def find_path(store: TransactionBackend, key: bytes, trail: Trail) -> NsPath | None:
+def find_path(store: Backend, key: bytes, trail: Trail) -> NsPath | None:
     """Return the present path of an inode.
 
     Args:

@@ -6,10 +6,10 @@ from holdfast.records.keys import dropped_id_of, dropped_range, id_bytes
 from holdfast.records.kinds import BEAT, CELL, HISTORY, WORK
 from holdfast.records.paging import read_pages, read_records
 from holdfast.records.row_keys import after_prefix
-from holdfast.transactions.base import Commit, Conflict, RangeCount, TransactionBackend
+from holdfast.transactions.base import Backend, Commit, Conflict, RangeCount
 
 
-def collect_dropped(database: TransactionBackend) -> int:
+def collect_dropped(database: Backend) -> int:
     """Delete all records of every dropped table or work list, and then its mark. Return the number of records.
 
     Nobody adds to them anymore: every transaction validates the definitions of the tables and lists that it uses.
@@ -21,7 +21,7 @@ def collect_dropped(database: TransactionBackend) -> int:
     return sum(_collect(database, mark, record.version) for mark, record in read_records(database, *dropped_range()))
 
 
-def _collect(database: TransactionBackend, mark: bytes, version: int) -> int:
+def _collect(database: Backend, mark: bytes, version: int) -> int:
     """Delete one table or list, as long as its mark is the one that was read; return the number of records."""
     deleted = 0
     prefixes = [kind + id_bytes(dropped_id_of(mark)) for kind in (CELL, HISTORY, WORK, BEAT)]

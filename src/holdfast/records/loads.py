@@ -45,7 +45,7 @@ from holdfast.records.rows import read_cells
 from holdfast.records.several_commits import delete_if_unchanged
 from holdfast.records.tables import Table, check_table_name
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Backend, TransactionBackend
+from holdfast.transactions.base import Backend
 from holdfast.transactions.transaction import Transaction
 from holdfast.wording import counted
 
@@ -202,7 +202,7 @@ def _losing(table: str) -> UnavailableError:
     return UnavailableError("the database loses what it has committed: load the rows again later", table=table)
 
 
-def _forget(backend: TransactionBackend, load: Load) -> bool:
+def _forget(backend: Backend, load: Load) -> bool:
     """Delete the record of a load, if that says that it has taken effect, and return whether it does.
 
     If the deletion fails, a collection does it.
@@ -213,7 +213,7 @@ def _forget(backend: TransactionBackend, load: Load) -> bool:
     return delete_if_unchanged(backend, load.key, record.version)
 
 
-def _require_batches(backend: TransactionBackend, load: Load, reports: Sequence[AttemptReport]) -> None:
+def _require_batches(backend: Backend, load: Load, reports: Sequence[AttemptReport]) -> None:
     """Check that the last batch of each attempt is there: a database that has it has lost nothing that came before.
 
     Raises:

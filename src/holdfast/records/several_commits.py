@@ -15,7 +15,7 @@ from holdfast.errors import ConflictError, HoldfastError
 from holdfast.records.keys import commit_count_key, old_commit_counts_range
 from holdfast.records.paging import read_pages
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Backend, Commit, Committed, TransactionBackend
+from holdfast.transactions.base import Backend, Commit, Committed
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ def in_several_commits(
         )
 
 
-def delete_if_unchanged(backend: TransactionBackend, key: bytes, version: int) -> bool:
+def delete_if_unchanged(backend: Backend, key: bytes, version: int) -> bool:
     """Delete a record, unless it has changed, and return whether it has not. If that fails, a collection deletes it."""
     try:
         return isinstance(backend.commit(Commit(reads={key: version}, deletes=[key])), Committed)

@@ -11,7 +11,7 @@ from holdfast.records.row_keys import Row, after_prefix
 from holdfast.records.rows import after_row, contents_of, present_value, read_cells, read_value, rows_of, rows_range
 from holdfast.records.tables import Table, TablesRead
 from holdfast.records.values import Value
-from holdfast.transactions.base import SnapshotReader, TransactionBackend
+from holdfast.transactions.base import Backend, SnapshotReader
 
 
 class DatabaseSnapshot:
@@ -21,7 +21,7 @@ class DatabaseSnapshot:
         reader: reads the records of the snapshot.
     """
 
-    def __init__(self, reader: SnapshotReader, database: TransactionBackend) -> None:
+    def __init__(self, reader: SnapshotReader, database: Backend) -> None:
         self.reader = reader
         self._tables = TablesRead(reader, database)
 

@@ -105,6 +105,28 @@ def require_process(pid: int) -> None:
         raise UnavailableError("the transaction belongs to the process that began it: begin another one here")
 
 
+class Renewed:
+    """An object that starts anew in a child, without the locks and the requests of its parent's threads.
+
+    A subclass defines `_renew`, and calls `__init__` when it is ready for that.
+    """
+
+    def __init__(self) -> None:
+        self._renew()
+        watch_forks(self)
+
+    def _renew(self) -> None:
+        """Make anew what belongs to one process."""
+
+    def before_fork(self, fork: Fork) -> bool:
+        """Do nothing."""
+        return True
+
+    def after_fork(self, *, is_ready: bool) -> None:
+        """Start anew in a child."""
+        self._renew()
+
+
 _inherited: list[object] = []
 
 

@@ -1,33 +1,35 @@
 """Let the concurrent callers of one process share round trips and flushes to disk.
 
-Nobody pays for another member of a group: if others hold a lock that one member needs, or one is refused, the rest goes
-on without it, and it goes on alone.
+One of the callers leads: it runs the requests of all that wait. A single caller pays one uncontended lock, and there is
+no thread that all would have to wake. The main thread takes no part, because handlers of signals, such as Ctrl-C, raise
+there between any two instructions: it sends its own requests, so no caller waits for a leader that was interrupted.
+
+No caller pays for another member of its group: if others hold a lock that one member needs, or one is refused, the rest
+goes on without it, and it goes on alone.
+
+Source: "group commit" in databases; the leader-follower form in W. N. Scherer et al. and in LevelDB's writer queue.
 """
 
 from __future__ import annotations
 
+import copy
+import threading
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, suppress
-from enum import Enum
-from typing import TypeAlias
+from itertools import islice
+from typing import Generic, TypeAlias, TypeVar
 
 from holdfast.errors import HoldfastError, InvalidRequestError, UnavailableError
 from holdfast.runtime import Clock, SystemClock
-from holdfast.transactions.base import (
-    Backend,
-    Commit,
-    LockedTransaction,
-    NoWaitBackend,
-    Outcome,
-    Record,
-    ScanPage,
-    SnapshotReader,
-    independent,
-    keys_of,
-)
-from holdfast.transactions.combining import Combiner, copy_of
-from holdfast.transactions.seats import Seat, Seats
+from holdfast.runtime.forks import Renewed
+from holdfast.transactions.base import Backend, Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
+from holdfast.transactions.pool import Permits
+from holdfast.transactions.steps import independent, keys_of
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+E = TypeVar("E", bound=BaseException)
 
 _MOST_COMMITS = 128
 """Size of a group. Larger groups gain little (facts: 64 inserts in one transaction cost what 20 cost one by one)."""
@@ -36,8 +38,9 @@ _MOST_BYTES = 32 * 1024 * 1024
 """Values of a group: large ones gain nothing from each other, and messages to a database are limited."""
 
 _MOST_READS = 64
+_LONGEST_GATHERING_S = 0.005
 _PATIENCE_S = 1.0
-"""How long a group waits for a lock that somebody outside of this process holds: no commit should hold one so long."""
+"""How long a group waits for a lock that another process holds: no commit should hold one so long."""
 
 _SHORT_S, _HURRY_S = 0.1, 0.01
 """The same while the group looks for the members that have to wait: for many members, and for one."""
@@ -50,21 +53,14 @@ _BESIDE = 2
 
 _LONGEST_WAIT_S = 30.0
 
-
-class _Way(Enum):
-    """How a member of a group goes on that was not committed with it."""
-
-    ALONE = "by itself"
-    BESIDE = "by itself, when few others wait for locks that are held"
+_Answer: TypeAlias = Outcome | HoldfastError | None
+"""What a member of a group gets: its outcome or its error; None if it has to wait for a lock, beside the groups."""
 
 
-_Answer: TypeAlias = Outcome | HoldfastError | _Way
-
-
-class GroupCommit:
+class GroupCommit(Backend):
     """A database that holds another one, and commits and reads concurrent requests together.
 
-    Guarantee: the same as that of the inner database, for each caller. A conflict costs only the caller that has it
+    Guarantee: the same as that of the inner database, for each caller. A conflict costs only the caller that has it,
     and a lock that others hold for long delays only those who need it, apart from `_PATIENCE_S`.
 
     Args:
@@ -85,17 +81,15 @@ class GroupCommit:
         clock: Clock | None = None,
     ) -> None:
         self._inner = inner
-        self._hasty = inner if isinstance(inner, NoWaitBackend) else None
         self._clock = clock or SystemClock()
         self._commits: Combiner[Commit, _Answer] = Combiner(
             self._commit, limit=_MOST_COMMITS, take=_group_size, leaders=committers, clock=self._clock
         )
         self._reads: Combiner[Collection[bytes], dict[bytes, Record] | None] = Combiner(
-            self._read, limit=_MOST_READS, leaders=readers, repeats=True
+            self._read, limit=_MOST_READS, leaders=readers
         )
-        self._beside = Seats(max(1, min(_BESIDE, connections - 1)))
-        self._held: frozenset[bytes] = frozenset()  # keys that others held, while commits wait for them
-        self._suspects: frozenset[bytes] = frozenset()  # keys that others perhaps insert, while commits wait
+        self._beside = Permits(max(1, min(_BESIDE, connections - 1)))
+        self._held: frozenset[bytes] = frozenset()  # keys that others hold or insert, while commits wait for them
 
     # --- reads --------------------------------------------------------------------------------------------------------
     def _read(self, requests: list[Collection[bytes]]) -> Sequence[dict[bytes, Record] | None]:
@@ -109,7 +103,7 @@ class GroupCommit:
         return [{key: found[key] for key in keys if key in found} for keys in requests]
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        found = self._reads.submit(keys)
+        found = None if _is_main_thread() else self._reads.submit(keys)
         return self._inner.get_many(keys) if found is None else found
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
@@ -117,87 +111,76 @@ class GroupCommit:
 
     # --- commits ------------------------------------------------------------------------------------------------------
     def commit(self, commit: Commit) -> Outcome:
-        answer = self._likely_answer(commit)
-        if answer is None:
+        if _is_main_thread():
+            return self._inner.commit(commit)
+        answer = None
+        if not self._held or self._held.isdisjoint(keys_of(commit)):
             answer = self._commits.submit(commit)
         if isinstance(answer, HoldfastError):
             raise answer
-        if answer is _Way.ALONE:
-            return self._inner.commit(commit)
-        if answer is _Way.BESIDE:
-            return self._commit_beside(commit)
-        return answer
+        return self._commit_beside(commit) if answer is None else answer
 
-    def _likely_answer(self, commit: Commit) -> _Answer | None:
-        """Return how a commit goes on that would hold up its group; None for others."""
-        held, suspects = self._held, self._suspects
-        if not held and not suspects:
-            return None
-        keys = keys_of(commit)
-        if not held.isdisjoint(keys):
-            return _Way.BESIDE
-        if self._hasty is None or suspects.isdisjoint(keys):
-            return None
-        found = _try([commit], self._hasty)
-        return _Way.BESIDE if found is None else found[0]
+    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
+        return self._inner.commit_group(commits)
 
     def _commit(self, commits: Sequence[Commit]) -> Sequence[_Answer]:
-        """Commit a group; for those who have to go on alone, return how."""
+        """Commit a group; return None for those who have to wait for locks of others."""
+        each = range(len(commits))
         try:
-            if self._hasty is None:
-                return self._inner.commit_group(commits)
-            found = self._hasty.try_commit_group(commits, _PATIENCE_S)
-            return self._commit_free(self._hasty, commits) if found is None else found
-        except InvalidRequestError:  # nothing was sent
-            if len(commits) == 1:
-                raise
-            return [_Way.ALONE] * len(commits)  # a mistake of one caller does not reach the others
-
-    def _commit_free(self, backend: NoWaitBackend, commits: Sequence[Commit]) -> Sequence[_Answer]:
-        """Commit those members of a group whose locks nobody else holds.
-
-        The database knows who holds a record, but not who is about to insert one. So if it does not know enough, each
-        member is tried by itself, as long as there is time.
-        """
+            found = self._inner.try_commit_group(commits, _PATIENCE_S)
+        except InvalidRequestError:  # nothing was sent; a mistake of one caller does not reach the others
+            return [answer for number in each for answer in self._try([commits[number]], _PATIENCE_S) or [None]]
+        if found is not None:
+            return found
+        # The database knows who holds a record, but not who is about to insert one. So if it does not know enough, each
+        # member is tried by itself, as long as there is time.
         keys = [keys_of(commit) for commit in commits]
         held: set[bytes] = set()
         with suppress(HoldfastError):  # then nobody knows who is held up
-            held = backend.held_keys(set().union(*keys))
-        answers: list[_Answer] = [_Way.BESIDE] * len(commits)
-        free = [number for number, one in enumerate(keys) if held.isdisjoint(one)]
+            held = self._inner.held_keys(set().union(*keys))
+        answers: list[_Answer] = [None] * len(commits)
+        free = [number for number in each if held.isdisjoint(keys[number])]
         parts = deque([free] if held and free else [[number] for number in free])
-        suspects: set[bytes] = set()
         end_s = self._clock.elapsed_s() + _SEARCH_S
         while parts and self._clock.elapsed_s() < end_s:
             part = parts.popleft()
-            found = _try([commits[number] for number in part], backend)
-            if found is not None:
-                for number, answer in zip(part, found, strict=True):
+            tried = self._try([commits[number] for number in part], _SHORT_S if len(part) > 1 else _HURRY_S)
+            if tried is not None:
+                for number, answer in zip(part, tried, strict=True):
                     answers[number] = answer
             elif len(part) > 1:
                 parts += [[number] for number in part]
             else:
-                suspects |= _absent(backend, keys[part[0]])
-        self._held, self._suspects = frozenset(held), frozenset(suspects)
+                held |= self._absent(keys[part[0]])
+        self._held = frozenset(held)
         return answers
+
+    def _try(self, commits: Sequence[Commit], patience_s: float) -> Sequence[_Answer] | None:
+        """Commit a part of a group; None if others hold a lock. Its errors do not reach the other parts."""
+        try:
+            return self._inner.try_commit_group(commits, patience_s)
+        except InvalidRequestError as error:
+            if len(commits) > 1:
+                return [answer for one in commits for answer in self._try([one], patience_s) or [None]]
+            return [error]
+        except HoldfastError as error:
+            return [copy_of(error) for _ in commits]
+
+    def _absent(self, keys: Collection[bytes]) -> set[bytes]:
+        """Return the keys that have no record; none if the database cannot tell."""
+        with suppress(HoldfastError):
+            return set(keys) - self._inner.get_many(keys).keys()
+        return set()
 
     def _commit_beside(self, commit: Commit) -> Outcome:
         """Wait for the locks as long as the database does, beside the groups."""
-        seat = Seat()
-        try:
+        with self._beside.held(self._clock, _LONGEST_WAIT_S) as is_held:
             try:
-                if not self._beside.take(seat, self._clock, _LONGEST_WAIT_S):
+                if not is_held:
                     raise UnavailableError("too many commits wait for records that others hold: repeat later")
                 return self._inner.commit(commit)
             finally:
-                self._beside.leave(seat)
-                self._held = self._suspects = frozenset()  # whether others hold them still, the next group finds out
-        except BaseException:
-            self._beside.leave(seat)  # the first call may have been interrupted
-            raise
-
-    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
-        return self._inner.commit_group(commits)
+                self._held = frozenset()  # whether others hold them still, the next group finds out
 
     # --- the rest -----------------------------------------------------------------------------------------------------
     def snapshot(self) -> AbstractContextManager[SnapshotReader]:
@@ -213,21 +196,8 @@ class GroupCommit:
         self._inner.close()
 
 
-def _try(commits: Sequence[Commit], backend: NoWaitBackend) -> Sequence[_Answer] | None:
-    """Commit a part of a group; return None if others hold a lock. The other parts have their own answers."""
-    try:
-        return backend.try_commit_group(commits, _SHORT_S if len(commits) > 1 else _HURRY_S)
-    except InvalidRequestError as error:
-        return [_Way.ALONE] * len(commits) if len(commits) > 1 else [error]
-    except HoldfastError as error:
-        return [copy_of(error) for _ in commits]
-
-
-def _absent(backend: NoWaitBackend, keys: Collection[bytes]) -> set[bytes]:
-    """Return the keys that have no record; none if the database cannot tell."""
-    with suppress(HoldfastError):
-        return set(keys) - backend.get_many(keys).keys()
-    return set()
+def _is_main_thread() -> bool:
+    return threading.get_ident() == threading.main_thread().ident
 
 
 def _group_size(commits: Sequence[Commit]) -> int:
@@ -240,3 +210,153 @@ def _group_size(commits: Sequence[Commit]) -> int:
         if number and size > _MOST_BYTES:
             return independent(commits[:number])
     return independent(commits)
+
+
+class _Entry(Generic[Q, A]):
+    """A request, and its caller.
+
+    Attributes:
+        wake: the lock on which the caller sleeps; released with the answer, or with the lead.
+        leads: whether the caller runs a batch, or was told to.
+    """
+
+    __slots__ = ("answer", "error", "is_done", "leads", "request", "wake")
+
+    def __init__(self, request: Q) -> None:
+        self.request = request
+        self.answer: A | None = None
+        self.error: BaseException | None = None
+        self.is_done = False
+        self.leads = False
+        self.wake = threading.Lock()
+        self.wake.acquire()
+
+
+class Combiner(Renewed, Generic[Q, A]):
+    """Runs a function over batches of requests that arrive concurrently.
+
+    A caller that finds no leader becomes one: it takes all that wait, up to the limit, runs the function and wakes the
+    others. Then it hands the lead to the first caller that has come in the meantime. No interrupt may strike a caller.
+
+    Args:
+        run: called with requests, returns their answers in the same order. If it raises, all callers of the batch get
+            the error.
+        limit: the size of a batch.
+        take: returns how many requests, from the start of the list, may form a batch: at least one.
+        leaders: how many batches run at the same time.
+        clock: if given, a leader gathers: it waits until as many callers are there as in the last batch, at most as
+            long as that took. Else the first caller that comes back from a batch would go alone, and all others would
+            have to wait for it: every second batch would be a batch of one.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[list[Q]], Sequence[A]],
+        *,
+        limit: int,
+        take: Callable[[list[Q]], int] = len,
+        leaders: int = 1,
+        clock: Clock | None = None,
+    ) -> None:
+        self._run = run
+        self._limit = limit
+        self._take = take
+        self._leaders = leaders
+        self._clock = clock
+        super().__init__()
+
+    def _renew(self) -> None:
+        self._mutex = threading.Lock()
+        self._queue: list[_Entry[Q, A]] = []
+        self._leading = 0
+        self._gathering: _Entry[Q, A] | None = None
+        self._last_size = 1
+        self._last_s = 0.0
+
+    def submit(self, request: Q) -> A:
+        """Run the function on a batch with this request; return its answer, or raise the error of the run."""
+        own: _Entry[Q, A] = _Entry(request)
+        with self._mutex:
+            self._queue.append(own)
+            if self._leading < self._leaders:
+                self._leading += 1
+                own.leads = True
+            gathering = self._gathering if len(self._queue) >= self._last_size else None
+        if gathering is not None:
+            _wake(gathering)
+        if not own.leads:
+            own.wake.acquire()
+        if not own.is_done:
+            self._lead(own)
+        if own.error is not None:
+            raise own.error
+        return own.answer  # type: ignore[return-value]  # set when the request is done
+
+    def _lead(self, own: _Entry[Q, A]) -> None:
+        """Run batches until the own request is done, then hand over the lead."""
+        while not own.is_done:
+            if self._clock is not None and len(self._queue) < self._last_size:
+                self._gather(own)
+            with self._mutex:
+                batch = self._cut(own)
+            self._answer(batch, own)
+        with self._mutex:
+            successor = next((one for one in self._queue if not one.leads), None)
+            if successor is None:
+                self._leading -= 1
+            else:
+                successor.leads = True
+        if successor is not None:
+            _wake(successor)
+
+    def _gather(self, own: _Entry[Q, A]) -> None:
+        """Wait for the callers of the last batch. Whoever completes them wakes this one."""
+        with self._mutex:
+            if len(self._queue) >= self._last_size:
+                return
+            self._gathering = own
+        own.wake.acquire(timeout=min(self._last_s, _LONGEST_GATHERING_S))
+        self._gathering = None
+
+    def _cut(self, own: _Entry[Q, A]) -> Sequence[_Entry[Q, A]]:
+        """Take a batch off the queue: what other leaders will not answer, the oldest first."""
+        if self._queue == [own]:
+            self._queue = []
+            return [own]
+        waiting = list(islice((one for one in self._queue if one is own or not one.leads), self._limit))
+        batch = waiting[: self._take([one.request for one in waiting])]
+        taken = set(map(id, batch))
+        self._queue = [one for one in self._queue if id(one) not in taken]
+        return batch
+
+    def _answer(self, batch: Sequence[_Entry[Q, A]], own: _Entry[Q, A]) -> None:
+        begun_s = 0.0 if self._clock is None else self._clock.elapsed_s()
+        try:
+            answers = self._run([one.request for one in batch])
+            for one, answer in zip(batch, answers, strict=True):
+                one.answer = answer
+        except BaseException as error:  # noqa: BLE001  # it is raised to each caller
+            for one in batch:
+                one.error = error if one is own else copy_of(error)
+        if self._clock is not None:
+            self._last_size, self._last_s = len(batch), self._clock.elapsed_s() - begun_s
+        for one in batch:
+            one.is_done = True
+            if one is not own:
+                _wake(one)
+
+
+def _wake(entry: _Entry[Q, A]) -> None:
+    try:  # noqa: SIM105  # `suppress` takes four times as long, and this runs for each caller of a batch
+        entry.wake.release()
+    except RuntimeError:  # it was woken already
+        pass
+
+
+def copy_of(error: E) -> E:
+    """Return an error for another thread: two threads must not write their tracebacks into one object."""
+    if not isinstance(error, HoldfastError):
+        return error
+    twin = copy.copy(error)
+    twin.__cause__ = error.__cause__
+    return twin

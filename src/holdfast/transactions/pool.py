@@ -1,8 +1,21 @@
-"""Keep a few connections open, and hand each to one caller at a time."""
+"""Let a limited number of callers in at a time, and hand each a connection.
+
+An interrupt, by Ctrl-C for example, is an exception that the handler of a signal raises between any two instructions of
+the main thread. It may come after a lock was acquired and before the block begins that would release it; in
+`threading.Condition`, even inside a ``with`` statement. So here a place is held by an object, a `Permit`, and is free
+when that object does not exist anymore. The short sections of this module are guarded by a lock whose ``with``
+statement an interrupt cannot cut in two; what gives something back may be called again, and is called twice.
+
+A collection of garbage may end a forgotten walk, and so give back its permit, in the middle of such a section of the
+same thread. So the thread that holds the lock may take it again. What the inner section did, the outer one may undo: a
+permit that is in line again is of no effect, because its holder is gone.
+"""
 
 from __future__ import annotations
 
 import os
+import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,11 +23,80 @@ from typing import Generic, Protocol, TypeVar
 
 from holdfast.errors import UnavailableError
 from holdfast.runtime import Clock
-from holdfast.runtime.forks import Fork, keep_inherited, watch_forks
-from holdfast.transactions.seats import Seat, Seats
+from holdfast.runtime.forks import Renewed, keep_inherited
+
+_LONGEST_NAP_S = 0.05
+"""A waiting caller looks again after so long: nothing wakes it when the caller before it was interrupted."""
 
 _IDLE_S = 30.0
-"""A connection that nobody used for so long is not used again: a server, or something in between, may have ended it."""
+"""A connection that was idle for so long is not used again: a server, or something in between, may have ended it."""
+
+
+class Permit:
+    """The place of one caller, as long as the caller keeps this object."""
+
+    __slots__ = ("__weakref__", "wake")
+
+    def __init__(self) -> None:
+        self.wake = threading.Lock()
+        self.wake.acquire()
+
+
+class Permits(Renewed):
+    """Let `count` callers work at the same time, first come, first served; a child of a fork has permits of its own."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self.is_closed = False
+        super().__init__()
+
+    def _renew(self) -> None:
+        self._mutex = threading.RLock()
+        self._line: list[weakref.ref[Permit]] = []  # the first ones have their permits
+
+    @contextmanager
+    def held(self, clock: Clock, timeout_s: float) -> Iterator[bool]:
+        """Hold a permit. Yield False if there was none in time, or if the permits are closed."""
+        permit = Permit()
+        try:
+            try:
+                yield self._take(permit, clock, timeout_s)
+            finally:
+                self._leave(permit)
+        except BaseException:
+            self._leave(permit)  # the first call may have been interrupted
+            raise
+
+    def holders(self) -> int:
+        """Count the callers that have a permit."""
+        return min(self._count, len(self._alive()))
+
+    def _take(self, permit: Permit, clock: Clock, timeout_s: float) -> bool:
+        """Wait in line for a permit."""
+        with self._mutex:
+            self._line = [*map(weakref.ref, self._alive()), weakref.ref(permit)]
+        deadline_s = clock.elapsed_s() + timeout_s
+        while not self.is_closed:
+            with self._mutex:
+                if permit in self._alive()[: self._count]:
+                    return True
+            left_s = deadline_s - clock.elapsed_s()
+            if left_s <= 0:
+                return False
+            permit.wake.acquire(timeout=min(left_s, _LONGEST_NAP_S))
+        return False
+
+    def _alive(self) -> list[Permit]:
+        return [found for one in self._line if (found := one()) is not None]
+
+    def _leave(self, permit: Permit) -> None:
+        """Leave the line, and wake the next caller. May be called again."""
+        with self._mutex:
+            alive = [one for one in self._alive() if one is not permit]
+            self._line = [weakref.ref(one) for one in alive]
+            if len(alive) >= self._count:
+                with suppress(RuntimeError):  # it was woken already
+                    alive[self._count - 1].wake.release()
 
 
 class Pooled(Protocol):
@@ -22,12 +104,10 @@ class Pooled(Protocol):
 
     Attributes:
         used_s: when it was used last, on the pool's monotonic clock.
-        seat: its place in the pool while it is lent.
         pid: the process that opened it.
     """
 
     used_s: float
-    seat: Seat | None
     pid: int
 
     @property
@@ -47,7 +127,7 @@ class Pooled(Protocol):
 C = TypeVar("C", bound=Pooled)
 
 
-class Pool(Generic[C]):
+class Pool(Renewed, Generic[C]):
     """Connections of one process, opened when they are needed.
 
     Guarantee: a process that was forked opens its own, and leaves those of its parent alone, even one that was lent
@@ -64,27 +144,18 @@ class Pool(Generic[C]):
         self._size = size
         self._clock = clock
         self._timeout_s = timeout_s
-        self._is_closed = False
-        self._reset()
-        watch_forks(self)
+        self._permits = Permits(size)
+        self._idle: deque[C] = deque()
+        super().__init__()
 
-    def _reset(self) -> None:
-        self._idle: deque[C] = deque()  # the one that was used last is at its right end
-        self._seats = Seats(self._size)
-
-    def before_fork(self, fork: Fork) -> bool:
-        """Do nothing."""
-        return True
-
-    def after_fork(self, *, is_ready: bool) -> None:
-        """Start anew in a child."""
+    def _renew(self) -> None:
         keep_inherited(*self._idle)
-        self._reset()
+        self._idle = deque()  # the one that was used last is at its right end
 
     @property
     def is_closed(self) -> bool:
         """Whether `close` was called."""
-        return self._is_closed
+        return self._permits.is_closed
 
     @contextmanager
     def lease(self, timeout_s: float | None = None) -> Iterator[C]:
@@ -96,85 +167,56 @@ class Pool(Generic[C]):
         Raises:
             UnavailableError: no connection was given back in time, or the pool is closed. Nothing happened.
         """
-        connection: C | None = None
-        seat: Seat | None = None
+        lent: list[C] = []
         is_over = False
-        try:
-            try:
-                connection = self._take(self._timeout_s if timeout_s is None else timeout_s)
-                seat = connection.seat
-                yield connection
-                is_over = True
-            finally:
-                if connection is not None:
-                    self._give(connection, is_clean=is_over)
-        except BaseException:
-            if connection is not None and connection.seat is seat is not None:
-                self._give(connection, is_clean=False)  # the first call was interrupted
-            raise
-
-    def _take(self, timeout_s: float) -> C:
-        seat = Seat()
-        try:
-            if not self._seats.take(seat, self._clock, timeout_s):
-                if self._is_closed:
-                    raise UnavailableError("the database is closed: open it again")
+        wait_s = self._timeout_s if timeout_s is None else timeout_s
+        with self._permits.held(self._clock, wait_s) as is_held:
+            if self.is_closed:
+                raise UnavailableError("the database is closed: open it again")
+            if not is_held:
                 raise UnavailableError(
                     "all connections to the database are busy: allow more, or repeat later", connections=self._size
                 )
-            connection = self._idle_one()
-            if connection is None:
-                connection = self._connect()
-            connection.seat = seat
-            return connection
-        except BaseException:
-            self._seats.leave(seat)
-            raise
+            try:
+                try:
+                    self._find_idle(lent)
+                    if not lent:
+                        lent.append(self._connect())
+                    yield lent[0]
+                    is_over = True
+                finally:
+                    self._give_back(lent, is_clean=is_over)
+            except BaseException:
+                self._give_back(lent, is_clean=False)  # the first call may have been interrupted
+                raise
 
-    def _idle_one(self) -> C | None:
+    def _find_idle(self, lent: list[C]) -> None:
         """Take the connection that was used last; close those that were idle for too long."""
         oldest_s = self._clock.elapsed_s() - _IDLE_S
         with suppress(IndexError):
             while self._idle[0].used_s < oldest_s:
                 self._idle.popleft().close()
-            while True:
-                found = self._idle.pop()
+            while not lent:
+                lent.append(self._idle.pop())
                 # An interrupt may have closed it when it was given back, or have ended the hook of a fork.
-                if found.is_open and found.pid == os.getpid():
-                    return found
-        return None
+                if not lent[0].is_open or lent[0].pid != os.getpid():
+                    keep_inherited(lent.pop())
 
-    def _give(self, connection: C, *, is_clean: bool) -> None:
-        if connection.pid != os.getpid():
-            keep_inherited(connection)
-            return
-        seat = connection.seat
+    def _give_back(self, lent: list[C], *, is_clean: bool) -> None:
+        """Keep the connection for others, unless it is broken. May be called again."""
+        if lent and lent[0].pid != os.getpid():
+            keep_inherited(lent.pop())
         try:
-            try:
-                self._keep_or_close(connection, is_clean)
-            finally:
-                if seat is not None:
-                    self._seats.leave(seat)
-                if self._is_closed:
-                    self.clear()
-        except BaseException:
-            if seat is not None:
-                self._seats.leave(seat)  # the first call may have been interrupted
-            raise
-
-    def _keep_or_close(self, connection: C, is_clean: bool) -> None:
-        is_kept = False
-        try:
-            if not is_clean:
-                connection.reset()
-            if connection.is_open:
-                connection.used_s = self._clock.elapsed_s()
-                connection.seat = None
-                is_kept = True  # from now on, it may be somebody else's
-                self._idle.append(connection)
+            if lent and not is_clean:
+                lent[0].reset()
+            if lent and lent[0].is_open and not self.is_closed:
+                lent[0].used_s = self._clock.elapsed_s()
+                self._idle.append(lent.pop())
         finally:
-            if not is_kept:
-                connection.close()
+            while lent:
+                lent.pop().close()
+            if self.is_closed:
+                self.clear()
 
     def clear(self) -> None:
         """Close the idle connections, because one has shown that the server was away. The pool stays usable."""
@@ -184,6 +226,5 @@ class Pool(Generic[C]):
 
     def close(self) -> None:
         """Close idle connections now, and the others when they are given back. Safe to call twice."""
-        self._is_closed = True
-        self._seats.close()
+        self._permits.is_closed = True
         self.clear()

@@ -10,7 +10,7 @@ from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Backend
 from holdfast.transactions.group_commit import GroupCommit
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.sql_files import load_schema
 from holdfast.transactions.urls import options_of, public_url, split_url
 from holdfast.wording import nearest

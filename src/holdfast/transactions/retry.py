@@ -18,13 +18,13 @@ from holdfast.transactions.base import (
     ABSENT,
     MAX_NUMBER,
     AlreadyDone,
+    Backend,
     Commit,
     Committed,
     Conflict,
     Outcome,
     Progress,
     Record,
-    TransactionBackend,
     takes_adds,
 )
 from holdfast.transactions.transaction import Transaction
@@ -41,7 +41,7 @@ _NAMED_KEYS = 3
 
 @overload
 def run_transaction(
-    backend: TransactionBackend,
+    backend: Backend,
     function: Callable[[Transaction], T],
     environment: Environment,
     *,
@@ -52,7 +52,7 @@ def run_transaction(
 
 @overload
 def run_transaction(
-    backend: TransactionBackend,
+    backend: Backend,
     function: Callable[[Transaction], T],
     environment: Environment,
     *,
@@ -62,7 +62,7 @@ def run_transaction(
 
 
 def run_transaction(
-    backend: TransactionBackend,
+    backend: Backend,
     function: Callable[[Transaction], T],
     environment: Environment,
     *,
@@ -130,7 +130,7 @@ def run_transaction(
 
 
 def run_until_known(
-    backend: TransactionBackend,
+    backend: Backend,
     function: Callable[[Transaction], T],
     environment: Environment,
     *,
@@ -156,7 +156,7 @@ def run_until_known(
     return run_transaction(backend, function, environment, attempts=attempts)
 
 
-def refused_add(backend: TransactionBackend, commit: Commit, conflict: Conflict) -> InvalidRequestError | None:
+def refused_add(backend: Backend, commit: Commit, conflict: Conflict) -> InvalidRequestError | None:
     """Return the error of a conflict that would occur again in every attempt, because of what a record holds.
 
     An add conflicts because its bound does not hold, because its record was read and has changed, because that holds no
@@ -181,7 +181,7 @@ def _versions(keys: Iterable[bytes], found: Mapping[bytes, Record]) -> dict[byte
     return {key: found[key].version if key in found else ABSENT for key in keys}
 
 
-def _end(backend: TransactionBackend, transaction: Transaction, progress: Progress | None) -> Outcome:
+def _end(backend: Backend, transaction: Transaction, progress: Progress | None) -> Outcome:
     """Commit; if the reply is lost, look whether the progress shows the effect."""
     if progress is None:
         return _validate(backend, transaction) if transaction.is_read_only else backend.commit(transaction.to_commit())
@@ -197,7 +197,7 @@ def _end(backend: TransactionBackend, transaction: Transaction, progress: Progre
         return done
 
 
-def _validate(backend: TransactionBackend, transaction: Transaction) -> Outcome:
+def _validate(backend: Backend, transaction: Transaction) -> Outcome:
     """Check whether everything that was read was true at one instant.
 
     What one call has read was true when it was read. Only reads of several calls need another one.
@@ -210,7 +210,7 @@ def _validate(backend: TransactionBackend, transaction: Transaction) -> Outcome:
         raise UnavailableError("the database did not confirm what was read, nothing happened: repeat later") from error
 
 
-def _done_before(backend: TransactionBackend, progress: Progress) -> AlreadyDone | None:
+def _done_before(backend: Backend, progress: Progress) -> AlreadyDone | None:
     """Return what the database would answer to a commit with this progress, if it has taken effect before."""
     record = backend.get_many([progress.owner]).get(progress.owner)
     return AlreadyDone(record.number) if record is not None and record.number >= progress.number else None

@@ -14,14 +14,14 @@ from contextlib import suppress
 
 from holdfast.errors import FencedError, OutcomeUnknownError, UnavailableError
 from holdfast.records.kinds import ABSENCE, JOB
-from holdfast.transactions.base import ABSENT, Commit, TransactionBackend
+from holdfast.transactions.base import ABSENT, Backend, Commit
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.progress import GONE
 
 _TRIES = 20
 
 
-def note_absence(database: TransactionBackend, job: bytes) -> int:
+def note_absence(database: Backend, job: bytes) -> int:
     """Note that a job does not exist; return the version of the note, or that of the one from which the job was begun.
 
     Args:

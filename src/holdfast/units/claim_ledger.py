@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from holdfast.errors import FencedError
-from holdfast.transactions.base import ABSENT, TransactionBackend
+from holdfast.transactions.base import ABSENT, Backend
 from holdfast.units.claims import Claim, decode_claim, encode_claim
 from holdfast.units.execution import Change
 from holdfast.units.progress import LIST_DROPPED
@@ -21,7 +21,7 @@ class ClaimLedger:
         counter: the record with the number of units that the worker has done.
     """
 
-    def __init__(self, database: TransactionBackend, work: WorkList, key: bytes, counter: bytes) -> None:
+    def __init__(self, database: Backend, work: WorkList, key: bytes, counter: bytes) -> None:
         self._database = database
         self._work = work
         self._key = key

@@ -12,7 +12,7 @@ from holdfast.errors import CorruptDataError, OutcomeUnknownError
 from holdfast.records.keys import id_bytes
 from holdfast.records.paging import read_records
 from holdfast.runtime import Environment
-from holdfast.transactions.base import ABSENT, Commit, Committed, Record, TransactionBackend
+from holdfast.transactions.base import ABSENT, Backend, Commit, Committed, Record
 from holdfast.units.work_list import Item, WorkList
 
 _MOST_BYTES = 2 * 1024 * 1024
@@ -59,7 +59,7 @@ def decode_claim(key: bytes, record: Record) -> Claim:
 
 
 def take_items(
-    database: TransactionBackend,
+    database: Backend,
     work: WorkList,
     claim_key: bytes,
     waiting: Sequence[tuple[bytes, Record]],
@@ -97,7 +97,7 @@ def take_items(
     return Claim(claim_key, outcome.version, {one.place: one for one in items})
 
 
-def dissolve(database: TransactionBackend, work: WorkList, claim: Claim) -> bool:
+def dissolve(database: Backend, work: WorkList, claim: Claim) -> bool:
     """Let the items of a claim wait again; return whether that is done.
 
     An item that was added again meanwhile waits once; one whose values are combined waits beside those that were.
@@ -114,18 +114,18 @@ def dissolve(database: TransactionBackend, work: WorkList, claim: Claim) -> bool
     return isinstance(outcome, Committed)
 
 
-def dissolve_slot(database: TransactionBackend, work: WorkList, slot: int) -> None:
+def dissolve_slot(database: Backend, work: WorkList, slot: int) -> None:
     """Dissolve the claims of earlier attempts at a worker: Spark has started another one."""
     prefix = work.claim_key(slot)
     _dissolve_range(database, work, (prefix, prefix + b"\xff"), _TRIES)
 
 
-def dissolve_all(database: TransactionBackend, work: WorkList) -> None:
+def dissolve_all(database: Backend, work: WorkList) -> None:
     """Dissolve all claims, of workers that cannot get new ones: each commit that is faster makes its claim smaller."""
     _dissolve_range(database, work, work.claims, _MOST_ITEMS)
 
 
-def _dissolve_range(database: TransactionBackend, work: WorkList, claims: tuple[bytes, bytes], tries: int) -> None:
+def _dissolve_range(database: Backend, work: WorkList, claims: tuple[bytes, bytes], tries: int) -> None:
     for _ in range(tries):
         found = list(read_records(database, *claims))
         if all(dissolve(database, work, decode_claim(key, record)) for key, record in found):
@@ -144,7 +144,7 @@ class ClaimWatch:
     the monotonic clock of the observer.
     """
 
-    database: TransactionBackend
+    database: Backend
     work: WorkList
     environment: Environment
     lease_s: float

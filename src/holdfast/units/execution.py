@@ -29,7 +29,7 @@ from holdfast.records.row_keys import Row
 from holdfast.records.rows import naming_cell
 from holdfast.records.tables import TableCache
 from holdfast.runtime import Alarm, Environment, SystemAlarm, TimeIsUp
-from holdfast.transactions.base import Commit, Committed, Conflict, LockingBackend, Outcome, Record
+from holdfast.transactions.base import Backend, Commit, Committed, Conflict, Outcome, Record
 from holdfast.transactions.retry import refused_add
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.locked_reads import LockedReads, UnlockedReads
@@ -134,7 +134,7 @@ class UnitExecution:
     def __init__(
         self,
         function: UnitFunction,
-        database: LockingBackend,
+        database: Backend,
         settings: UnitSettings,
         environment: Environment,
         *,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import InvalidRequestError
-from holdfast.transactions.base import SnapshotBackend, SnapshotReader
+from holdfast.transactions.base import Backend, SnapshotReader
 from holdfast.units.jobs import Job, find_job, read_progress
 from holdfast.units.progress import TaskProgress
 from holdfast.units.report import JobReport
@@ -95,7 +95,7 @@ def state_of(reader: SnapshotReader, job: Job) -> JobState:
     return JobState(job, report=JobReport.of(job.report))
 
 
-def poll(backend: SnapshotBackend, name: str) -> JobState:
+def poll(backend: Backend, name: str) -> JobState:
     """Return how far a job is: all from one snapshot, for which no unit waits.
 
     Raises:

@@ -22,7 +22,7 @@ from holdfast.records.keys import new_id
 from holdfast.records.kinds import JOB
 from holdfast.records.paging import read_records
 from holdfast.runtime import Environment
-from holdfast.transactions.base import ABSENT, DurableBackend, Record, SnapshotReader
+from holdfast.transactions.base import ABSENT, Backend, Record, SnapshotReader
 from holdfast.transactions.retry import run_until_known
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.absence import require_absence
@@ -169,7 +169,7 @@ def planned_tasks(
 
 
 def begin_job(
-    database: DurableBackend,
+    database: Backend,
     name: str,
     *,
     kind: str,
@@ -309,7 +309,7 @@ def _checked_shards(shards: object) -> int:
 
 
 def end_job(
-    database: DurableBackend,
+    database: Backend,
     job: Job,
     report: Mapping[str, object],
     environment: Environment,
@@ -367,7 +367,7 @@ def _require_end(transaction: Transaction, job: Job, work: WorkList | None) -> N
         )
 
 
-def end_run(database: DurableBackend, job: Job, run: str, environment: Environment) -> None:
+def end_run(database: Backend, job: Job, run: str, environment: Environment) -> None:
     """Record that a run of a job has failed, so that its attempts at tasks stop.
 
     Guarantee: when this returns, no unit of a task's attempt in this run takes effect anymore, wherever it runs: the
@@ -460,7 +460,7 @@ def read_progress(database: SnapshotReader, job: Job) -> list[TaskProgress]:
     return [replace(one, done=count) for one, count in zip(found, counts, strict=True)]
 
 
-def forget_job(database: DurableBackend, name: str, environment: Environment) -> None:
+def forget_job(database: Backend, name: str, environment: Environment) -> None:
     """Delete the records of a job, so that its name can be used again. What its units have written stays.
 
     Guarantee: tasks of the job that still run fail with their next commit; workers of a work list end the items that
@@ -498,7 +498,7 @@ def _stays(job: Job, found: Job | None) -> bool:
 
 
 def _durably(
-    database: DurableBackend,
+    database: Backend,
     function: Callable[[Transaction], T],
     environment: Environment,
     name: str,

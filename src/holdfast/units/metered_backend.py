@@ -6,34 +6,24 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from holdfast.runtime import Alarm, Clock
-from holdfast.transactions.base import (
-    Commit,
-    LockedTransaction,
-    LockingBackend,
-    Outcome,
-    ReadAheadBackend,
-    Record,
-    ScanPage,
-)
+from holdfast.transactions.base import Backend, Commit, LockedTransaction, Outcome, Record, ScanPage
 from holdfast.units.statistics import Statistics
 
 
-class MeteredBackend:
+class MeteredBackend(Backend):
     """A database that holds another one, and notes how long its calls take. The alarm breaks off none of them.
 
     Attributes:
         calls_s: seconds in all calls so far.
-        reads_ahead: whether `commit_and_read` takes one round trip; else it may not be called.
     """
 
-    def __init__(self, inner: LockingBackend, clock: Clock, statistics: Statistics, alarm: Alarm) -> None:
+    def __init__(self, inner: Backend, clock: Clock, statistics: Statistics, alarm: Alarm) -> None:
         self._inner = inner
         self._alarm = alarm
         self._clock = clock
         self._statistics = statistics
         self.calls_s = 0.0
-        self._ahead = inner if isinstance(inner, ReadAheadBackend) else None
-        self.reads_ahead = self._ahead is not None
+        self.reads_ahead = inner.reads_ahead
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
         with self._reading():
@@ -48,9 +38,8 @@ class MeteredBackend:
             return self._inner.commit(commit)
 
     def commit_and_read(self, commit: Commit, keys: Collection[bytes]) -> tuple[Outcome, dict[bytes, Record] | None]:
-        assert self._ahead is not None, "see `reads_ahead`"
         with self._committing():
-            return self._ahead.commit_and_read(commit, keys)
+            return self._inner.commit_and_read(commit, keys)
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         with self._committing():
@@ -60,6 +49,9 @@ class MeteredBackend:
     def locked(self) -> Iterator[LockedTransaction]:
         with self._inner.locked() as transaction:
             yield _MeteredLocked(self, transaction)
+
+    def make_durable(self) -> None:
+        self._inner.make_durable()
 
     def close(self) -> None:
         self._inner.close()

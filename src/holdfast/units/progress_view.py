@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from holdfast.runtime import Periodic, ThreadPeriodic
-from holdfast.transactions.base import SnapshotBackend
+from holdfast.transactions.base import Backend
 from holdfast.units.job_state import JobState, poll
 
 
@@ -24,7 +24,7 @@ class Follower:
 
 @contextmanager
 def following(
-    backend: SnapshotBackend,
+    backend: Backend,
     job: str,
     show: Callable[[JobState], object],
     *,

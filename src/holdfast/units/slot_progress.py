@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast.errors import FencedError, OutcomeUnknownError
-from holdfast.transactions.base import Commit, Committed, Record, TransactionBackend
+from holdfast.transactions.base import Backend, Commit, Committed, Record
 from holdfast.units.jobs import Job
 from holdfast.units.progress import GONE_FROM_LIST, TaskProgress, progress_key
 from holdfast.units.statistics import Statistics
@@ -23,7 +23,7 @@ class SlotProgress:
         statistics: the figures of this attempt.
     """
 
-    def __init__(self, database: TransactionBackend, job: Job, slot: int, statistics: Statistics) -> None:
+    def __init__(self, database: Backend, job: Job, slot: int, statistics: Statistics) -> None:
         self._database = database
         self._job = job
         self.key = progress_key(job.id, slot)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from holdfast.errors import ConflictError, FencedError, OutcomeUnknownError, UnavailableError
-from holdfast.transactions.base import Commit, Committed, TransactionBackend
+from holdfast.transactions.base import Backend, Commit, Committed
 from holdfast.units.execution import Change
 from holdfast.units.jobs import Job, job_key, require_run
 from holdfast.units.progress import GONE, TaskProgress, progress_key
@@ -33,9 +33,7 @@ class TaskLedger:
         progress: as it was read or written last.
     """
 
-    def __init__(
-        self, database: TransactionBackend, job: Job, shard: int, statistics: Statistics, *, run: str = ""
-    ) -> None:
+    def __init__(self, database: Backend, job: Job, shard: int, statistics: Statistics, *, run: str = "") -> None:
         self.progress = TaskProgress(statistics=Statistics())
         self._database = database
         self._job = job

@@ -42,7 +42,7 @@ from holdfast.records.paging import read_records
 from holdfast.records.row_keys import Row, decode_row, encode_row
 from holdfast.records.values import Value, decode_value, encode_value
 from holdfast.runtime import Environment
-from holdfast.transactions.base import MAX_KEY_BYTES, Record, SnapshotReader, TransactionBackend
+from holdfast.transactions.base import MAX_KEY_BYTES, Backend, Record, SnapshotReader
 from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
 from holdfast.wording import nearest
@@ -213,9 +213,7 @@ def _definition(name: str, record: Record) -> WorkList:
     return WorkList(name, list_id, record.version)
 
 
-def create_work_list(
-    database: TransactionBackend, name: str, environment: Environment, *, exist_ok: bool = False
-) -> WorkList:
+def create_work_list(database: Backend, name: str, environment: Environment, *, exist_ok: bool = False) -> WorkList:
     """Create a work list.
 
     Raises:
@@ -236,7 +234,7 @@ def create_work_list(
     return find_work_list(database, name)
 
 
-def find_work_list(database: TransactionBackend, name: str) -> WorkList:
+def find_work_list(database: Backend, name: str) -> WorkList:
     """Return a work list.
 
     Raises:
@@ -259,7 +257,7 @@ def list_work_lists(database: SnapshotReader) -> list[WorkList]:
     ]
 
 
-def drop_work_list(database: TransactionBackend, name: str, environment: Environment) -> None:
+def drop_work_list(database: Backend, name: str, environment: Environment) -> None:
     """Drop a work list with everything that waits; units that run fail with their next commit.
 
     Guarantee: the list is gone in one step; then its items are deleted in small transactions.
@@ -272,7 +270,7 @@ def drop_work_list(database: TransactionBackend, name: str, environment: Environ
     """
     found = find_work_list(database, name)
 
-    def is_there(reader: TransactionBackend | Transaction) -> bool:
+    def is_there(reader: Backend | Transaction) -> bool:
         record = reader.get_many([found.definition_key]).get(found.definition_key)
         return record is not None and record.version == found.version
 

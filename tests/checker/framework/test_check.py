@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from holdfast.transactions.base import Commit, Conflict, Judgment, Record, Step, judge
+from holdfast.transactions.base import Commit, Conflict, Record
+from holdfast.transactions.steps import Judgment, Step, judge
 from holdfast_checker.framework.check import Check, replay_again
 from holdfast_checker.kernel.explore import Budget
 from holdfast_checker.subjects import SUBJECTS

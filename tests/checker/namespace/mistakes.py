@@ -30,7 +30,7 @@ from holdfast.namespace.phases import Operations
 from holdfast.namespace.status import FileStatus
 from holdfast.namespace.view import Chain, Group, Hints, Reader, View, guess_view
 from holdfast.stores.base import Change
-from holdfast.transactions.base import ABSENT, Commit, Record, ScanPage, TransactionBackend
+from holdfast.transactions.base import ABSENT, Backend, Commit, Record, ScanPage
 
 __all__ = [
     "add_again",
@@ -258,7 +258,7 @@ def forget_the_lease(
 
 
 def stay_at_the_path(
-    shipped: Callable[..., Any], store: TransactionBackend, operation: Publish | WriteUnderLease
+    shipped: Callable[..., Any], store: Backend, operation: Publish | WriteUnderLease
 ) -> Publish | WriteUnderLease:
     """In place of `_present`: look for a file where it was opened."""
     return operation

@@ -10,19 +10,8 @@ from dataclasses import replace
 from typing import cast
 
 from holdfast.errors import OutcomeUnknownError
-from holdfast.transactions.base import (
-    ABSENT,
-    ANY,
-    Commit,
-    Committed,
-    Judgment,
-    Kind,
-    Outcome,
-    Progress,
-    Record,
-    Step,
-    TransactionBackend,
-)
+from holdfast.transactions.base import ABSENT, Backend, Commit, Committed, Outcome, Progress, Record
+from holdfast.transactions.steps import ANY, Judgment, Kind, Step
 from holdfast.transactions.transaction import Transaction
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.process import Port
@@ -232,15 +221,13 @@ def scan_without_count(shipped: Callable[..., Commit], self: Transaction, progre
     return replace(shipped(self, progress), ranges=())
 
 
-def confirm_everything(
-    shipped: Callable[..., Outcome], backend: TransactionBackend, transaction: Transaction
-) -> Outcome:
+def confirm_everything(shipped: Callable[..., Outcome], backend: Backend, transaction: Transaction) -> Outcome:
     """In place of `_validate`: take what several calls have read for one state."""
     return Committed(ABSENT)
 
 
 def commit_again(
-    shipped: Callable[..., Outcome], backend: TransactionBackend, transaction: Transaction, progress: Progress | None
+    shipped: Callable[..., Outcome], backend: Backend, transaction: Transaction, progress: Progress | None
 ) -> Outcome:
     """In place of `_end`: repeat a commit whose reply was lost."""
     try:

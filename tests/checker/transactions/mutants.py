@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.transactions import retry
-from holdfast.transactions.base import judgment, steps
-from holdfast.transactions.memory.backend import apply_steps
+from holdfast.transactions import retry, steps
+from holdfast.transactions.steps import apply_steps
 from holdfast.transactions.transaction import Transaction
 from holdfast_checker.transactions import handles, scripts
 from tests.checker.committers.planting import swap
@@ -23,31 +22,31 @@ MUTANTS = (
     _Mutant(
         name="validates-nothing",
         slip="The versions of reads are not compared.",
-        swap=swap(judgment.judge, mistakes.validate_nothing),
+        swap=swap(steps.judge, mistakes.validate_nothing),
         scenes=("increments", "write-skew", "read-only-anomaly", "pairs/present:append+append", "increments-in-steps"),
     ),
     _Mutant(
         name="validates-writes-only",
         slip="Only the versions of what is written are compared, as under snapshot isolation.",
-        swap=swap(judgment.judge, mistakes.validate_writes_only),
+        swap=swap(steps.judge, mistakes.validate_writes_only),
         scenes=("write-skew", "audit", "skew-through-absence", "write-skew-in-steps", "read-only-anomaly"),
     ),
     _Mutant(
         name="validates-no-adds",
         slip="An add is not validated, even if its record was read.",
-        swap=swap(judgment.judge, mistakes.validate_no_adds),
+        swap=swap(steps.judge, mistakes.validate_no_adds),
         scenes=("pairs/present:put+read-add", "pairs/absent:put+read-add", "pairs-in-steps/present:delete+read-add"),
     ),
     _Mutant(
         name="validates-no-deletes",
         slip="A delete is not validated, even if its record was read.",
-        swap=swap(judgment.judge, mistakes.validate_no_deletes),
+        swap=swap(steps.judge, mistakes.validate_no_deletes),
         scenes=("pairs/present:append+remove", "pairs-in-steps/present:append+remove"),
     ),
     _Mutant(
         name="progress-not-checked",
         slip="The progress is raised, whatever it was before.",
-        swap=swap(judgment.judge, mistakes.forget_progress),
+        swap=swap(steps.judge, mistakes.forget_progress),
         scenes=("second-attempt", "twins", "second-attempt-in-steps"),
         breaks="T3",
     ),
@@ -60,13 +59,13 @@ MUTANTS = (
     _Mutant(
         name="bounds-the-old-number",
         slip="A bound is compared with the number before the add.",
-        swap=swap(judgment._judge_bounds, mistakes.bound_the_old_number),
+        swap=swap(steps._judge_bounds, mistakes.bound_the_old_number),
         scenes=("counters", "pairs/present:bounded+bounded", "counters-in-steps"),
     ),
     _Mutant(
         name="bounds-in-groups",
         slip="A bound does not see the adds of the commits before it in the group.",
-        swap=swap(judgment._judge_bounds, mistakes.ignore_bounds_in_groups),
+        swap=swap(steps._judge_bounds, mistakes.ignore_bounds_in_groups),
         scenes=("bounded-group", "bounded-group-in-steps"),
     ),
     _Mutant(
@@ -79,7 +78,7 @@ MUTANTS = (
     _Mutant(
         name="group-applied-whole",
         slip="The writes of a commit that conflicts are applied with those of its group.",
-        swap=swap(judgment.judge, mistakes.apply_every_call),
+        swap=swap(steps.judge, mistakes.apply_every_call),
         scenes=("groups", "groups-in-steps"),
     ),
     _Mutant(

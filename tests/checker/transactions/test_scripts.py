@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.transactions.base import Commit, Committed, Conflict, Progress
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.transaction import Transaction
 from holdfast_checker.histories.history import Operation
 from holdfast_checker.transactions.drawing import draw

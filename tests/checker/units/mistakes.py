@@ -14,16 +14,7 @@ from holdfast.errors import InvalidRequestError, OutcomeUnknownError
 from holdfast.records.cell_transaction import CellTransaction
 from holdfast.records.cells import Put
 from holdfast.runtime import Environment
-from holdfast.transactions.base import (
-    ABSENT,
-    Commit,
-    Committed,
-    DurableBackend,
-    Outcome,
-    Record,
-    ScanPage,
-    TransactionBackend,
-)
+from holdfast.transactions.base import ABSENT, Backend, Commit, Committed, Outcome, Record, ScanPage
 from holdfast.transactions.retry import run_transaction
 from holdfast.transactions.transaction import Transaction
 from holdfast.units.claim_ledger import ClaimLedger
@@ -140,7 +131,7 @@ def let_go_on(shipped: Callable[..., None], job: Job, run: str) -> None:
 
 def begin_with_any_input(
     shipped: Callable[..., Job],
-    database: DurableBackend,
+    database: Backend,
     name: str,
     *,
     kind: str,
@@ -180,7 +171,7 @@ def no_flush_of_workers(shipped: Callable[..., bool], self: WorkTask) -> bool:
 
 def no_flush_of_jobs(
     shipped: Callable[..., T],
-    database: DurableBackend,
+    database: Backend,
     function: Callable[[Transaction], T],
     environment: Environment,
     name: str,
@@ -192,7 +183,7 @@ def no_flush_of_jobs(
 
 def flush_jobs_unseen(
     shipped: Callable[..., T],
-    database: DurableBackend,
+    database: Backend,
     function: Callable[[Transaction], T],
     environment: Environment,
     name: str,
@@ -301,7 +292,7 @@ def forget_tables(shipped: Callable[..., dict[bytes, int]], self: CellTransactio
     return {}
 
 
-def collect_without_mark(shipped: Callable[..., int], database: TransactionBackend, mark: bytes, version: int) -> int:
+def collect_without_mark(shipped: Callable[..., int], database: Backend, mark: bytes, version: int) -> int:
     """In place of `dropped._collect`: delete the cells of a table without a look at its mark."""
 
     class Hasty:
@@ -342,7 +333,7 @@ def keep_a_lost_claim(
 
 def claim_anything(
     shipped: Callable[..., Claim | None],
-    database: TransactionBackend,
+    database: Backend,
     work: WorkList,
     claim_key: bytes,
     waiting: Sequence[tuple[bytes, Record]],
@@ -357,7 +348,7 @@ def claim_anything(
     return shipped(Hasty(), work, claim_key, waiting, required)
 
 
-def take_over_a_claim(shipped: Callable[..., bool], database: TransactionBackend, work: WorkList, claim: Claim) -> bool:
+def take_over_a_claim(shipped: Callable[..., bool], database: Backend, work: WorkList, claim: Claim) -> bool:
     """In place of `dissolve`: let the items wait again, and leave the version of the claim as it is."""
     with suppress(OutcomeUnknownError):
         database.commit(Commit(puts={work.item_key(item.place): item.encoded for item in claim.items.values()}))

@@ -13,7 +13,7 @@ from holdfast.namespace.leader import Election, Leader, current_leader
 from holdfast.runtime import Environment, SerialRunner
 from holdfast.runtime.simulated import StillClock
 from holdfast.stores.memory.store import MemoryStore
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 
 
 class _CountingStore(MemoryStore):

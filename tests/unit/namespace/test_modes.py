@@ -13,7 +13,7 @@ from holdfast.namespace.object_store.store import NamespaceStore
 from holdfast.namespace.operation import Mode
 from holdfast.stores.base import Put
 from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from tests.database_servers import NewUrl
 from tests.databases import needs_postgres
 from tests.namespace_world import World

@@ -12,7 +12,7 @@ from holdfast.namespace.errors import LeaseLostError
 from holdfast.namespace.keys import place_key
 from holdfast.namespace.lease import Lease
 from holdfast.namespace.trails import decode_trail, encode_trail, find_path
-from holdfast.transactions.base import Record, TransactionBackend
+from holdfast.transactions.base import Backend, Record
 from tests.namespace_world import World
 
 
@@ -46,7 +46,7 @@ def test_a_writer_follows_its_file_through_many_renames() -> None:
 class _Sorted:
     """A database that answers in the order of the keys, or in the opposite order."""
 
-    inner: TransactionBackend
+    inner: Backend
     is_reversed: bool
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:

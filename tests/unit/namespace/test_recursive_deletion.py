@@ -13,7 +13,7 @@ import pytest
 from holdfast.namespace import Namespace, trees
 from holdfast.namespace.errors import LeaseLostError, PathNotFoundError, PermissionDeniedError, UncheckedTreeError
 from holdfast.transactions.base import Record, ScanPage, SnapshotReader
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from tests.namespace_world import World
 
 

@@ -14,7 +14,7 @@ from holdfast.namespace.errors import FeatureUnsupportedError
 from holdfast.namespace.keys import children_range, inode_key
 from holdfast.runtime import Environment
 from holdfast.stores.memory.store import MemoryStore
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 
 
 def _open(user: str) -> Namespace:

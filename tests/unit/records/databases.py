@@ -12,7 +12,7 @@ from holdfast.records import CellTransaction, Database
 from holdfast.records.tables import TablesRead
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Backend
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.transaction import Transaction
 from tests.transaction_backends import opened
 

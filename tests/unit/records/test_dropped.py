@@ -8,7 +8,7 @@ from holdfast.records.dropped import collect_dropped
 from holdfast.records.keys import dropped_key, id_bytes
 from holdfast.records.kinds import BEAT, CELL, HISTORY, WORK
 from holdfast.transactions.base import Commit
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 
 
 @pytest.mark.parametrize("kind", [CELL, HISTORY, WORK, BEAT])

@@ -25,7 +25,7 @@ from holdfast.records.load_task import LoadRow, LoadTask
 from holdfast.records.loads import abort_load, abort_old_loads, begin_load, finish_load
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Outcome, Record
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 
 
 class Losing(MemoryBackend):

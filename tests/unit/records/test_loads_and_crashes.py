@@ -1,6 +1,6 @@
 """A load that has reported success is all there, although the database has crashed and lost commits meanwhile.
 
-A database may be set up to make commits durable only after it has answered; see `DurableBackend.make_durable`.
+A database may be set up to make commits durable only after it has answered; see `Backend.make_durable`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdfast.records.load_task import LoadRow, LoadTask
 from holdfast.records.loads import abort_load, abort_old_loads, begin_load, finish_load
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, Outcome, Record
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from tests.forgetful_database import ForgetfulDatabase
 from tests.units_world import Shaky
 

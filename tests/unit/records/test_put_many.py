@@ -13,7 +13,7 @@ from holdfast.records import Database
 from holdfast.records.keys import old_commit_counts_range
 from holdfast.records.row_keys import Row
 from holdfast.runtime import Environment
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from tests.forgetful_database import ForgetfulDatabase
 from tests.unit.records.databases import FAST, SERVERS, open_dbs
 from tests.units_world import FAULTS, Death, Shaky, fail_at, refused_after_failovers

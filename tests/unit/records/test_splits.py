@@ -14,7 +14,7 @@ from holdfast.records.splits import divide
 from holdfast.records.tables import Table
 from holdfast.runtime import Environment, SeededRandom
 from holdfast.transactions.base import ScanPage
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 
 
 class Counting(MemoryBackend):

@@ -7,7 +7,7 @@ from holdfast.records.database import Database
 from holdfast.records.tables import TableCache
 from holdfast.records.values import encode_value
 from holdfast.runtime import Environment
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.transaction import Transaction
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -15,13 +18,12 @@ from holdfast.runtime import SystemClock
 from holdfast.runtime.simulated import StillClock
 from holdfast.transactions import group_commit as group_module
 from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, Outcome, Record
-from holdfast.transactions.group_commit import GroupCommit, _Way
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.group_commit import Combiner, GroupCommit
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.mysql.backend import MysqlBackend
 from holdfast.transactions.mysql.connection import literal
 from holdfast.transactions.postgres.backend import PostgresBackend
 from holdfast.transactions.registry import open_backend
-from holdfast.transactions.seats import Seat
 from tests.database_servers import NewUrl
 from tests.databases import needs_mariadb, needs_postgres
 from tests.patience import PATIENCE_S, wait_until
@@ -53,6 +55,23 @@ class PickyStore(MemoryBackend):
 
 def _waits(groups: GroupCommit, count: int) -> bool:
     return len(groups._commits._queue) == count
+
+
+def test_the_main_thread_leads_nobody_and_waits_for_nobody() -> None:
+    """Handlers of signals raise there: a leader that is gone would keep all others waiting."""
+    backend = PickyStore()
+    groups = GroupCommit(backend)
+    with ThreadPoolExecutor(2) as threads:
+        leader = threads.submit(groups.commit, Commit(puts={b"1": b""}))
+        wait_until(lambda: backend.groups, "nobody leads")
+        follower = threads.submit(groups.commit, Commit(puts={b"2": b""}))
+        wait_until(partial(_waits, groups, 1), "nobody waits")
+        assert isinstance(groups.commit(Commit(puts={b"3": b""})), Committed)
+        assert groups.get_many([b"3"]).keys() == {b"3"}
+        assert backend.groups == [1, 1] and not follower.done()
+        backend.go.set()
+        assert isinstance(leader.result(PATIENCE_S), Committed)
+        assert isinstance(follower.result(PATIENCE_S), Committed)
 
 
 def _together(backend: PickyStore, groups: GroupCommit, commits: Sequence[Commit]) -> list[Outcome | str]:
@@ -158,14 +177,11 @@ def test_locks_of_others_hold_up_only_those_who_need_them(backend: GroupCommit) 
         for one in held:
             assert isinstance(one.result(PATIENCE_S), Committed)
     assert backend.get_many([b"held"])[b"held"].number == 6
-    assert isinstance(backend.commit(Commit(adds={b"held": 1})), Committed)
     assert backend._held == frozenset()
 
 
 def test_a_record_that_others_are_about_to_insert_holds_up_only_those_who_need_it(backend: GroupCommit) -> None:
     """It does not exist yet, so nobody can ask who holds it."""
-    inner = backend._hasty
-    assert inner is not None
     stranger = threading.Event()
     is_inserted = threading.Event()
 
@@ -174,23 +190,22 @@ def test_a_record_that_others_are_about_to_insert_holds_up_only_those_who_need_i
             is_inserted.set()
             assert stranger.wait(PATIENCE_S)
 
-    with ThreadPoolExecutor(1) as threads:
+    with ThreadPoolExecutor(2) as threads:
         waiting = threads.submit(insert)
         assert is_inserted.wait(PATIENCE_S)
         group = [Commit(puts={b"%d" % number: b""}) for number in range(11)]
         group[3:3] = [Commit(inserts={b"new": b"mine"}), Commit(puts={b"new": b"", b"2": b"late"})]
         outcomes = backend._commit(group)
-        suspects = backend._suspects
-        late = Commit(inserts={b"new-too": b""}, puts={b"12": b""})
-        backend._suspects = suspects | {b"new-too"}
-        assert isinstance(backend.commit(late), Committed), "a suspect that nobody holds"
+        assert backend._held == {b"new"}
+        late = threads.submit(backend.commit, Commit(puts={b"12": b""}))
+        assert isinstance(late.result(PATIENCE_S), Committed)
         stranger.set()
         waiting.result(PATIENCE_S)
-    assert [number for number, one in enumerate(outcomes) if one is _Way.BESIDE] == [3, 4]
+        later = threads.submit(backend.commit, group[3])
+        assert isinstance(later.result(PATIENCE_S), Committed)
+    assert [number for number, one in enumerate(outcomes) if one is None] == [3, 4]
     assert all(isinstance(one, Committed) for number, one in enumerate(outcomes) if number not in (3, 4))
-    assert suspects == {b"new"}
     assert len(backend.get_many([b"%d" % number for number in range(11)])) == 11
-    assert isinstance(backend.commit(group[3]), Committed)
     assert backend._held == frozenset()
 
 
@@ -227,18 +242,6 @@ def test_each_member_has_its_own_answer_while_the_group_looks_for_locks() -> Non
     assert backend.tried == [4, 1, 1, 1, 1]
 
 
-def test_who_perhaps_waits_for_an_insert_is_tried_alone_and_in_a_hurry() -> None:
-    clock = StillClock()
-    backend = _ScriptedStore(0, clock)
-    groups = GroupCommit(backend, clock=clock)
-    for held_for, tried in ((0, [1]), (2, [1, 1])):
-        backend.held_for = held_for
-        groups._suspects = frozenset({b"new"})
-        assert isinstance(groups.commit(Commit(puts={b"new": b""})), Committed)
-        assert backend.tried == tried
-    assert clock.elapsed_s() - StillClock().elapsed_s() == pytest.approx(2 * group_module._HURRY_S)
-
-
 class _HoldingStore(MemoryBackend):
     """A hasty database in which others hold one record, and say so."""
 
@@ -257,7 +260,7 @@ def test_each_member_has_its_own_answer_beside_one_that_waits() -> None:
         *(Commit(puts={b"b": b""}), Commit(reads={b"c": 7}, puts={b"d": b""})),
     ]
     answers = GroupCommit(backend, clock=StillClock())._commit(group)
-    assert [type(one) for one in answers] == [Committed, _Way, Conflict, Committed, Conflict]
+    assert [type(one) for one in answers] == [Committed, type(None), Conflict, Committed, Conflict]
     assert [one.keys for one in answers if isinstance(one, Conflict)] == [(b"old",), (b"c",)]
 
 
@@ -274,30 +277,22 @@ def test_who_cannot_learn_what_others_insert_waits_beside_the_group() -> None:
     clock = StillClock()
     group = [Commit(puts={b"a": b""}), Commit(puts={b"b": b""})]
     answers = GroupCommit(_SilentStore(2, clock), clock=clock)._commit(group)
-    assert [type(one) for one in answers] == [_Way, Committed] and answers[0] is _Way.BESIDE
+    assert [type(one) for one in answers] == [type(None), Committed]
 
 
 def test_a_group_does_not_look_for_locks_without_end() -> None:
     clock = StillClock()
     backend = _ScriptedStore(1000, clock)
     group = [Commit(puts={b"%d" % number: b""}) for number in range(500)]
-    assert set(GroupCommit(backend, clock=clock)._commit(group)) == {_Way.BESIDE}
+    assert set(GroupCommit(backend, clock=clock)._commit(group)) == {None}
     assert len(backend.tried) <= 302
 
 
-def test_who_is_refused_together_with_others_waits_for_nobody() -> None:
-    """Those who go on alone for this reason need no lock that others hold."""
+def test_who_is_refused_together_with_others_is_tried_alone_by_the_leader() -> None:
     backend = PickyStore()
     backend.go.set()
-    groups = GroupCommit(backend)
-    seats = [Seat(), Seat()]
-    assert all(groups._beside.take(one, SystemClock(), 0) for one in seats)
-    assert groups._commit([Commit(puts={b"0": LARGE}), Commit(puts={b"1": b""})]) == [_Way.ALONE] * 2
-    backend.groups.clear()
-    backend.go.clear()
-    outcomes = _together(backend, groups, [Commit(puts={b"%d" % one: LARGE if one == 2 else b""}) for one in range(4)])
-    assert outcomes.pop(2) == "too large" and all(isinstance(one, Committed) for one in outcomes)
-    assert groups._beside.seated() == seats
+    answers = GroupCommit(backend)._commit([Commit(puts={b"0": LARGE}), Commit(puts={b"1": b""})])
+    assert [type(one) for one in answers] == [InvalidRequestError, Committed]
 
 
 @contextmanager
@@ -334,8 +329,7 @@ def test_who_is_held_up_still_conflicts_or_not(backend: GroupCommit) -> None:
 
 
 def test_a_group_in_a_hurry_gives_up_without_a_trace(backend: GroupCommit) -> None:
-    inner = backend._hasty
-    assert inner is not None
+    inner = backend._inner
     with _held(backend, [b"held"]):
         group = [Commit(puts={b"a": b""}), Commit(puts={b"held": b"1"}), Commit(inserts={b"z": b""})]
         assert inner.try_commit_group(group, 0.01) is None
@@ -365,5 +359,167 @@ def test_those_who_wait_for_others_do_not_wait_without_end(
 @pytest.mark.parametrize(("connections", "most"), [(1, 1), (2, 1), (3, 2), (100, group_module._BESIDE)])
 def test_those_who_wait_for_others_leave_a_connection(connections: int, most: int) -> None:
     groups = GroupCommit(_HoldingStore(), connections=connections)
-    taken = [Seat() for _ in range(connections + 1)]
-    assert [groups._beside.take(one, SystemClock(), 0) for one in taken].count(True) == most
+    with ExitStack() as taken:
+        found = [taken.enter_context(groups._beside.held(SystemClock(), 0)) for _ in range(connections + 1)]
+    assert found.count(True) == most
+
+
+# --- callers that share a run -----------------------------------------------------------------------------------------
+def _in_threads(count: int, work: Callable[[int], object]) -> list[object]:
+    """Run something in threads; return the results, or the errors; fail if a thread hangs."""
+    results: list[object] = [None] * count
+
+    def run(number: int) -> None:
+        try:
+            results[number] = work(number)
+        except Exception as error:  # noqa: BLE001  # the test looks at them
+            results[number] = error
+
+    threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(count)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(PATIENCE_S)
+        assert not one.is_alive(), "a thread hangs"
+    return results
+
+
+def _double(requests: list[int]) -> list[int]:
+    return [2 * one for one in requests]
+
+
+def test_a_single_caller() -> None:
+    combiner = Combiner(_double, limit=3)
+    assert [combiner.submit(number) for number in range(5)] == [0, 2, 4, 6, 8]
+
+
+def test_a_leader_gathers_until_the_callers_of_the_last_batch_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_module, "_LONGEST_GATHERING_S", PATIENCE_S)  # it is woken
+    batches: list[list[int]] = []
+
+    def run(requests: list[int]) -> list[int]:
+        batches.append(requests)
+        return requests
+
+    combiner = Combiner(run, limit=10, clock=SystemClock())
+    inner: Any = combiner
+    inner._last_size, inner._last_s = 2, PATIENCE_S
+
+    def work(number: int) -> int:
+        if number:
+            wait_until(lambda: inner._gathering is not None, "nobody gathers")
+        return combiner.submit(number)
+
+    assert _in_threads(2, work) == [0, 1]
+    assert batches == [[0, 1]]
+
+
+class Gate:
+    """A run function whose first call waits until it is opened, so that others queue up."""
+
+    def __init__(self, run: Callable[[list[int]], Sequence[int]] = _double) -> None:
+        self._run = run
+        self.batches: list[list[int]] = []
+        self.is_busy = threading.Event()
+        self.opened = threading.Event()
+
+    def __call__(self, requests: list[int]) -> Sequence[int]:
+        self.batches.append(requests)
+        self.is_busy.set()
+        assert self.opened.wait(PATIENCE_S)
+        return self._run(requests)
+
+
+def _queue_up(combiner: Combiner[int, int], gate: Gate, count: int) -> list[object]:
+    """Let one caller lead, and the others come one after the other while it works; return their results."""
+    combiner_queue: Any = combiner
+
+    def work(number: int) -> int:
+        if number:
+            assert gate.is_busy.wait(PATIENCE_S)
+            wait_until(lambda: len(combiner_queue._queue) == number - 1, "the caller before does not come")
+        else:
+            threading.Thread(target=open_when_all_wait, daemon=True).start()
+        return combiner.submit(number)
+
+    def open_when_all_wait() -> None:
+        wait_until(lambda: len(combiner_queue._queue) == count - 1, "not all come")
+        gate.opened.set()
+
+    return _in_threads(count, work)
+
+
+def test_those_who_wait_share_a_run() -> None:
+    gate = Gate()
+    combiner = Combiner(gate, limit=3)
+    assert _queue_up(combiner, gate, 6) == [0, 2, 4, 6, 8, 10]
+    assert gate.batches == [[0], [1, 2, 3], [4, 5]]
+
+
+def test_a_batch_ends_where_it_is_told() -> None:
+    gate = Gate()
+    combiner = Combiner(gate, limit=10, take=lambda requests: min(2, len(requests)))
+    _queue_up(combiner, gate, 6)
+    assert gate.batches == [[0], [1, 2], [3, 4], [5]]
+
+
+def test_an_error_of_the_run_reaches_its_batch_alone() -> None:
+    def run(requests: list[int]) -> list[int]:
+        if 1 in requests:
+            raise UnavailableError("away") from ValueError("the cause")
+        return requests
+
+    gate = Gate(run)
+    results = _queue_up(Combiner(gate, limit=2), gate, 5)
+    assert [results[number] for number in (0, 3, 4)] == [0, 3, 4]
+    errors = [results[1], results[2]]
+    assert all(isinstance(one, UnavailableError) and isinstance(one.__cause__, ValueError) for one in errors)
+    assert errors[0] is not errors[1], "threads must not share a traceback"
+
+
+def test_a_run_that_answers_too_little_is_an_error() -> None:
+    combiner: Combiner[int, int] = Combiner(lambda requests: [], limit=2)
+    with pytest.raises(ValueError):
+        combiner.submit(1)
+
+
+@pytest.mark.parametrize("leaders", [1, 2, 5])
+def test_thousands_of_rounds(leaders: int) -> None:
+    """No wake-up is lost, each request is run once, and each caller gets the answer to its own request."""
+    ran: Counter[tuple[int, int]] = Counter()
+    busy, most = Counter[str](), Counter[str]()
+
+    def run(requests: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        busy["now"] += 1
+        most["now"] = max(most["now"], busy["now"])
+        ran.update(requests)
+        busy["now"] -= 1
+        return requests
+
+    combiner = Combiner(run, limit=4, take=lambda requests: max(1, len(requests) - 1), leaders=leaders)
+
+    def work(number: int) -> bool:
+        return all(combiner.submit((number, turn)) == (number, turn) for turn in range(500))
+
+    assert _in_threads(12, work) == [True] * 12
+    assert len(ran) == sum(ran.values()) == 12 * 500
+    assert most["now"] <= leaders
+
+
+def test_a_child_starts_anew() -> None:
+    """At the time of the fork, a thread of the parent leads, and others wait."""
+    gate = Gate()
+    combiner = Combiner(gate, limit=2)
+    threads = [threading.Thread(target=combiner.submit, args=(number,), daemon=True) for number in range(3)]
+    for one in threads:
+        one.start()
+    assert gate.is_busy.wait(PATIENCE_S)
+    child = os.fork()
+    if not child:
+        gate.opened.set()
+        os._exit(0 if _in_threads(4, combiner.submit) == [0, 2, 4, 6] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    gate.opened.set()
+    for one in threads:
+        one.join(PATIENCE_S)
+        assert not one.is_alive()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from holdfast.transactions.base import Commit
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from tests.patience import PATIENCE_S
 
 

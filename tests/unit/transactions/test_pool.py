@@ -1,23 +1,113 @@
-"""The pool survives interrupts: no place is lost, and no connection is lent twice, or with an open transaction."""
+"""Permits and the pool survive interrupts: no place is lost, no connection is lent twice, or in a transaction."""
 
 from __future__ import annotations
 
 import gc
 import os
+import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
 from holdfast.runtime import SystemClock
 from holdfast.transactions import pool as pool_module
-from holdfast.transactions import seats as seats_module
-from holdfast.transactions.pool import Pool
-from holdfast.transactions.seats import Seat
+from holdfast.transactions.pool import Permit, Permits, Pool
 from tests.children import Child
 from tests.interrupts import interrupted_at
 from tests.patience import PATIENCE_S, wait_until
+
+CLOCK = SystemClock()
+
+
+def _are_in_line(permits: Permits, count: int) -> bool:
+    return len(permits._line) == count
+
+
+def test_only_so_many_go_on_and_the_others_come_in_their_order() -> None:
+    permits = Permits(2)
+    order: list[int] = []
+
+    def wait(number: int) -> None:
+        with permits.held(CLOCK, PATIENCE_S) as is_held:
+            assert is_held
+            order.append(number)
+
+    threads = []
+    with permits.held(CLOCK, 0) as first:
+        with permits.held(CLOCK, 0) as second:
+            assert first and second
+            for number in range(5):
+                threads.append(threading.Thread(target=wait, args=(number,)))
+                threads[-1].start()
+                wait_until(partial(_are_in_line, permits, 3 + number), "nobody waits")
+            assert permits.holders() == 2
+        for one in threads:
+            one.join(PATIENCE_S)
+        assert order == [0, 1, 2, 3, 4]
+        assert permits.holders() == 1
+
+
+def test_nobody_waits_longer_than_allowed() -> None:
+    permits = Permits(1)
+    with permits.held(CLOCK, 0) as first, permits.held(CLOCK, 0.01) as second:
+        assert (first, second) == (True, False)
+    with permits.held(CLOCK, 0) as third:
+        assert third, "who has left does not count"
+
+
+def test_a_permit_is_free_when_its_holder_is_gone() -> None:
+    permits = Permits(1)
+    permit = Permit()
+    assert permits._take(permit, CLOCK, 0)
+    with ThreadPoolExecutor(1) as threads:
+        other = Permit()
+        waiting = threads.submit(permits._take, other, CLOCK, PATIENCE_S)
+        del permit
+        assert waiting.result(PATIENCE_S)
+
+
+def test_closed_permits_are_given_to_nobody() -> None:
+    permits = Permits(1)
+    with permits.held(CLOCK, 0) as first, ThreadPoolExecutor(1) as threads:
+        assert first
+        waiting = threads.submit(permits._take, Permit(), CLOCK, PATIENCE_S)
+        wait_until(partial(_are_in_line, permits, 2), "nobody waits")
+        permits.is_closed = True
+        assert not waiting.result(PATIENCE_S)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_interrupt_at_any_line_leaves_no_permit_taken(count: int) -> None:
+    line, is_within = 0, True
+    while is_within:
+        line += 1
+        permits = Permits(count)
+
+        def hold(permits: Permits = permits) -> None:
+            for _ in range(2):
+                with permits.held(CLOCK, PATIENCE_S) as is_held:
+                    assert is_held
+
+        with ThreadPoolExecutor(2) as threads:
+            others = [threads.submit(hold) for _ in range(2)]
+            is_within = interrupted_at(line, hold, pool_module)
+            for one in others:
+                one.result(PATIENCE_S)
+        hold()
+        assert permits.holders() == 0
+    assert line > 20
+
+
+def test_a_child_has_permits_of_its_own() -> None:
+    permits = Permits(1)
+    with permits.held(CLOCK, 0) as parents:
+        assert parents
+        permits.after_fork(is_ready=True)
+        with permits.held(CLOCK, 0) as own:
+            assert own
 
 
 class FakeConnection:
@@ -25,7 +115,6 @@ class FakeConnection:
 
     def __init__(self) -> None:
         self.used_s = 0.0
-        self.seat: Seat | None = None
         self.pid = os.getpid()
         self.is_open = True
         self.transactions = 0
@@ -68,7 +157,7 @@ def test_an_interrupt_at_any_line_costs_no_place() -> None:
         for work in (use, fail):
             with ThreadPoolExecutor(2) as threads:
                 others = [threads.submit(use) for _ in range(2)]
-                is_within = interrupted_at(line, work, pool_module, seats_module)
+                is_within = interrupted_at(line, work, pool_module)
                 for one in others:
                     one.result(PATIENCE_S)
             with pool.lease(0) as one_of_two, pool.lease(0) as another:
@@ -122,7 +211,7 @@ def test_a_pool_knows_that_it_is_closed() -> None:
 
 
 def test_who_waits_for_a_connection_is_woken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seats_module, "_LONGEST_NAP_S", PATIENCE_S)
+    monkeypatch.setattr(pool_module, "_LONGEST_NAP_S", PATIENCE_S)
     pool = Pool(FakeConnection, 1, SystemClock(), PATIENCE_S)
 
     def use() -> int:
@@ -132,5 +221,5 @@ def test_who_waits_for_a_connection_is_woken(monkeypatch: pytest.MonkeyPatch) ->
     with ThreadPoolExecutor(1) as threads:
         with pool.lease() as connection:
             waiting = threads.submit(use)
-            wait_until(lambda: len(pool._seats._line) == 2, "nobody waits")
+            wait_until(lambda: len(pool._permits._line) == 2, "nobody waits")
         assert waiting.result(PATIENCE_S) == id(connection)

@@ -11,8 +11,8 @@ from holdfast.runtime import Environment
 from holdfast.transactions.base import ABSENT, Commit, Committed
 from holdfast.transactions.group_commit import GroupCommit
 from holdfast.transactions.registry import open_backend
+from holdfast.transactions.steps import VersionSource
 from holdfast.transactions.urls import has_password, public_url
-from holdfast.transactions.versions import VersionSource
 from tests.database_servers import NewUrl
 from tests.databases import needs_mariadb, needs_postgres
 

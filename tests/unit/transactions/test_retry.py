@@ -11,7 +11,7 @@ from holdfast.errors import InvalidRequestError, OutcomeUnknownError, Transactio
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import StillClock
 from holdfast.transactions.base import MAX_NUMBER, AlreadyDone, Commit, Outcome, Progress, Record, ScanPage
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.retry import run_transaction, run_until_known
 from holdfast.transactions.transaction import Transaction
 

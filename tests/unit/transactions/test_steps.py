@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.transactions.base import Commit, Progress, RangeCount
-from holdfast.transactions.base.steps import keys_of
+from holdfast.transactions.steps import keys_of
 
 
 def test_a_commit_locks_all_that_it_names() -> None:

@@ -20,7 +20,7 @@ from holdfast.transactions.base import (
     Record,
     ScanPage,
 )
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.transaction import Transaction
 
 

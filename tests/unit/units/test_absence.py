@@ -9,7 +9,7 @@ from holdfast.records.kinds import ABSENCE
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.transactions.base import ABSENT, Backend
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.absence import note_absence
 from holdfast.units.job_input import JobInput, TaskInput
 from holdfast.units.jobs import MAP, Job, begin_job, forget_job, job_key, list_jobs

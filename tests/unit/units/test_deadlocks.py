@@ -9,7 +9,7 @@ from holdfast.errors import DeadlockError
 from holdfast.records.database import Database
 from holdfast.runtime import Environment
 from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import begin_job
 from holdfast.units.settings import UnitSettings

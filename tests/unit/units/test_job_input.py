@@ -11,7 +11,7 @@ from holdfast.errors import InputChangedError, InvalidRequestError
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds
 from holdfast.transactions.base import Backend
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.units import job_input
 from holdfast.units.job_input import JobInput, TaskInput, surveyed, units_of
 from holdfast.units.jobs import MAP, REDUCE, Job, begin_job, end_job, find_job, planned_tasks

@@ -13,7 +13,7 @@ from holdfast.records.paging import read_records
 from holdfast.runtime import Environment
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.transactions.base import Commit
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.jobs import MAP, WORK_LIST, begin_job, end_job, forget_job, list_jobs, planned_tasks
 from holdfast.units.open_work_list import open_work_list
 from holdfast.units.progress import progress_range

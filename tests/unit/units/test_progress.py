@@ -20,7 +20,7 @@ from holdfast.errors import (
 )
 from holdfast.records.row_keys import Row
 from holdfast.transactions.base import Commit, Record
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.claims import decode_claim
 from holdfast.units.jobs import (
     MAP,

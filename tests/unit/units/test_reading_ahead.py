@@ -9,8 +9,8 @@ import pytest
 from holdfast.errors import InvalidRequestError
 from holdfast.records.database import Database
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Commit, Outcome, ReadAheadBackend, Record
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.base import Commit, Outcome, Record
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.jobs import Job, begin_job
 from holdfast.units.settings import UnitSettings
@@ -30,6 +30,8 @@ class _Ahead(MemoryBackend):
         after_commit: called after it, before its reply arrives.
     """
 
+    reads_ahead = True
+
     def __init__(self) -> None:
         super().__init__(_ENVIRONMENT.ids)
         self.before_commit: Callable[[], object] = lambda: None
@@ -46,7 +48,6 @@ class _Ahead(MemoryBackend):
 @pytest.fixture
 def database() -> _Ahead:
     found = _Ahead()
-    assert isinstance(found, ReadAheadBackend)
     Database(found, "memory://ahead", _ENVIRONMENT).create_table("t")
     return found
 

@@ -11,7 +11,7 @@ from holdfast.errors import FencedError, InvalidRequestError
 from holdfast.records.row_keys import Row
 from holdfast.runtime import Environment, SeededRandom
 from holdfast.transactions.base import Commit, Committed
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.jobs import WORK_LIST, begin_job, read_progress
 from holdfast.units.settings import UnitSettings
 from holdfast.units.slot_progress import SlotProgress

@@ -23,6 +23,8 @@ _KEYS = range(3)
 class _Ahead(Shaky):
     """A database that reads ahead."""
 
+    reads_ahead = True
+
     def commit_and_read(self, commit: Commit, keys: Collection[bytes]) -> tuple[Outcome, dict[bytes, Record] | None]:
         return self.commit(commit), self.inner.get_many(keys)
 

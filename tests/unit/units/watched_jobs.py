@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.records.database import Database
 from holdfast.runtime import Environment, NoAlarm, SeededRandom
 from holdfast.runtime.simulated import CountingIds, SimulatedClock
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.execution import UnitExecution
 from holdfast.units.job_input import JobInput, surveyed
 from holdfast.units.jobs import MAP, Job, begin_job, end_job, read_progress

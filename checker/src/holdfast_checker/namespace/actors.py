@@ -7,12 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
-from holdfast.errors import (
-    ConflictError,
-    OutcomeUnknownError,
-    TransactionConflictError,
-    UnavailableError,
-)
+from holdfast.errors import ConflictError, OutcomeUnknownError, TransactionConflictError, UnavailableError
 from holdfast.namespace.blobs import BlobStore
 from holdfast.namespace.configuration import Configuration
 from holdfast.namespace.leader import Election
@@ -20,13 +15,13 @@ from holdfast.namespace.namespace import Namespace
 from holdfast.namespace.operation import Mode
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
 from holdfast.stores.base import Capabilities
-from holdfast.transactions.memory.backend import Records
 from holdfast_checker.histories.history import HISTORY, Outcome, record
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.process import Port
 from holdfast_checker.namespace.calls import ANSWERS, PUBLISH, Calls, Pending
 from holdfast_checker.namespace.handles import LockingHandle, SimulatedHandle, WorldClock
 from holdfast_checker.simulated_store.handle import SimulatedStore
+from holdfast_checker.transactions.database import Records
 from holdfast_checker.transactions.time_source import CLOCK
 
 BLOBS = "blobs"

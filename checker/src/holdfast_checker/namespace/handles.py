@@ -12,19 +12,11 @@ from dataclasses import replace
 from typing import cast
 
 from holdfast.errors import UnsupportedError
-from holdfast.transactions.base import (
-    Commit,
-    LockedTransaction,
-    Outcome,
-    Record,
-    ScanPage,
-    SnapshotReader,
-)
-from holdfast.transactions.memory.backend import Records
+from holdfast.transactions.base import Backend, Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.process import Port
 from holdfast_checker.transactions.copies import Copy
-from holdfast_checker.transactions.database import DATABASE
+from holdfast_checker.transactions.database import DATABASE, Records
 from holdfast_checker.transactions.handles import SimulatedDatabase
 from holdfast_checker.transactions.locking import SimulatedLocks
 from holdfast_checker.transactions.time_source import CLOCK
@@ -33,7 +25,7 @@ _ENDS = (b"\0", b"\xff")
 _EVERYTHING = 1_000_000
 
 
-class SimulatedHandle:
+class SimulatedHandle(Backend):
     """A process's handle on the database of its world.
 
     Args:

@@ -10,7 +10,6 @@ from holdfast.namespace.namespace import Namespace
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.memory.store import MemoryImage, MemoryStore
-from holdfast.transactions.memory.backend import Records
 from holdfast_checker.framework.subject import GoalTracker, judged
 from holdfast_checker.histories.history import HISTORY, Recorder
 from holdfast_checker.kernel.calls import Fault
@@ -31,7 +30,7 @@ from holdfast_checker.namespace.properties.contents import tree_of
 from holdfast_checker.namespace.scenes.scene import Scene
 from holdfast_checker.simulated_store.resource import StoreResource
 from holdfast_checker.transactions.copies import Copy
-from holdfast_checker.transactions.database import DATABASE
+from holdfast_checker.transactions.database import DATABASE, Records
 from holdfast_checker.transactions.locking import LockableDatabase, WaitableDatabase
 from holdfast_checker.transactions.server import numbered, server
 from holdfast_checker.transactions.time_source import CLOCK, TimeSource

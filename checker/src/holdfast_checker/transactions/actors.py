@@ -14,8 +14,9 @@ from typing import cast
 from holdfast.errors import OutcomeUnknownError, TransactionConflictError, UnavailableError
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
 from holdfast.runtime.simulated import StillClock
-from holdfast.transactions.base import AlreadyDone, Committed, Progress, TransactionBackend, independent
+from holdfast.transactions.base import AlreadyDone, Backend, Committed, Progress
 from holdfast.transactions.retry import run_transaction
+from holdfast.transactions.steps import independent
 from holdfast.transactions.transaction import Transaction
 from holdfast_checker.histories.history import HISTORY, History, Outcome, Recorder
 from holdfast_checker.kernel.calls import Alternative, Call
@@ -91,7 +92,7 @@ class _End(enum.Enum):
     """Nothing happened, because the database was not available."""
 
 
-def one_after_the_other(handle: Callable[[Port], TransactionBackend], works: Sequence[Work]) -> Callable[[Port], None]:
+def one_after_the_other(handle: Callable[[Port], Backend], works: Sequence[Work]) -> Callable[[Port], None]:
     """Run transactions one after the other, as long as the outcome of each is known."""
 
     def run(port: Port) -> None:
@@ -108,7 +109,7 @@ def _setting(port: Port) -> Environment:
     return Environment(clock=StillClock(), ids=port, runner=SerialRunner(), chance=SeededRandom(1))
 
 
-def _transact(port: Port, store: TransactionBackend, setting: Environment, work: Work) -> _End:
+def _transact(port: Port, store: Backend, setting: Environment, work: Work) -> _End:
     attempts = _Attempts(port, port.name)
     owner, number = work.progress or ("", 0)
     progress = Progress(owner.encode(), number) if work.progress else None
@@ -147,7 +148,7 @@ def _transact(port: Port, store: TransactionBackend, setting: Environment, work:
 
 
 def _run(
-    store: TransactionBackend,
+    store: Backend,
     function: Callable[[Transaction], tuple[object, ...]],
     setting: Environment,
     attempts: int,
@@ -158,7 +159,7 @@ def _run(
     return run_transaction(store, function, setting, attempts=attempts, progress=progress)
 
 
-def group_of(handle: Callable[[Port], TransactionBackend], scripts: Sequence[Script]) -> Callable[[Port], None]:
+def group_of(handle: Callable[[Port], Backend], scripts: Sequence[Script]) -> Callable[[Port], None]:
     """Read for several transactions, and commit as many as may form a group in one call; then the others.
 
     None of them may create a record in a range that is counted.

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
-from holdfast.errors import UnsupportedError
-from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
-from holdfast.transactions.memory.backend import Records
-from holdfast_checker.transactions.database import commit_group, scan_of
+from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage, SnapshotReader
+from holdfast_checker.transactions.database import Records, commit_group, scan_of
 
 
-class Copy:
+class Copy(Backend):
     """A database that nobody else uses, with given records: the start of a world, a snapshot, or its end."""
 
     def __init__(self, records: Records) -> None:
@@ -25,9 +23,6 @@ class Copy:
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
         return scan_of(self.records, start, end, limit, tuple(sorted(guards)))
 
-    def commit(self, commit: Commit) -> Outcome:
-        return self.commit_group([commit])[0]
-
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         self._version += len(commits)
         self.records, outcomes = commit_group(self.records, commits, self._version)
@@ -36,9 +31,6 @@ class Copy:
     @contextmanager
     def snapshot(self) -> Iterator[SnapshotReader]:
         yield Copy(self.records)
-
-    def locked(self) -> AbstractContextManager[LockedTransaction]:
-        raise UnsupportedError("simulated databases have no pessimistic transactions: use the optimistic mode")
 
     def make_durable(self) -> None:
         """Do nothing: a simulated database loses nothing."""

@@ -13,14 +13,26 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from holdfast.errors import HoldfastError, OutcomeUnknownError, UnavailableError
-from holdfast.transactions.base import Commit, Outcome, Record, ScanPage, judge, seen_count, steps_of
-from holdfast.transactions.memory.backend import Records, apply_steps
+from holdfast.transactions.base import Commit, Outcome, Record, ScanPage
+from holdfast.transactions.steps import apply_steps, judge, seen_count, steps_of
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast_checker.kernel.canonical import canonical
 
 DATABASE = "database"
 
 _DURABLE = "durable"
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """An immutable set of records, sorted by key."""
+
+    keys: tuple[bytes, ...] = ()
+    records: tuple[Record, ...] = ()
+
+    def as_dict(self) -> dict[bytes, Record]:
+        """Return the records by key."""
+        return dict(zip(self.keys, self.records, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,18 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
 from holdfast.errors import UnavailableError
-from holdfast.transactions.base import (
-    Commit,
-    Kind,
-    Outcome,
-    Record,
-    ScanPage,
-    Step,
-    judge,
-    seen_count,
-    steps_of,
-)
-from holdfast.transactions.memory.backend import apply_steps
+from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage
+from holdfast.transactions.steps import Kind, Step, apply_steps, judge, seen_count, steps_of
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.process import Port
 from holdfast_checker.transactions.database import DATABASE
@@ -31,7 +21,7 @@ from holdfast_checker.transactions.database import DATABASE
 _LOCK_ATTEMPTS = 5
 
 
-class SimulatedDatabase:
+class SimulatedDatabase(Backend):
     """A handle on a `Database`, whose commits are single steps."""
 
     def __init__(self, port: Port) -> None:
@@ -43,9 +33,6 @@ class SimulatedDatabase:
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
         return cast("ScanPage", self._port.call(Call(DATABASE, "scan", (start, end, limit, tuple(sorted(guards))))))
-
-    def commit(self, commit: Commit) -> Outcome:
-        return self.commit_group([commit])[0]
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         call = Call(DATABASE, "commit_group", (tuple(commits), _versions(self._port, len(commits))))

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from holdfast.transactions.base import Record
-from holdfast.transactions.memory.backend import Records
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
 from holdfast_checker.transactions.database import (
+    Records,
     lost,
     range_accesses,
     record_accesses,

@@ -12,7 +12,6 @@ from holdfast.records.rows import read_cells, rows_of, rows_range
 from holdfast.records.tables import Table, list_tables
 from holdfast.records.values import Value
 from holdfast.transactions.base import Record
-from holdfast.transactions.memory.backend import Records
 from holdfast.units.claims import decode_claim
 from holdfast.units.jobs import Job, list_jobs, read_progress
 from holdfast.units.progress import TaskProgress
@@ -20,7 +19,7 @@ from holdfast.units.work_list import WorkList, list_work_lists
 from holdfast_checker.histories.exactly_once import Effect
 from holdfast_checker.kernel.world import View
 from holdfast_checker.transactions.copies import Copy
-from holdfast_checker.transactions.database import DATABASE
+from holdfast_checker.transactions.database import DATABASE, Records
 from holdfast_checker.units.database import UnitsImage
 from holdfast_checker.units.scripts import CELLS, EFFECTS, SAW, TIMES, Contents, Script
 

@@ -11,9 +11,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from holdfast.transactions.memory.backend import Records
 from holdfast_checker.kernel.calls import Access, Alternative, Call, Fault, Footprint, Reply
-from holdfast_checker.transactions.database import range_accesses, record_accesses
+from holdfast_checker.transactions.database import Records, range_accesses, record_accesses
 from holdfast_checker.transactions.locking import LockableDatabase, LockedImage
 
 DONE, DIED, UNNEEDED, GIVEN_UP = "done", "died", "not needed", "given up"

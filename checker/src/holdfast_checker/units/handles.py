@@ -12,14 +12,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from holdfast.errors import UnavailableError
-from holdfast.transactions.base import Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
-from holdfast.transactions.memory.backend import Records
+from holdfast.transactions.base import Backend, Commit, LockedTransaction, Outcome, Record, ScanPage, SnapshotReader
 from holdfast.units.progress import TaskProgress, progress_key
 from holdfast.units.statistics import Statistics
 from holdfast_checker.kernel.calls import Call
 from holdfast_checker.kernel.process import Port
 from holdfast_checker.transactions.copies import Copy
-from holdfast_checker.transactions.database import DATABASE
+from holdfast_checker.transactions.database import DATABASE, Records
 from holdfast_checker.transactions.handles import SimulatedDatabase
 from holdfast_checker.transactions.locking import SimulatedLocks
 
@@ -28,7 +27,7 @@ _EVERYTHING = 1_000_000
 _PROGRESS = progress_key(0, 0)[:2]
 
 
-class UnitsHandle:
+class UnitsHandle(Backend):
     """A process's handle on a `UnitsDatabase`.
 
     Args:
@@ -62,9 +61,6 @@ class UnitsHandle:
             self._seen = tuple((key, record.version) for key, record in page.records)
         return page
 
-    def commit(self, commit: Commit) -> Outcome:
-        return self.commit_group([commit])[0]
-
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         self._seen = None
         return self._database.commit_group([_plain(commit) for commit in commits])
@@ -92,6 +88,8 @@ class UnitsHandle:
 
 class AheadHandle(UnitsHandle):
     """A handle on a database that reads with a commit: as if at once, with others in between."""
+
+    reads_ahead = True
 
     def __init__(self, port: Port, known: Mapping[bytes, Record], watched: tuple[bytes, bytes] = (b"", b"")) -> None:
         super().__init__(port, known, watched)

@@ -10,14 +10,13 @@ from holdfast.records.tables import Table
 from holdfast.runtime import Environment, SeededRandom, SerialRunner
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.transactions.base import Commit
-from holdfast.transactions.memory.backend import Records
 from holdfast.units.jobs import MAP, WORK_LIST, begin_job
 from holdfast.units.work_list import create_work_list
 from holdfast_checker.framework.subject import GoalTracker, judged
 from holdfast_checker.kernel.process import Actor
 from holdfast_checker.kernel.world import World
 from holdfast_checker.transactions.copies import Copy
-from holdfast_checker.transactions.database import DATABASE
+from holdfast_checker.transactions.database import DATABASE, Records
 from holdfast_checker.transactions.server import server
 from holdfast_checker.units.actors import Surroundings, attempt, dropper, ender, forgetter, input_of
 from holdfast_checker.units.contents import Setting

@@ -11,7 +11,7 @@ from holdfast.namespace import Namespace
 from holdfast.namespace.deleted_tree import DeletedTree
 from holdfast.namespace.keys import garbage_key, kind_range
 from holdfast.runtime import Clock
-from holdfast.transactions.base import Record, TransactionBackend
+from holdfast.transactions.base import Backend, Record
 
 _PAGE = 1000
 _MOST = 100_000
@@ -72,7 +72,7 @@ def _waits(key: bytes, record: Record) -> bool:
 
 
 def _count(
-    store: TransactionBackend,
+    store: Backend,
     start: bytes,
     end: bytes,
     *,

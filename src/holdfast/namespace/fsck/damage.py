@@ -14,7 +14,7 @@ from holdfast.namespace.changes import Changes
 from holdfast.namespace.keys import DAMAGED
 from holdfast.namespace.maintenance import MaintenanceLock
 from holdfast.namespace.view import View
-from holdfast.transactions.base import TransactionBackend
+from holdfast.transactions.base import Backend
 
 NAMES_BLOBS = (b"i", b"p", b"q")
 """The kinds of records that name blobs: inodes, and pending uploads with their parts."""
@@ -29,7 +29,7 @@ def damage_note(store_now_s: float) -> bytes:
     return json.dumps({"at": store_now_s}).encode()
 
 
-def damaged_at_s(store: TransactionBackend) -> float:
+def damaged_at_s(store: Backend) -> float:
     """Return when damaged records were repaired whose blobs may be unowned, by the store's clock; else -1.
 
     A note that cannot be read counts for all blobs.
@@ -43,7 +43,7 @@ def damaged_at_s(store: TransactionBackend) -> float:
         return float("inf")
 
 
-def forget_damage(store: TransactionBackend, lock: MaintenanceLock, store_now_s: float, age_s: float) -> None:
+def forget_damage(store: Backend, lock: MaintenanceLock, store_now_s: float, age_s: float) -> None:
     """Delete the note, if all blobs of its time were old enough for the repair that calls this.
 
     Args:

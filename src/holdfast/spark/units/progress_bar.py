@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from holdfast.runtime import Periodic
-from holdfast.transactions.base import SnapshotBackend
+from holdfast.transactions.base import Backend
 from holdfast.units.job_state import JobState
 from holdfast.units.progress_view import following
 from holdfast.wording import counted
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def job_progress(backend: SnapshotBackend, job: str, *, periodic: Periodic | None = None) -> Iterator[None]:
+def job_progress(backend: Backend, job: str, *, periodic: Periodic | None = None) -> Iterator[None]:
     """Draw a progress bar while the block runs, if stderr is a terminal; see `following` for what it guarantees."""
     if not _is_terminal():
         yield

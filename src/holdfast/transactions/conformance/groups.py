@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from holdfast.conformance import equal
-from holdfast.transactions.base import AlreadyDone, Bound, Commit, Committed, Progress, RangeCount, independent
+from holdfast.transactions.base import AlreadyDone, Bound, Commit, Committed, Progress, RangeCount
 from holdfast.transactions.conformance.subject import Subject, is_conflict, version_of_committed
+from holdfast.transactions.steps import independent
 
 
 def check_group(subject: Subject) -> None:

@@ -1,20 +1,9 @@
-"""Check transactions that lock what they read: for databases with `locked`."""
+"""Check transactions that lock what they read: for backends with `locked`."""
 
 from __future__ import annotations
 
-from typing import cast
-
 from holdfast.conformance import equal, expect
-from holdfast.transactions.base import (
-    Commit,
-    Committed,
-    Conflict,
-    LockingBackend,
-    Progress,
-    RangeCount,
-    Record,
-    TransactionBackend,
-)
+from holdfast.transactions.base import Backend, Commit, Committed, Conflict, Progress, RangeCount, Record
 from holdfast.transactions.conformance.subject import Subject, is_conflict, version_of_committed
 
 
@@ -22,15 +11,11 @@ class _Given(Exception):  # raised by a check, and no error
     """Raised inside of a locked transaction."""
 
 
-def _locking(backend: TransactionBackend) -> LockingBackend:
-    return cast("LockingBackend", backend)
-
-
 def check_locked_commit(subject: Subject) -> None:
     """Check that a locked transaction reads the present records, and applies a commit with its version."""
     subject.fill({b"a": b"1", b"in/1": b"", b"in/2": b"", b"in/3": b""}, {b"n": 3})
     a, n, new = (subject.key(each) for each in (b"a", b"n", b"new"))
-    with _locking(subject.backend).locked() as transaction:
+    with subject.backend.locked() as transaction:
         found = transaction.read([a, n, new], exclusive=True)
         equal(found, subject.other.get_many([a, n, new]), "records that were locked")
         shared = transaction.read([subject.key(b"in/1")], exclusive=False)
@@ -45,7 +30,7 @@ def check_locked_commit(subject: Subject) -> None:
     equal(subject.record(b"a"), Record(version, b"2"), "record after the commit")
     equal(subject.record(b"n"), Record(version, b"", 4), "counter after the commit")
     equal(subject.record(b"in/3"), None, "deleted record")
-    with _locking(subject.backend).locked() as transaction:
+    with subject.backend.locked() as transaction:
         equal(transaction.read([a], exclusive=False)[a].version, version, "version in the next transaction")
 
 
@@ -55,7 +40,7 @@ def check_locked_rollback(subject: Subject) -> None:
     key = subject.key(b"a")
     for fails in (False, True):
         try:
-            with _locking(subject.backend).locked() as transaction:
+            with subject.backend.locked() as transaction:
                 transaction.read([key, subject.key(b"absent")], exclusive=True)
                 if fails:
                     raise _Given
@@ -77,32 +62,16 @@ def check_locked_conflict(subject: Subject) -> None:
         (Commit(inserts={key: b"", new: b""}), key),
         (Commit(ranges=[RangeCount(new, subject.prefix, subject.end, 5)], puts={new: b""}), new),
     ):
-        with _locking(subject.backend).locked() as transaction:
+        with subject.backend.locked() as transaction:
             transaction.read([key], exclusive=True)
             is_conflict(transaction.apply(commit), {named}, "locked commit with a conflict")
         subject.holds({b"a": b"2"}, "after the conflict")
-    with _locking(subject.backend).locked() as transaction:
+    with subject.backend.locked() as transaction:
         outcome = transaction.apply(Commit(progress=Progress(subject.key(b"owner"), 1), inserts={new: b""}))
         version_of_committed(outcome, "locked commit with progress")
-    with _locking(subject.backend).locked() as transaction:
+    with subject.backend.locked() as transaction:
         outcome = transaction.apply(Commit(progress=Progress(subject.key(b"owner"), 1), inserts={new: b""}))
         expect(not isinstance(outcome, Committed | Conflict), "a step that took effect before is reported as done")
-
-
-def check_locked_increment_race(subject: Subject) -> None:
-    """Check that increments under an exclusive lock need no validation, and that none is lost."""
-    key = subject.key(b"n")
-    subject.fill({b"n": b"0"})
-
-    def run(_racer: int, backend: TransactionBackend) -> None:
-        for _ in range(subject.rounds):
-            with _locking(backend).locked() as transaction:
-                value = int(transaction.read([key], exclusive=True)[key].value)
-                version_of_committed(transaction.apply(Commit(puts={key: b"%d" % (value + 1)})), "locked increment")
-
-    threads = 8
-    subject.race(run, threads)
-    subject.holds({b"n": b"%d" % (threads * subject.rounds)}, "after all increments")
 
 
 def check_locked_mixed_race(subject: Subject) -> None:
@@ -110,7 +79,7 @@ def check_locked_mixed_race(subject: Subject) -> None:
     keys = [subject.key(b"x"), subject.key(b"y")]
     subject.fill({b"x": b"0", b"y": b"0"})
 
-    def run(racer: int, backend: TransactionBackend) -> None:
+    def run(racer: int, backend: Backend) -> None:
         def build() -> Commit:
             return _incremented(backend.get_many(keys))
 
@@ -118,7 +87,7 @@ def check_locked_mixed_race(subject: Subject) -> None:
             if racer % 2:
                 subject.repeat(backend, build)
                 continue
-            with _locking(backend).locked() as transaction:
+            with backend.locked() as transaction:
                 commit = _incremented(transaction.read(keys[::-1], exclusive=True))
                 version_of_committed(transaction.apply(commit), "increments under exclusive locks")
 
@@ -140,12 +109,12 @@ def check_locked_reads_repeat(subject: Subject) -> None:
     key = subject.key(b"a")
     subject.fill({b"a": b"0"})
 
-    def run(racer: int, backend: TransactionBackend) -> None:
+    def run(racer: int, backend: Backend) -> None:
         for turn in range(subject.rounds):
             if racer % 2:
                 version_of_committed(backend.commit(Commit(puts={key: b"%d" % turn})), "put")
                 continue
-            with _locking(backend).locked() as transaction:
+            with backend.locked() as transaction:
                 first = transaction.read([key], exclusive=racer == 0)
                 again = transaction.read([key], exclusive=racer == 0)
                 [(_key, record)] = transaction.scan(key, subject.end, 1).records
@@ -161,13 +130,13 @@ def check_locked_range_race(subject: Subject) -> None:
     subject.fill({b"guard": b""})
     reads = subject.reads(b"guard")
 
-    def run(racer: int, backend: TransactionBackend) -> None:
+    def run(racer: int, backend: Backend) -> None:
         for turn in range(subject.rounds):
             new = subject.key(b"in/%d/%d" % (racer, turn))
             if racer % 2:
                 version_of_committed(backend.commit(Commit(reads=reads, inserts={new: b""})), "insert")
                 continue
-            with _locking(backend).locked() as transaction:
+            with backend.locked() as transaction:
                 transaction.read([guard], exclusive=True)
                 before = transaction.scan(subject.key(b"in/"), subject.key(b"in0"), 10_000).records
                 after = transaction.scan(subject.key(b"in/"), subject.key(b"in0"), 10_000).records

@@ -1,4 +1,4 @@
-"""Check concurrent commits: the anomalies that locks and validation must prevent, each as a race.
+"""Check concurrent calls: the anomalies that locks and validation must prevent, each as a race; reads under load.
 
 A database may keep each promise for one caller and still break it for eight. Commits that neither read nor insert have
 no reason to conflict, so a conflict of such a commit means that the database found a deadlock.
@@ -6,12 +6,26 @@ no reason to conflict, so a conflict of such a commit means that the database fo
 
 from __future__ import annotations
 
-from holdfast.conformance import equal, expect
-from holdfast.runtime import SeededRandom
-from holdfast.transactions.base import ABSENT, Bound, Commit, Committed, RangeCount, TransactionBackend
-from holdfast.transactions.conformance.subject import Meeting, Subject, version_of_committed
+import threading
+from collections.abc import Callable
 
-_RACERS = 8
+from holdfast.conformance import ConformanceError, equal, expect
+from holdfast.runtime import SeededRandom
+from holdfast.transactions.base import (
+    ABSENT,
+    AlreadyDone,
+    Backend,
+    Bound,
+    Commit,
+    Committed,
+    Progress,
+    RangeCount,
+    Record,
+)
+from holdfast.transactions.conformance.subject import RACERS, Subject, version_of_committed
+
+_READERS = 3
+_COMMITS_IN_ROUND = 5
 
 
 def check_increment_race(subject: Subject) -> None:
@@ -19,7 +33,7 @@ def check_increment_race(subject: Subject) -> None:
     key = subject.key(b"n")
     subject.fill({b"n": b"0"})
 
-    def run(_racer: int, backend: TransactionBackend) -> None:
+    def run(_racer: int, backend: Backend) -> None:
         def build() -> Commit:
             record = backend.get_many([key])[key]
             return Commit(reads={key: record.version}, puts={key: b"%d" % (int(record.value) + 1)})
@@ -28,32 +42,29 @@ def check_increment_race(subject: Subject) -> None:
             subject.repeat(backend, build)
 
     subject.race(run)
-    subject.holds({b"n": b"%d" % (subject.rounds * _RACERS)}, "after all increments")
+    subject.holds({b"n": b"%d" % (subject.rounds * RACERS)}, "after all increments")
 
 
 def check_add_race(subject: Subject) -> None:
     """Check that adds never conflict, and that none is lost, even if they create their counter."""
     keys = [subject.key(b"%d" % number) for number in range(3)]
 
-    def run(racer: int, backend: TransactionBackend) -> None:
+    def run(racer: int, backend: Backend) -> None:
         for turn in range(subject.rounds):
             order = keys[turn % 3 :] + keys[: turn % 3]
             version_of_committed(backend.commit(Commit(adds=dict.fromkeys(order, racer + 1))), "add")
 
     subject.race(run)
-    total = subject.rounds * sum(range(1, _RACERS + 1))
+    total = subject.rounds * sum(range(1, RACERS + 1))
     subject.holds({b"%d" % number: (b"", total) for number in range(3)}, "after all adds")
 
 
 def check_bound_race(subject: Subject) -> None:
     """Check that a bound is never exceeded, and always reached."""
-    key, most = subject.key(b"n"), _RACERS * subject.rounds // 2
-
-    def run(_racer: int, backend: TransactionBackend) -> int:
-        commit = Commit(adds={key: 1}, bounds=[Bound(key, most)])
-        return sum(isinstance(backend.commit(commit), Committed) for _ in range(subject.rounds))
-
-    equal(sum(subject.race(run)), most, "adds that took effect")
+    key, most = subject.key(b"n"), RACERS * subject.rounds // 2
+    commit = Commit(adds={key: 1}, bounds=[Bound(key, most)])
+    won = sum(subject.took_effect([commit] * RACERS).count(True) for _ in range(subject.rounds))
+    equal(won, most, "adds that took effect")
     subject.holds({b"n": (b"", most)}, "after all adds")
 
 
@@ -63,18 +74,12 @@ def check_insert_race(subject: Subject) -> None:
         key = subject.key(b"%d" % (round_ % 2))
         subject.committed(Commit(deletes=[key]), "delete")
         reads = {key: ABSENT} if round_ % 3 == 0 else {}
-
-        def run(
-            racer: int, backend: TransactionBackend, key: bytes = key, reads: dict[bytes, int] = reads
-        ) -> bytes | None:
-            commit = Commit(reads=reads, inserts={key: b"%d" % racer, subject.key(b"mine/%d" % racer): b""})
-            return b"%d" % racer if isinstance(backend.commit(commit), Committed) else None
-
-        winners = [one for one in subject.race(run) if one is not None]
-        equal(len(winners), 1, "number of inserts that took effect")
-        record = subject.other.get_many([key])[key]
-        equal(record.value, winners[0], "value of the winner")
-        subject.committed(Commit(deletes=[subject.key(b"mine/" + winners[0])]), "delete")
+        mine = [subject.key(b"mine/%d" % racer) for racer in range(RACERS)]
+        won = subject.took_effect([Commit(reads=reads, inserts={key: one, one: b""}) for one in mine])
+        equal(won.count(True), 1, "number of inserts that took effect")
+        winner = mine[won.index(True)]
+        equal(subject.other.get_many([key])[key].value, winner, "value of the winner")
+        subject.committed(Commit(deletes=[winner]), "delete")
         equal(subject.records().keys() - {b"0", b"1"}, set(), "other inserts of those that did not take effect")
 
 
@@ -83,41 +88,15 @@ def check_delete_race(subject: Subject) -> None:
 
     A database that takes no lock on an absent record in order to delete it lets the creation come in between.
     """
-    filling = [b"%03d" % number for number in range(100)]  # takes time between the deletion and the write of z
     for round_ in range(subject.rounds):
         place = b"%d/" % round_
         key, last = subject.key(place + b"a"), subject.key(place + b"z")
-        puts = {subject.key(place + b"m" + each): b"" for each in filling}
-        meeting = Meeting(2)
-
-        def run(
-            racer: int,
-            backend: TransactionBackend,
-            commits: tuple[Commit, Commit] = (
-                Commit(deletes=[key], puts={**puts, last: b""}),
-                Commit(reads={last: ABSENT}, inserts={key: b""}),
-            ),
-            meeting: Meeting = meeting,
-        ) -> bool:
-            with meeting.member():
-                meeting.meet()
-                return isinstance(backend.commit(commits[racer]), Committed)
-
-        was_deleted, _was_created = subject.race(run, threads=2)
+        # What is put takes time between the deletion and the write of z.
+        puts = {subject.key(place + b"m%03d" % number): b"" for number in range(100)}
+        deletion = Commit(deletes=[key], puts={**puts, last: b""})
+        was_deleted, _was_created = subject.took_effect([deletion, Commit(reads={last: ABSENT}, inserts={key: b""})])
         expect(was_deleted, "a commit that reads nothing takes effect")
         equal(subject.record(place + b"a"), None, "record whose creator did not see what the deletion has written")
-
-
-def _one_of_two(subject: Subject, commits: tuple[Commit, Commit], what: str) -> None:
-    """Check that of two commits at the same time exactly one takes effect."""
-    meeting = Meeting(2)
-
-    def run(racer: int, backend: TransactionBackend) -> bool:
-        with meeting.member():
-            meeting.meet()
-            return isinstance(backend.commit(commits[racer]), Committed)
-
-    equal(sum(subject.race(run, threads=2)), 1, f"commits that took effect, {what}")
 
 
 def check_skew_race(subject: Subject) -> None:
@@ -127,7 +106,8 @@ def check_skew_race(subject: Subject) -> None:
         subject.fill({b"x": b"on", b"y": b"on"})
         reads = subject.reads(b"x", b"y")
         commits = (Commit(reads=reads, puts={x: b"off"}), Commit(reads=reads, puts={y: b"off"}))
-        _one_of_two(subject, commits if round_ % 2 else commits[::-1], "of which each reads what the other one writes")
+        won = subject.took_effect(commits if round_ % 2 else commits[::-1])
+        equal(sum(won), 1, "commits that took effect, of which each reads what the other one writes")
 
 
 def check_skew_through_absence_race(subject: Subject) -> None:
@@ -138,79 +118,48 @@ def check_skew_through_absence_race(subject: Subject) -> None:
             x, y = subject.key(b"%d x" % round_), subject.key(b"%d y" % round_)  # a database may know old keys
         subject.committed(Commit(deletes=[x, y]), "deletes")
         commits = (Commit(reads={y: ABSENT}, inserts={x: b""}), Commit(reads={x: ABSENT}, puts={y: b""}))
-        _one_of_two(subject, commits, "of which each creates what the other one read as absent")
+        won = subject.took_effect(commits)
+        equal(sum(won), 1, "commits that took effect, of which each creates what the other one read as absent")
 
 
 def check_phantom_race(subject: Subject) -> None:
     """Check that a range does not change under a commit that counted it: with a guard that exists, or does not."""
     for round_ in range(subject.rounds):
         place = b"%d/" % round_
-        guard = subject.key(place + b"guard")
+        guard, first = subject.key(place + b"guard"), subject.key(place + b"in/")
         subject.fill({place + b"guard": b""} if round_ % 2 else {})
         reads = subject.reads(place + b"guard")
-        one = RangeCount(guard, subject.key(place + b"in/"), subject.key(place + b"in0"), 0)
+        one = RangeCount(guard, first, subject.key(place + b"in0"), 0)
         # Like the removal of an empty directory and the creation of a file in it.
         removal = Commit(ranges=[one], reads=reads, puts={subject.key(place + b"removed"): b""})
-        creation = Commit(reads=reads, inserts={subject.key(place + b"in/1"): b""})
-        meeting = Meeting(2)
-
-        def run(
-            racer: int,
-            backend: TransactionBackend,
-            commits: tuple[Commit, Commit] = (removal, creation),
-            meeting: Meeting = meeting,
-        ) -> bool:
-            with meeting.member():
-                meeting.meet()
-                return isinstance(backend.commit(commits[racer]), Committed)
-
-        was_removed, was_created = subject.race(run, threads=2)
+        _was_removed, was_created = subject.took_effect([removal, Commit(reads=reads, inserts={first + b"1": b""})])
         expect(was_created, "an insert that reads the guard takes effect: nobody writes what it reads")
         later = subject.backend.commit(removal)
         expect(not isinstance(later, Committed), "a range that holds a record is not counted as empty")
-        if was_removed:
-            continue  # the removal came first
-    _claims(subject)
+        subject.committed(Commit(deletes=[first + b"1"]), "delete")
+        claims = [Commit(ranges=[one], inserts={first + b"%d" % racer: b""}) for racer in range(RACERS)]
+        equal(sum(subject.took_effect(claims)), 1, "commits that found the range empty and inserted into it")
 
 
-def _claims(subject: Subject) -> None:
-    """Check that of several commits that count an empty range and insert into it, exactly one takes effect."""
-    for round_ in range(subject.rounds):
-        place = b"claim %d/" % round_
-        guard = subject.key(place + b"guard")
-        one = RangeCount(guard, subject.key(place + b"in/"), subject.key(place + b"in0"), 0)
+def check_progress_race(subject: Subject) -> None:
+    """Check that of several processes that repeat one series, each step takes effect in one."""
+    n, owner = subject.key(b"n"), subject.key(b"owner")
 
-        def run(racer: int, backend: TransactionBackend, one: RangeCount = one, place: bytes = place) -> bool:
-            commit = Commit(ranges=[one], inserts={subject.key(place + b"in/%d" % racer): b""})
-            return isinstance(backend.commit(commit), Committed)
+    def run(_racer: int, backend: Backend) -> int:
+        steps = [Commit(progress=Progress(owner, step), adds={n: 1}) for step in range(1, subject.rounds + 1)]
+        return sum(isinstance(backend.commit(step), Committed) for step in steps)
 
-        equal(sum(subject.race(run)), 1, "commits that found the range empty and inserted into it")
+    won = sum(subject.race(run))
+    subject.holds({b"n": (b"", won), b"owner": (b"", subject.rounds)}, "after the series")
 
 
-def check_transfer_race(subject: Subject) -> None:
-    """Check that transfers between random records, which read and write both, lose and create nothing."""
-    keys = [subject.key(b"%d" % number) for number in range(5)]
-    subject.fill({b"%d" % number: b"100" for number in range(5)})
-
-    def run(racer: int, backend: TransactionBackend) -> None:
-        chance = SeededRandom(racer)
-        for _ in range(subject.rounds):
-            source, target = chance.shuffled(keys)[:2]
-
-            def build(source: bytes = source, target: bytes = target) -> Commit:
-                seen = backend.get_many([source, target])
-                return Commit(
-                    reads={key: record.version for key, record in seen.items()},
-                    puts={
-                        target: b"%d" % (int(seen[target].value) + 1),
-                        source: b"%d" % (int(seen[source].value) - 1),
-                    },
-                )
-
-            subject.repeat(backend, build)
-
-    subject.race(run)
-    equal(sum(int(record.value) for record in subject.records().values()), 500, "sum of all records")
+def check_progress_twins(subject: Subject) -> None:
+    """Check that of two processes that commit the same step at the same time, exactly one does."""
+    for round_ in range(1, subject.rounds + 1):
+        commit = Commit(progress=Progress(subject.key(b"owner"), round_), inserts={subject.key(b"%d" % round_): b""})
+        outcomes = subject.at_once([commit] * 2)
+        equal(sum(isinstance(one, Committed) for one in outcomes), 1, f"twins that committed step {round_}")
+        equal(outcomes.count(AlreadyDone(round_)), 1, f"twins that were told that step {round_} is done")
 
 
 def check_lock_order(subject: Subject) -> None:
@@ -224,7 +173,7 @@ def check_lock_order(subject: Subject) -> None:
     reads = subject.reads(b"fixed 0", b"fixed 1", b"fixed 2")
     empty = RangeCount(fixed[2], subject.key(b"x"), subject.key(b"y"), 0)
 
-    def run(racer: int, backend: TransactionBackend) -> int:
+    def run(racer: int, backend: Backend) -> int:
         chance = SeededRandom(100 + racer)
         added = 0
         for turn in range(subject.rounds):
@@ -250,7 +199,7 @@ def check_group_race(subject: Subject) -> None:
     """Check that groups from several processes take effect as if each of their commits came alone."""
     keys = [subject.key(b"%02d" % number) for number in range(10)]
 
-    def run(racer: int, backend: TransactionBackend) -> int:
+    def run(racer: int, backend: Backend) -> int:
         chance = SeededRandom(200 + racer)
         done = 0
         for turn in range(subject.rounds):
@@ -270,6 +219,126 @@ def check_group_race(subject: Subject) -> None:
 
     total = sum(subject.race(run))
     records = subject.records()
-    equal(sum(record.number for record in records.values()), 3 * subject.rounds * _RACERS, "sum of all adds")
+    equal(sum(record.number for record in records.values()), 3 * subject.rounds * RACERS, "sum of all adds")
     equal(sum(b"/" in key for key in records), total, "records of the commits that took effect")
     equal(sum(key.startswith(b"first") for key in records), subject.rounds, "inserts of which one took effect each")
+
+
+# --- reads under load ------------------------------------------------------------------------------------------------
+def _while_writing(
+    subject: Subject, write: Callable[[int, Backend], object], read: Callable[[Backend], object]
+) -> None:
+    """Run one writer and several readers: the readers read until the writer has ended, and once more."""
+    is_over = threading.Event()
+
+    def run(number: int, backend: Backend) -> None:
+        if number == 0:
+            try:
+                for turn in range(subject.rounds * _COMMITS_IN_ROUND):
+                    write(turn, backend)
+            finally:
+                is_over.set()
+            return
+        goes_on = True
+        while goes_on:
+            goes_on = not is_over.is_set()
+            read(backend)
+
+    subject.race(run, threads=1 + _READERS)
+
+
+def _move(keys: list[bytes]) -> Callable[[int, Backend], None]:
+    """Return a function that moves 1 from one number to another."""
+
+    def write(turn: int, backend: Backend) -> None:
+        source, target = keys[turn % len(keys)], keys[(turn * 7 + 1) % len(keys)]
+        if source != target:
+            outcome = backend.commit(Commit(adds={source: -1, target: 1}))
+            expect(isinstance(outcome, Committed), f"adds take effect: {outcome}")
+
+    return write
+
+
+def _sum(records: dict[bytes, Record]) -> int:
+    return sum(record.number for record in records.values())
+
+
+def check_get_many_is_a_snapshot(subject: Subject) -> None:
+    """Check that x + y never changes for readers while a writer moves amounts between x and y."""
+    keys = [subject.key(b"x"), subject.key(b"y")]
+    subject.fill({}, {b"x": 100, b"y": 100})
+    _while_writing(subject, _move(keys), lambda backend: equal(_sum(backend.get_many(keys)), 200, "x + y"))
+
+
+def check_wide_get_many_is_a_snapshot(subject: Subject) -> None:
+    """Check that a read of thousands of records is one snapshot, too."""
+    keys = [subject.key(b"%04d" % number) for number in range(1500)]
+    subject.committed(Commit(adds=dict.fromkeys(keys, 1)), "adds")
+    few = [keys[0], keys[700], keys[-1], keys[499], keys[500]]
+    _while_writing(
+        subject, _move(few), lambda backend: equal(_sum(backend.get_many(keys)), 1500, "sum of 1,500 numbers")
+    )
+
+
+def check_scan_is_a_snapshot(subject: Subject) -> None:
+    """Check that a page, with its guards, shows the records of one instant, while others insert and delete."""
+    guard, last = subject.key(b"guard"), subject.key(b"zz")
+    subject.fill({b"guard": b"0", b"zz": b"0", b"in/0": b"0"})
+
+    def write(turn: int, backend: Backend) -> None:
+        """Replace the record in the range, and stamp all others with its name."""
+        stamp = b"%d" % (turn + 1)
+        outcome = backend.commit(
+            Commit(
+                puts={guard: stamp, last: stamp},
+                deletes=[subject.key(b"in/%d" % turn)],
+                inserts={subject.key(b"in/" + stamp): stamp},
+            )
+        )
+        expect(isinstance(outcome, Committed), f"the writer's commit takes effect: {outcome}")
+
+    def read(backend: Backend) -> None:
+        page = backend.scan(subject.key(b"in/"), subject.end, 10, [guard, subject.key(b"absent")])
+        values = [record.value for _key, record in page.records]
+        versions = {record.version for _key, record in page.records} | {one.version for one in page.guards.values()}
+        if len(values) != 2 or (len(versions) != 1 and values[0] != b"0"):
+            raise ConformanceError(f"a page shows one record and the two stamps of its commit: {page}")
+        equal(set(values), {page.guards[guard].value}, "stamps on a page and of its guard")
+
+    _while_writing(subject, write, read)
+
+
+def check_fresh_reads(subject: Subject) -> None:
+    """Check that a read contains every commit that had returned before it began, through any handle."""
+    key = subject.key(b"a")
+    subject.fill({}, {b"a": 1})
+    returned = [1]
+
+    def write(turn: int, backend: Backend) -> None:
+        backend.commit(Commit(adds={key: 1}))
+        returned[0] = turn + 2
+
+    def read(backend: Backend) -> None:
+        least = returned[0]
+        expect(backend.get_many([key])[key].number >= least, "get_many shows the last commit that had returned")
+        least = returned[0]
+        page = backend.scan(key, subject.end, 1, [key])
+        expect(page.records[0][1].number >= least, "a scan shows the last commit that had returned")
+        expect(page.guards[key].number >= least, "a guard shows the last commit that had returned")
+
+    _while_writing(subject, write, read)
+
+
+def check_reads_that_conflict_are_stale(subject: Subject) -> None:
+    """Check that a commit that only reads never confirms what was not true at one instant."""
+    keys = [subject.key(b"x"), subject.key(b"y")]
+    subject.fill({}, {b"x": 100, b"y": 100})
+
+    def read(backend: Backend) -> None:
+        """Read one record after the other."""
+        seen = {key: backend.get_many([key])[key] for key in keys}
+        outcome = backend.commit(Commit(reads={key: record.version for key, record in seen.items()}))
+        if isinstance(outcome, Committed):
+            equal(_sum(seen), 200, "x + y, confirmed by a commit")
+
+    _while_writing(subject, _move(keys), read)

@@ -10,10 +10,10 @@ from typing import TypeVar
 
 from holdfast.conformance import ConformanceError, equal, expect
 from holdfast.runtime.runner import ThreadRunner
-from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, Outcome, Record, TransactionBackend
+from holdfast.transactions.base import ABSENT, Backend, Commit, Committed, Conflict, Outcome, Record
 
 T = TypeVar("T")
-_RACERS = 8
+RACERS = 8
 _TOGETHER_S = 60.0  # for all threads to arrive
 _TRIES = 10_000
 _PAGE = 1000
@@ -51,10 +51,10 @@ class Subject:
         rounds: how often each race is repeated: a database that lets two of several writers win does so only sometimes.
     """
 
-    backend: TransactionBackend
-    other: TransactionBackend
+    backend: Backend
+    other: Backend
     prefix: bytes
-    racers: Sequence[TransactionBackend] = ()
+    racers: Sequence[Backend] = ()
     rounds: int = 20
 
     # --- keys and records ---------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class Subject:
         """Commit, and check that it conflicts and names some of these keys."""
         is_conflict(self.backend.commit(commit), {self.key(each) for each in relative}, what)
 
-    def repeat(self, backend: TransactionBackend, build: Callable[[], Commit]) -> int:
+    def repeat(self, backend: Backend, build: Callable[[], Commit]) -> int:
         """Build a commit and try it, until it does not conflict; return the number of conflicts."""
         for conflicts in range(_TRIES):
             if not isinstance(backend.commit(build()), Conflict):
@@ -122,7 +122,7 @@ class Subject:
         raise ConformanceError(f"a transaction makes progress: {_TRIES} attempts in a row conflicted")
 
     # --- races --------------------------------------------------------------------------------------------------------
-    def race(self, run: Callable[[int, TransactionBackend], T], threads: int = _RACERS) -> list[T]:
+    def race(self, run: Callable[[int, Backend], T], threads: int = RACERS) -> list[T]:
         """Run a function in several threads at the same time, each with its number and a handle; return the results."""
         handles = self.racers or (self.backend, self.other)
         start = Meeting(threads)
@@ -132,6 +132,14 @@ class Subject:
             return run(number, handles[number % len(handles)])
 
         return list(ThreadRunner(threads).map(racer, range(threads)))
+
+    def at_once(self, commits: Sequence[Commit]) -> list[Outcome]:
+        """Commit in several threads at the same time; return the outcomes."""
+        return self.race(lambda number, backend: backend.commit(commits[number]), len(commits))
+
+    def took_effect(self, commits: Sequence[Commit]) -> list[bool]:
+        """Commit in several threads at the same time; return which of the commits took effect."""
+        return [isinstance(outcome, Committed) for outcome in self.at_once(commits)]
 
 
 def version_of_committed(outcome: Outcome, what: str) -> int:

@@ -1,4 +1,4 @@
-"""Check what single commits do: each kind of write, versions, conflicts, mistakes of the caller."""
+"""Check what single commits do: each kind of write, versions, conflicts, mistakes of the caller, series of commits."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import fields, replace
 from functools import partial
 from itertools import combinations
 
-from holdfast.conformance import equal, expect, refused
+from holdfast.conformance import equal, refused
 from holdfast.errors import InvalidRequestError
-from holdfast.transactions.base import ABSENT, Bound, Commit, Committed, Conflict, Progress, RangeCount, Record
-from holdfast.transactions.conformance.subject import Subject, is_conflict, version_of_committed
+from holdfast.transactions.base import AlreadyDone, Bound, Commit, Committed, Conflict, Progress, RangeCount, Record
+from holdfast.transactions.conformance.subject import Subject, version_of_committed
 
 
 def check_puts(subject: Subject) -> None:
@@ -230,13 +230,44 @@ def check_mistakes_change_nothing(subject: Subject) -> None:
     subject.committed(Commit(puts={new: b"2"}), "a commit after the mistakes")
 
 
-def check_handles(subject: Subject) -> None:
-    """Check that `commit` and `commit_group` notice the same conflict, through each handle."""
-    key = subject.key(b"a")
-    for handle in (subject.backend, subject.other, *subject.racers):
-        subject.fill({b"a": b"1"})
-        stale = {key: ABSENT}
-        is_conflict(handle.commit(Commit(reads=stale)), {key}, "commit")
-        [outcome] = handle.commit_group([Commit(reads=stale)])
-        is_conflict(outcome, {key}, "group of one commit")
-        expect(handle.commit_group([]) == [], "an empty group has no outcomes")
+# --- series of commits, each of which takes effect at most once ------------------------------------------------------
+def _step(subject: Subject, number: int, owner: bytes = b"owner") -> Commit:
+    return Commit(progress=Progress(subject.key(owner), number), adds={subject.key(b"n"): 1})
+
+
+def check_progress(subject: Subject) -> None:
+    """Check that commits of a series take effect in ascending order, each once, and that numbers may be left out."""
+    version = subject.committed(_step(subject, 1), "step 1")
+    equal(subject.record(b"owner"), Record(version, b"", 1), "record of the progress")
+    equal(subject.other.commit(_step(subject, 1)), AlreadyDone(1), "step 1 again")
+    subject.committed(_step(subject, 4), "step 4")
+    for number in (1, 2, 3, 4):
+        equal(subject.other.commit(_step(subject, number)), AlreadyDone(4), f"step {number} after step 4")
+    subject.committed(_step(subject, 1, b"other"), "step 1 of another series")
+    subject.committed(_step(subject, 2**40), "a large step")
+    subject.holds({b"owner": (b"", 2**40), b"other": (b"", 1), b"n": (b"", 4)}, "in the end")
+    equal(subject.backend.commit_group([_step(subject, 5), Commit()])[0], AlreadyDone(2**40), "step 5 in a group")
+
+
+def check_conflict_makes_no_progress(subject: Subject) -> None:
+    """Check that a commit that conflicts can be repeated with the same number."""
+    subject.fill({b"a": b"1"})
+    commit = Commit(progress=Progress(subject.key(b"owner"), 1), inserts={subject.key(b"a"): b""})
+    for _ in range(2):
+        subject.conflicts(commit, "a step with a conflict", b"a")
+    subject.holds({b"a": b"1"}, "after the conflicts")
+    subject.committed(Commit(deletes=[subject.key(b"a")]), "delete")
+    subject.committed(commit, "the step without a conflict")
+
+
+def check_done_before_conflict(subject: Subject) -> None:
+    """Check that a commit that took effect before does not conflict with its own effects."""
+    commit = Commit(
+        progress=Progress(subject.key(b"owner"), 3),
+        reads=subject.reads(b"a", b"b"),
+        puts={subject.key(b"a"): b"1"},
+        inserts={subject.key(b"b"): b"1"},
+    )
+    subject.committed(commit, "the step")
+    equal(subject.other.commit(commit), AlreadyDone(3), "the step again")
+    subject.holds({b"owner": (b"", 3), b"a": b"1", b"b": b"1"}, "in the end")

@@ -18,7 +18,7 @@ from typing import TypeVar
 import pymysql
 
 from holdfast.runtime import Environment, Moment
-from holdfast.transactions.base import Commit, Judgment, Kind, Outcome, Record, ScanPage, Step, steps_of
+from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage
 from holdfast.transactions.mysql.connection import Link, connect
 from holdfast.transactions.mysql.durability import flush_log
 from holdfast.transactions.mysql.failures import as_holdfast_error, is_busy, is_held, is_lost, mysql_errors
@@ -34,12 +34,12 @@ from holdfast.transactions.mysql.sessions import (
     was_committed,
 )
 from holdfast.transactions.pool import Pool
-from holdfast.transactions.versions import VersionSource
+from holdfast.transactions.steps import Judgment, Kind, Step, VersionSource, steps_of
 
 T = TypeVar("T")
 
 
-class MysqlBackend:
+class MysqlBackend(Backend):
     """A transaction database in a MySQL or MariaDB database, which must have the present schema (`prepare_database`).
 
     Guarantee: a commit is as durable as the server makes it; the default of both servers is a flush to disk.
@@ -75,9 +75,6 @@ class MysqlBackend:
             yield MysqlSnapshot(link)
 
     # --- commits ------------------------------------------------------------------------------------------------------
-    def commit(self, commit: Commit) -> Outcome:
-        return self.commit_group([commit])[0]
-
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         steps = steps_of(commits)
         if not commits:

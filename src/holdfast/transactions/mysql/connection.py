@@ -16,7 +16,6 @@ from pymysql.constants import CLIENT
 from holdfast.errors import InvalidRequestError
 from holdfast.runtime.forks import require_process
 from holdfast.transactions.mysql.options import MysqlOptions
-from holdfast.transactions.seats import Seat
 from holdfast.transactions.sql_files import load_queries
 
 _SQL = load_queries(__package__)
@@ -61,7 +60,7 @@ class Link:
         thread: the server's number of the connection.
         session: the id of the row in the table of sessions that belongs to this connection.
         is_new: whether nothing was committed on it yet.
-        used_s, seat, pid: for the pool.
+        used_s, pid: for the pool.
     """
 
     def __init__(self, raw: pymysql.Connection, options: MysqlOptions, session: int) -> None:
@@ -70,7 +69,6 @@ class Link:
         self.session = session
         self.is_new = True
         self.used_s = 0.0
-        self.seat: Seat | None = None
         self.pid = os.getpid()
         self._is_in_step = True
         self._is_patient = False

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 import pymysql
 
 from holdfast.errors import DeadlockError, InvalidRequestError
-from holdfast.transactions.base import Commit, Judgment, Outcome, Record, ScanPage, steps_of
+from holdfast.transactions.base import Commit, Outcome, Record, ScanPage
 from holdfast.transactions.mysql.connection import Link, Reply, chunked, literal
 from holdfast.transactions.mysql.failures import as_holdfast_error, is_deadlock
 from holdfast.transactions.mysql.locking import Group
 from holdfast.transactions.mysql.reading import as_records, scan_page, scan_statement
 from holdfast.transactions.sql_files import load_queries
-from holdfast.transactions.versions import VersionSource
+from holdfast.transactions.steps import Judgment, VersionSource, steps_of
 
 _SQL = load_queries(__package__)
 

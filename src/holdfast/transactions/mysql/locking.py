@@ -14,21 +14,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 
-from holdfast.transactions.base import (
-    ABSENT,
-    ANY,
-    Commit,
-    Judgment,
-    Kind,
-    Record,
-    Step,
-    judge,
-    seen_count,
-    version_of,
-)
-from holdfast.transactions.memory.backend import apply_steps
+from holdfast.transactions.base import ABSENT, Commit, Record
 from holdfast.transactions.mysql.connection import Link, Reply, chunked, literal
 from holdfast.transactions.sql_files import load_queries
+from holdfast.transactions.steps import ANY, Judgment, Kind, Step, apply_steps, judge, seen_count, version_of
 
 _SQL = load_queries(__package__)
 

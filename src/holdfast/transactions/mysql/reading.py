@@ -37,12 +37,12 @@ class MysqlSnapshot:
         link.run([_SQL["snapshot_level"], _SQL["begin_lasting_snapshot"]])
 
     def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
-        """See `TransactionBackend.get_many`."""
+        """See `Backend.get_many`."""
         replies = self._link.run(_get_statements(keys)) if keys else []
         return dict(record for reply in replies for record in as_records(reply.rows))
 
     def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
-        """See `TransactionBackend.scan`."""
+        """See `Backend.scan`."""
         (reply,) = self._link.run([scan_statement(start, end, limit)])
         return scan_page(reply, limit, self.get_many(guards))
 

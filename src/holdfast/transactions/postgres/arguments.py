@@ -8,18 +8,9 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from holdfast.errors import CorruptDataError, InvalidRequestError
-from holdfast.transactions.base import (
-    AlreadyDone,
-    Commit,
-    Committed,
-    Conflict,
-    Kind,
-    Outcome,
-    Step,
-    steps_of,
-    version_of,
-)
+from holdfast.transactions.base import AlreadyDone, Commit, Committed, Conflict, Outcome
 from holdfast.transactions.postgres.arrays import ByteaArray, Int2Array, Int4Array, Int8Array
+from holdfast.transactions.steps import Kind, Step, steps_of, version_of
 
 _KEY = itemgetter(0)
 _MOST_BYTES = 900_000_000

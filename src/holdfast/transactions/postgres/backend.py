@@ -20,7 +20,7 @@ from psycopg import errors
 
 from holdfast.errors import DeadlockError, HoldfastError, OutcomeUnknownError, UnavailableError
 from holdfast.runtime import Environment, Moment
-from holdfast.transactions.base import Commit, Outcome, Record, ScanPage
+from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage
 from holdfast.transactions.pool import Pool
 from holdfast.transactions.postgres.arguments import Group
 from holdfast.transactions.postgres.arrays import ByteaArray
@@ -31,9 +31,8 @@ from holdfast.transactions.postgres.connection import (
     nothing_happened,
     statement_errors,
 )
-from holdfast.transactions.seats import Seat
 from holdfast.transactions.sql_files import load_queries
-from holdfast.transactions.versions import VersionSource
+from holdfast.transactions.steps import VersionSource
 
 T = TypeVar("T")
 
@@ -60,7 +59,7 @@ class _Session:
 
     Attributes:
         is_new: whether nothing was committed on it yet.
-        used_s, seat, pid: for the pool.
+        used_s, pid: for the pool.
     """
 
     def __init__(self, connection: Connection, versions: VersionSource) -> None:
@@ -68,7 +67,6 @@ class _Session:
         self.versions = versions
         self.is_new = True
         self.used_s = 0.0
-        self.seat: Seat | None = None
         self.pid = os.getpid()
 
     @property
@@ -104,14 +102,16 @@ class _Reply(NamedTuple):
     records: dict[bytes, Record] | None = None
 
 
-class PostgresBackend:
-    """A transaction database in a schema of a PostgreSQL database, which must be prepared (`prepare_database`).
+class PostgresBackend(Backend):
+    """A database in a schema of a PostgreSQL database, which must be prepared (`prepare_database`).
 
     Guarantee: a commit is durable when it returns, provided that ``synchronous_commit`` is on in the server.
 
     Args:
         connections: the most connections of this process.
     """
+
+    reads_ahead = True
 
     def __init__(self, address: PostgresAddress, environment: Environment, *, connections: int = 8) -> None:
         self._address = address
@@ -156,9 +156,6 @@ class PostgresBackend:
             return attempt()
 
     # --- commits ------------------------------------------------------------------------------------------------------
-    def commit(self, commit: Commit) -> Outcome:
-        return self.commit_group([commit])[0]
-
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         return self._commit_group(commits).outcomes
 

@@ -21,33 +21,20 @@ from operator import itemgetter
 from holdfast.errors import HoldfastError, OutcomeUnknownError
 from holdfast.runtime import Environment
 from holdfast.runtime.forks import require_process
-from holdfast.transactions.base import (
-    Commit,
-    Committed,
-    Judgment,
-    Kind,
-    Outcome,
-    Record,
-    ScanPage,
-    Step,
-    judge,
-    seen_count,
-    steps_of,
-)
-from holdfast.transactions.memory.backend import apply_steps
+from holdfast.transactions.base import Backend, Commit, Committed, Outcome, Record, ScanPage
 from holdfast.transactions.sql_files import load_queries
 from holdfast.transactions.sqlite.connection import connect, sqlite_errors
 from holdfast.transactions.sqlite.connections import Connections
 from holdfast.transactions.sqlite.files import flush_file
 from holdfast.transactions.sqlite.queries import get_many, scan, snapshot
 from holdfast.transactions.sqlite.snapshot import SqliteSnapshot
-from holdfast.transactions.versions import VersionSource
+from holdfast.transactions.steps import Judgment, Kind, Step, VersionSource, apply_steps, judge, seen_count, steps_of
 
 _SQL = load_queries(__package__)
 _KEY = itemgetter(0)
 
 
-class SqliteBackend:
+class SqliteBackend(Backend):
     """A transaction database in one SQLite file; the file must have the present schema (`open_sqlite`).
 
     Guarantee: a commit is on disk when it returns, unless the caller asked for ``synchronous=normal``.
@@ -92,9 +79,6 @@ class SqliteBackend:
                 found.close()
 
     # --- commits ------------------------------------------------------------------------------------------------------
-    def commit(self, commit: Commit) -> Outcome:
-        return self.commit_group([commit])[0]
-
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         steps = steps_of(commits)
         with self._write_lock() as writer:

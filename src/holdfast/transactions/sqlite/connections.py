@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from holdfast.errors import NotFoundError, UnavailableError
 from holdfast.runtime import Clock
 from holdfast.runtime.forks import Fork, keep_inherited, watch_forks
-from holdfast.transactions.seats import Seat, Seats
 from holdfast.transactions.sqlite.files import file_error
 from holdfast.transactions.sqlite.ticket_queue import TicketQueue
 
@@ -26,6 +25,15 @@ _LONGEST_FORK_S = 60.0
 _every: weakref.WeakValueDictionary[int, Connections] = weakref.WeakValueDictionary()
 _cut: set[tuple[int, int]] = set()
 """The files, as device and inode, that this process may not use, because its parent used them at the fork."""
+
+
+class _Loan:
+    """A connection is lent, as long as this object exists: a forgotten walk gives it back when it is collected."""
+
+    __slots__ = ("__weakref__", "thread")
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
 
 
 class Connections:
@@ -57,7 +65,7 @@ class Connections:
 
     def _reset(self) -> None:
         self._mutex = threading.Lock()
-        self._loans = Seats(None)
+        self._loans: weakref.WeakValueDictionary[int, _Loan] = weakref.WeakValueDictionary()
         self._readers: list[sqlite3.Connection] = []
         self._writers: list[sqlite3.Connection] = []  # one, unless somebody writes
         self._file: tuple[int, int] | None = None
@@ -86,7 +94,7 @@ class Connections:
     def _lent(self, idle: Callable[[], list[sqlite3.Connection]]) -> Iterator[sqlite3.Connection]:
         if self._is_closed:
             raise UnavailableError("the database is closed: open it again", path=self._path)
-        loan = Seat()
+        loan = _Loan()
         loans, pid = self._loans, os.getpid()
         lent: list[sqlite3.Connection] = []
         is_good = False
@@ -107,31 +115,35 @@ class Connections:
                     keep_inherited(*lent)
                 else:
                     self._take_back(lent, home if is_good else None)
-                    loans.leave(loan)
+                    loans.pop(id(loan), None)
         except BaseException:
             if pid == os.getpid():
                 self._take_back(lent, None)  # the first calls may have been interrupted
-                loans.leave(loan)
+                loans.pop(id(loan), None)
             raise
 
-    def _borrow(self, loan: Seat) -> None:
+    def _borrow(self, loan: _Loan) -> None:
         """Note that a connection is lent, unless another thread forks: then wait until it has."""
         deadline_s = self._clock.elapsed_s() + _LONGEST_FORK_S
         while True:
             with self._mutex:
                 self._forks = [fork for fork in self._forks if not fork.is_over]
                 if not self._forks or _has_borrowed(loan.thread):
-                    self._loans.take(loan, self._clock, 0)
+                    self._loans[id(loan)] = loan
                     return
             if self._clock.elapsed_s() > deadline_s or any(fork.thread == loan.thread for fork in self._forks):
                 raise UnavailableError("this process is being forked: use the database when that is done")
             self._clock.sleep(_FORK_STEP_S)
 
+    def lent_to(self) -> list[int]:
+        """Return the threads that have connections."""
+        return [loan.thread for one in self._loans.valuerefs() if (loan := one()) is not None]
+
     def _take_back(self, lent: list[sqlite3.Connection], home: list[sqlite3.Connection] | None) -> None:
         """Keep a connection for the next caller, unless it is broken, or `close` was called meanwhile.
 
         Takes no lock if there is no home. So it is when a collection of garbage ends a walk: its thread may have the
-        lock, or that of the loans, which others want while they have the lock.
+        lock.
         """
         if home is not None:
             with self._mutex:
@@ -169,7 +181,7 @@ class Connections:
     def close(self) -> None:
         """Close all connections; those that are lent are closed when they come back. May be called twice."""
         self._is_closed = True
-        loan = Seat()  # no fork while a connection is being closed
+        loan = _Loan()  # no fork while a connection is being closed
         try:
             self._borrow(loan)
             with self._mutex:
@@ -179,7 +191,7 @@ class Connections:
                 while home:
                     home.pop().close()
         finally:
-            self._loans.leave(loan)
+            self._loans.pop(id(loan), None)
 
     def before_fork(self, fork: Fork) -> bool:
         """Close all connections, and let nobody else open one until the fork is over."""
@@ -188,7 +200,7 @@ class Connections:
             self._forks = [*(one for one in self._forks if not one.is_over), fork]
         while True:
             with self._mutex:
-                lent_to = {loan.thread for loan in self._loans.seated()}
+                lent_to = set(self.lent_to())
                 is_late = self._clock.elapsed_s() >= deadline_s
                 if not lent_to or fork.thread in lent_to or is_late:
                     fork.is_late |= is_late
@@ -210,4 +222,4 @@ class Connections:
 def _has_borrowed(thread: int) -> bool:
     """Check whether a thread has borrowed a connection to any file: it must come to an end, since the fork waits."""
     every = [found for one in _every.valuerefs() if (found := one()) is not None]
-    return any(one.thread == thread for of in every for one in of._loans.seated())
+    return any(thread in one.lent_to() for one in every)

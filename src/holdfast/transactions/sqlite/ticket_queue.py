@@ -17,8 +17,8 @@ from contextlib import contextmanager, suppress
 
 from holdfast.errors import UnavailableError
 from holdfast.runtime import Clock
-from holdfast.runtime.forks import Fork, watch_forks
-from holdfast.transactions.seats import Seat, Seats
+from holdfast.runtime.forks import Renewed
+from holdfast.transactions.pool import Permits
 from holdfast.transactions.sqlite.files import file_error
 
 _COUNTER_BYTES = 8
@@ -40,7 +40,7 @@ class TicketQueue:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._seats = Seats()
+        self._permits = Permits(1)
         self._passed = 0  # tickets below this one are not waited for
         self._latest = -1  # the ticket that this process has had last
 
@@ -62,8 +62,8 @@ class TicketQueue:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the file was deleted, and nobody is in the queue."""
-        return not self._seats.seated() and os.fstat(self._descriptor).st_nlink == 0
+        """Whether the file was deleted, and no thread is in the queue."""
+        return not self._permits.holders() and os.fstat(self._descriptor).st_nlink == 0
 
     @contextmanager
     def turn(self, clock: Clock, timeout_s: float) -> Iterator[None]:
@@ -73,26 +73,20 @@ class TicketQueue:
             UnavailableError: the turn did not come in time; nothing happened.
         """
         deadline_s = clock.elapsed_s() + timeout_s
-        seat = Seat()
-        try:
+        with self._permits.held(clock, timeout_s) as is_held:
+            if not is_held:
+                raise UnavailableError(
+                    "another thread writes to the database for too long: repeat later", waited_s=timeout_s
+                )
             try:
-                if not self._seats.take(seat, clock, timeout_s):
-                    raise UnavailableError(
-                        "another thread writes to the database for too long: repeat later", waited_s=timeout_s
-                    )
-                self._queue_up(clock, deadline_s)
-                yield
-            finally:
-                self._give_up(seat)
-        except BaseException:
-            self._give_up(seat)  # the first call may have been interrupted
-            raise
-
-    def _give_up(self, seat: Seat) -> None:
-        """Leave, after the locks of this process are given up. May be called again."""
-        if seat in self._seats.seated():  # else another thread has the locks
-            self._unlock()
-        self._seats.leave(seat)
+                try:
+                    self._queue_up(clock, deadline_s)
+                    yield
+                finally:
+                    self._unlock()
+            except BaseException:
+                self._unlock()  # the first call may have been interrupted
+                raise
 
     def _queue_up(self, clock: Clock, deadline_s: float) -> None:
         """Wait for the turn of this process. If the file fails, on a full disk for example, go on without a queue."""
@@ -192,26 +186,18 @@ def _counters(following: int, served: int) -> bytes:
     return following.to_bytes(_COUNTER_BYTES, "big") + served.to_bytes(_COUNTER_BYTES, "big")
 
 
-class _Queues:
+class _Queues(Renewed):
     """The queues of this process, one for each file."""
 
     def __init__(self) -> None:
-        self._reset()
-        watch_forks(self)
-
-    def _reset(self) -> None:
-        self._lock = threading.Lock()
         self._queues: dict[tuple[int, int], TicketQueue] = {}
+        super().__init__()
 
-    def before_fork(self, fork: Fork) -> bool:
-        """Do nothing."""
-        return True
-
-    def after_fork(self, *, is_ready: bool) -> None:
-        """Start anew in a child."""
+    def _renew(self) -> None:
         for queue in self._queues.values():
             queue.abandon()
-        self._reset()
+        self._lock = threading.Lock()
+        self._queues = {}
 
     def of(self, path: str) -> TicketQueue:
         with self._lock:

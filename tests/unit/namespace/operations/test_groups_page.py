@@ -1,7 +1,7 @@
 """The table of operations in docs/reference/namespace.md says what the operations really lock and write.
 
 Each operation runs in several situations on a database that records its commits. The locks follow from the steps of a
-commit (`holdfast.transactions.base.steps`): reads are shared, everything else is exclusive.
+commit (`holdfast.transactions.steps`): reads are shared, everything else is exclusive.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from holdfast.namespace import Namespace, operations
 from holdfast.namespace.inode import decode_inode
 from holdfast.namespace.keys import ROOT_KEY, inode_key, name_of
 from holdfast.namespace.lease import SOFT_LIMIT_MS
-from holdfast.transactions.base import ABSENT, Commit, Kind, steps_of
+from holdfast.transactions.base import ABSENT, Commit
+from holdfast.transactions.steps import Kind, steps_of
 from tests.namespace_world import HookedDatabase, World, all_records
 
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "namespace.md"

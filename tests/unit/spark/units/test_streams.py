@@ -12,7 +12,7 @@ pytest.importorskip("pyspark.sql")
 from holdfast.errors import InvalidRequestError, UnsupportedError
 from holdfast.runtime import Environment
 from holdfast.spark.units.streams import Batch, _Turn, batch_of_query
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.units.jobs import MAP, Job, begin_job
 
 REFUSED = "give each a job name of its own"

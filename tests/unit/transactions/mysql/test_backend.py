@@ -25,12 +25,12 @@ from holdfast.transactions.base import (
     Progress,
     RangeCount,
     Record,
-    independent,
 )
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.mysql.backend import MysqlBackend
 from holdfast.transactions.mysql.connection import connect
 from holdfast.transactions.mysql.options import MysqlOptions
+from holdfast.transactions.steps import independent
 from tests.databases import needs_mariadb
 from tests.patience import wait_until
 from tests.servers.mariadb_server import MariadbServer

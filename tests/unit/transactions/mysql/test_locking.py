@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import pymysql
 import pytest
 
-from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, Progress, RangeCount, steps_of
+from holdfast.transactions.base import ABSENT, Commit, Committed, Conflict, Progress, RangeCount
 from holdfast.transactions.mysql.backend import MysqlBackend
 from holdfast.transactions.mysql.connection import Link, connect
 from holdfast.transactions.mysql.locking import Group
 from holdfast.transactions.mysql.options import MysqlOptions
+from holdfast.transactions.steps import steps_of
 from tests.unit.transactions.mysql.conftest import wait_for_no_lock
 
 

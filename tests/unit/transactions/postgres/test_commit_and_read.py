@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.transactions.base import Backend, Commit, Committed, Conflict, ReadAheadBackend, Record
+from holdfast.transactions.base import Backend, Commit, Committed, Conflict, Record
 from holdfast.transactions.registry import open_backend
 from tests.database_servers import NewUrl
 from tests.databases import needs_postgres
@@ -25,7 +25,6 @@ def backend(new_postgres_url: NewUrl) -> Iterator[Backend]:
 
 
 def test_the_commit_is_seen(backend: Backend) -> None:
-    assert isinstance(backend, ReadAheadBackend)
     backend.commit(Commit(puts={b"a": b"1", b"b": b"1", b"c": b"1"}))
     change = Commit(puts={b"a": b"2"}, deletes=[b"b"], adds={b"n": 5})
     outcome, records = backend.commit_and_read(change, [b"a", b"b", b"c", b"n", b"none"])
@@ -37,7 +36,6 @@ def test_the_commit_is_seen(backend: Backend) -> None:
 
 
 def test_after_a_conflict_nothing_has_changed(backend: Backend) -> None:
-    assert isinstance(backend, ReadAheadBackend)
     backend.commit(Commit(puts={b"a": b"1"}))
     before = backend.get_many([b"a"])
     outcome, records = backend.commit_and_read(Commit(reads={b"a": 7, b"x": 7}, puts={b"y": b""}), [b"a", b"x", b"y"])
@@ -46,7 +44,6 @@ def test_after_a_conflict_nothing_has_changed(backend: Backend) -> None:
 
 
 def test_nothing_is_there(backend: Backend) -> None:
-    assert isinstance(backend, ReadAheadBackend)
     outcome, records = backend.commit_and_read(Commit(puts={b"a": b"1"}), [b"x"])
     assert isinstance(outcome, Committed)
     assert records == {}
@@ -59,7 +56,6 @@ def test_a_lost_reply_loses_the_reads_only(new_postgres_url: NewUrl) -> None:
     port = int(url.rpartition(":")[2].partition("/")[0])
     with LossyTcpProxy(port) as proxy:
         backend = open_backend(f"{url.replace(f':{port}/', f':{proxy.port}/')}?group=off")
-        assert isinstance(backend, ReadAheadBackend)
         backend.commit_and_read(Commit(puts={b"a": b"1"}), [b"a"])  # prepares the statement
         proxy.interfere_once(lambda request: b"payload" in request, Fault.LOSE_REPLY)
         outcome, records = backend.commit_and_read(Commit(puts={b"a": b"payload"}), [b"a"])

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from holdfast.transactions.base import ABSENT, Backend, Commit, Committed, Kind
-from holdfast.transactions.memory.backend import MemoryBackend
+from holdfast.transactions.base import ABSENT, Backend, Commit, Committed
+from holdfast.transactions.memory import MemoryBackend
 from holdfast.transactions.postgres.arguments import Group
 from holdfast.transactions.registry import open_backend
+from holdfast.transactions.steps import Kind
 from tests.database_servers import NewUrl
 from tests.databases import needs_postgres
 

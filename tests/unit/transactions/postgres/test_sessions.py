@@ -19,7 +19,7 @@ from holdfast.transactions.postgres import backend as backend_module
 from holdfast.transactions.postgres.arguments import Group
 from holdfast.transactions.postgres.backend import PostgresBackend
 from holdfast.transactions.postgres.connection import PostgresAddress, connect, prepare_database
-from holdfast.transactions.versions import VersionSource
+from holdfast.transactions.steps import VersionSource
 from tests.lossy_tcp_proxy import Fault, LossyTcpProxy
 from tests.patience import PATIENCE_S, wait_until
 from tests.servers.postgres_server import PostgresServer

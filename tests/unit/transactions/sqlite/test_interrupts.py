@@ -21,7 +21,7 @@ import pytest
 from holdfast.errors import OutcomeUnknownError
 from holdfast.runtime import Environment
 from holdfast.runtime import forks as forks_module
-from holdfast.transactions import seats as seats_module
+from holdfast.transactions import pool as pool_module
 from holdfast.transactions.base import Backend, Commit, Committed
 from holdfast.transactions.group_commit import GroupCommit
 from holdfast.transactions.sqlite import backend as backend_module
@@ -61,7 +61,7 @@ def _is_open(connection: sqlite3.Connection) -> bool:
 
 
 def test_an_interrupt_at_any_line_leaves_nothing_locked(backend: SqliteBackend) -> None:
-    modules = (seats_module, connections_module, queue_module, backend_module)
+    modules = (pool_module, connections_module, queue_module, backend_module)
     made: list[sqlite3.Connection] = []
 
     def connect() -> sqlite3.Connection:
@@ -75,8 +75,8 @@ def test_an_interrupt_at_any_line_leaves_nothing_locked(backend: SqliteBackend) 
             line += 1
             is_within = interrupted_at(line, lambda: _use(backend), *modules)
             assert threads.submit(backend.commit, Commit(adds={b"m": 1})).result(PATIENCE_S)
-            assert backend._connections._loans.seated() == []
-            assert backend._connections.queue()._seats.seated() == []
+            assert backend._connections.lent_to() == []
+            assert backend._connections.queue()._permits.holders() == 0
             idle = [*backend._connections._readers, *backend._connections._writers]
             assert [one for one in made if _is_open(one) and one not in idle] == [], "a child would inherit it"
     assert line > 150
@@ -116,7 +116,7 @@ def test_an_interrupt_at_any_line_around_a_fork_leaves_nothing_locked(
         while is_within:
             line += 1
             child = 0
-            is_within = interrupted_at(line, fork, forks_module, seats_module, connections_module)
+            is_within = interrupted_at(line, fork, forks_module, pool_module, connections_module)
             if child:
                 os.waitpid(child, 0)
             assert threads.submit(backend.commit, Commit(adds={b"m": 1})).result(PATIENCE_S)
@@ -129,7 +129,7 @@ def test_an_interrupt_at_any_line_around_a_fork_leaves_nothing_locked(
 def test_a_forgotten_walk_that_is_collected_at_any_line_stops_nobody(backend: SqliteBackend) -> None:
     """A collection of garbage may begin at any line, and ends a walk that nobody can reach anymore."""
 
-    modules = (seats_module, connections_module)
+    modules = (pool_module, connections_module)
     collected: list[int] = []
 
     def work() -> int:
@@ -153,24 +153,19 @@ def test_a_forgotten_walk_that_is_collected_at_any_line_stops_nobody(backend: Sq
     assert not thread.is_alive(), "it waits for itself"
     assert len(collected) == collected[-1] > 100
     assert min(collected) > 0
-    assert backend._connections._loans.seated() == []
+    assert backend._connections.lent_to() == []
 
 
 def test_a_forgotten_walk_that_is_collected_waits_for_nobody(backend: SqliteBackend) -> None:
-    """Its thread may have the lock of the loans, for which another thread waits that has that of the connections."""
+    """Another thread may have the lock of the connections."""
     connections = backend._connections
     _ForgottenWalk(backend)
-
-    def collect() -> None:
-        with connections._loans._mutex:
-            gc.collect()
-
     with connections._mutex:
-        thread = threading.Thread(target=collect, daemon=True)
+        thread = threading.Thread(target=gc.collect, daemon=True)
         thread.start()
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
-    assert connections._loans.seated() == []
+    assert connections.lent_to() == []
 
 
 @pytest.mark.slow
@@ -217,7 +212,7 @@ def test_a_thousand_interrupts_a_second_stop_nobody(backend: SqliteBackend) -> N
         for number, (acknowledged, unknown) in enumerate(counts):
             found = groups.get_many([b"%d" % number])[b"%d" % number].number
             assert acknowledged <= found <= acknowledged + unknown
-        assert backend._connections._loans.seated() == []
+        assert backend._connections.lent_to() == []
         return [hits, *(acknowledged for acknowledged, _ in counts)]
 
     hits, *counts = Child(run).result()

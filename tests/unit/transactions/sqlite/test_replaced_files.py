@@ -14,10 +14,11 @@ import pytest
 
 from holdfast.errors import NotFoundError, OutcomeUnknownError
 from holdfast.runtime import Environment
-from holdfast.transactions.base import Commit, Committed, Judgment
+from holdfast.transactions.base import Commit, Committed
 from holdfast.transactions.sqlite import backend as backend_module
 from holdfast.transactions.sqlite.backend import SqliteBackend
 from holdfast.transactions.sqlite.connection import prepare_file
+from holdfast.transactions.steps import Judgment
 from tests.patience import PATIENCE_S
 
 _COMMIT = Commit(puts={b"a": b"2"})

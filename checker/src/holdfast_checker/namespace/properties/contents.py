@@ -14,10 +14,9 @@ from holdfast.namespace.inode import Extent, Inode, decode_inode
 from holdfast.namespace.keys import ROOT_KEY, data_key, name_of, parent_of
 from holdfast.namespace.object_store.uploads import Upload
 from holdfast.transactions.base import Record
-from holdfast.transactions.memory.backend import Records
 from holdfast_checker.kernel.world import View
 from holdfast_checker.namespace.model.state import Node, Tree
-from holdfast_checker.transactions.database import DATABASE, Image
+from holdfast_checker.transactions.database import DATABASE, Image, Records
 
 _decoded = lru_cache(maxsize=100_000)(decode_inode)
 

@@ -11,13 +11,12 @@ from holdfast.namespace.collector import Collector
 from holdfast.namespace.keys import kind_range, usage_key
 from holdfast.runtime.simulated import CountingIds, StillClock
 from holdfast.stores.memory.store import MemoryImage, MemoryStore
-from holdfast.transactions.memory.backend import Records
 from holdfast_checker.kernel.world import Property, View
 from holdfast_checker.namespace.actors import BLOBS, Setting
 from holdfast_checker.namespace.model.state import Node, Tree
 from holdfast_checker.namespace.properties.contents import Contents, tree_of
 from holdfast_checker.transactions.copies import Copy
-from holdfast_checker.transactions.database import DATABASE, Image
+from holdfast_checker.transactions.database import DATABASE, Image, Records
 
 
 def no_leftovers(setting: Setting) -> Property:

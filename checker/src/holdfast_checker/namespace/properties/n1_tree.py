@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import cast
 
 from holdfast.namespace.keys import ROOT_KEY, lease_key, name_of, parent_of
-from holdfast.transactions.memory.backend import Records
 from holdfast_checker.histories.tree import Row, what_is_no_tree
 from holdfast_checker.kernel.world import Property, View
 from holdfast_checker.namespace.actors import Setting
 from holdfast_checker.namespace.properties.contents import Contents, at_each_step, contents_of
-from holdfast_checker.transactions.database import DATABASE, Image
+from holdfast_checker.transactions.database import DATABASE, Image, Records
 
 _DELETED = -1
 """In place of a parent: the root of a deleted tree."""

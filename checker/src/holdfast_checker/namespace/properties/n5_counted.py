@@ -7,11 +7,10 @@ from typing import cast
 
 from holdfast.namespace.inode import Inode
 from holdfast.namespace.keys import name_of, usage_key
-from holdfast.transactions.memory.backend import Records
 from holdfast_checker.kernel.world import Property, View
 from holdfast_checker.namespace.actors import Setting
 from holdfast_checker.namespace.properties.contents import Contents, contents_of
-from holdfast_checker.transactions.database import DATABASE, Image
+from holdfast_checker.transactions.database import DATABASE, Image, Records
 
 
 def counted(setting: Setting) -> Property:

@@ -1,17 +1,37 @@
-"""Break transactions into steps, one per key and transaction, in the one global order in which all backends lock.
+"""Break transactions into steps, judge them, and apply them: the reference for every backend.
 
-Two commits that lock in the same order never wait for each other in a circle (paper 004, 3.5: total order update).
+There is one step per key and transaction, in the one global order in which all backends lock. Two commits that lock in
+the same order never wait for each other in a circle (paper 004, 3.5: total order update). SQLite, MySQL and the memory
+backend judge and apply with the functions of this module; the function in PostgreSQL does the same inside the database,
+and the conformance suite holds both to it.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
 
 from holdfast.errors import InvalidRequestError
-from holdfast.transactions.base.values import ABSENT, MAX_KEY_BYTES, MAX_NUMBER, MAX_VALUE_BYTES, Commit
+from holdfast.runtime import Ids
+from holdfast.runtime.forks import Renewed
+from holdfast.transactions.base import (
+    ABSENT,
+    MAX_KEY_BYTES,
+    MAX_NUMBER,
+    MAX_VALUE_BYTES,
+    AlreadyDone,
+    Commit,
+    Committed,
+    Conflict,
+    Outcome,
+    RangeCount,
+    Record,
+    takes_adds,
+)
 
 
 class Kind(enum.IntEnum):
@@ -193,3 +213,158 @@ def independent(commits: Sequence[Commit]) -> int:
         shared |= reads
         added |= adds
     return len(commits)
+
+
+# --- judgment --------------------------------------------------------------------------------------------------------
+def version_of(base: int, call: int) -> int:
+    """Return the version of the records that a transaction of a group writes."""
+    return base + call
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """The verdict on a group.
+
+    Attributes:
+        outcomes: the outcome of each transaction.
+        valid: the steps of the transactions that take effect, in the order of their keys.
+    """
+
+    outcomes: Sequence[Outcome]
+    valid: Sequence[Step]
+
+
+def judge(
+    commits: Sequence[Commit],
+    steps: Sequence[Step],
+    seen: Mapping[bytes, Record],
+    counts: Mapping[tuple[int, int], int],
+    base: int,
+) -> Judgment:
+    """Decide which transactions take effect.
+
+    Args:
+        steps: as `steps_of` returned them.
+        seen: the records that existed, of the keys of all steps; all are locked. Only the values of those to which
+            something is added count, and of these the first byte.
+        counts: maps (transaction, index of its range) to the number of records in the range, before any write.
+        base: the version that the first transaction would give to its records.
+    """
+    conflicts: dict[int, list[bytes]] = {}
+    done: dict[int, int] = {}
+    for step in steps:
+        record = seen.get(step.key)
+        if step.kind is Kind.PROGRESS:
+            if record is not None and record.number >= step.delta:
+                done[step.call] = record.number
+        elif _is_stale(step, record) or (step.kind is Kind.ADD and not _can_add(step.delta, record)):
+            conflicts.setdefault(step.call, []).append(step.key)
+    for call, commit in enumerate(commits):
+        for index, one in enumerate(commit.ranges):
+            if counts[call, index] != one.count:
+                conflicts.setdefault(call, []).append(one.guard)
+    _judge_bounds(commits, steps, seen, conflicts, done)
+    outcomes: list[Outcome] = []
+    for call in range(len(commits)):
+        if call in done:
+            outcomes.append(AlreadyDone(done[call]))
+        elif call in conflicts:
+            outcomes.append(Conflict(tuple(sorted(set(conflicts[call])))))
+        else:
+            outcomes.append(Committed(version_of(base, call)))
+    ended = done.keys() | conflicts.keys()
+    return Judgment(outcomes, [step for step in steps if step.call not in ended])
+
+
+def _is_stale(step: Step, record: Record | None) -> bool:
+    return step.expected != ANY and step.expected != (ABSENT if record is None else record.version)
+
+
+def _can_add(delta: int, record: Record | None) -> bool:
+    """Whether a record is a number, and stays within its limits. Small adds of a group may pass them: `independent`."""
+    if record is None or delta == 0:
+        return True
+    return takes_adds(record.value) and abs(record.number + delta) <= max(MAX_NUMBER, abs(record.number))
+
+
+def _judge_bounds(
+    commits: Sequence[Commit],
+    steps: Sequence[Step],
+    seen: Mapping[bytes, Record],
+    conflicts: dict[int, list[bytes]],
+    done: Mapping[int, int],
+) -> None:
+    """Check bounds in the order of the transactions, each after the adds of the valid ones before it."""
+    for call, commit in enumerate(commits):
+        for bound in commit.bounds:
+            record = seen.get(bound.key)
+            number = 0 if record is None else record.number
+            number += sum(
+                step.delta
+                for step in steps
+                if step.key == bound.key
+                and step.kind is Kind.ADD
+                and step.call <= call
+                and step.call not in done
+                and (step.call == call or step.call not in conflicts)
+            )
+            if number > bound.most:
+                conflicts.setdefault(call, []).append(bound.key)
+
+
+def seen_count(one: RangeCount) -> int:
+    """Return how many records of a range a backend needs to count before it knows whether the condition holds."""
+    return one.count + 1
+
+
+def apply_steps(records: Mapping[bytes, Record], steps: Sequence[Step], base: int) -> dict[bytes, Record | None]:
+    """Return what valid steps write: records by key, and None for deletions. The update phase of paper 004 (3.5)."""
+    changes: dict[bytes, Record | None] = {}
+    for step in steps:
+        version = version_of(base, step.call)
+        if step.kind in (Kind.INSERT, Kind.PUT):
+            changes[step.key] = Record(version, step.value)
+        elif step.kind is Kind.DELETE:
+            changes[step.key] = None
+        elif step.kind in (Kind.ADD, Kind.PROGRESS):
+            old = changes.get(step.key) or records.get(step.key) or Record(0, b"")
+            number = step.delta if step.kind is Kind.PROGRESS else old.number + step.delta
+            changes[step.key] = Record(version, old.value, number)
+    return changes
+
+
+# --- versions --------------------------------------------------------------------------------------------------------
+_SESSION_BITS = 40
+_NUMBER_BITS = 23
+
+
+class VersionSource(Renewed):
+    """Gives out versions: 40 random bits that stand for a session, then a number that counts up.
+
+    A version is a positive number of 63 bits. A process starts a new session after 2**23 versions and after a fork.
+    """
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+        super().__init__()
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
+        self._next = 0
+        self._end = 0
+
+    def take(self, count: int) -> int:
+        """Return the first of `count` consecutive versions of one session; `count` is at most 2**20."""
+        with self._lock:
+            if self._next + count > self._end:
+                session = int(self._ids.token(), 16) % (1 << _SESSION_BITS)
+                self._next = (session << _NUMBER_BITS) + 1
+                self._end = (session + 1) << _NUMBER_BITS
+            first = self._next
+            self._next += count
+            return first
+
+    @staticmethod
+    def session_of(version: int) -> int:
+        """Return the session of a version."""
+        return version >> _NUMBER_BITS

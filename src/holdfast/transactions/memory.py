@@ -4,55 +4,15 @@ from __future__ import annotations
 
 import bisect
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from holdfast.runtime import Ids, SystemIds
-from holdfast.transactions.base import (
-    Commit,
-    Kind,
-    Outcome,
-    Record,
-    ScanPage,
-    Step,
-    judge,
-    seen_count,
-    steps_of,
-    version_of,
-)
-from holdfast.transactions.versions import VersionSource
+from holdfast.transactions.base import Backend, Commit, Outcome, Record, ScanPage
+from holdfast.transactions.steps import VersionSource, apply_steps, judge, seen_count, steps_of
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
-    """An immutable set of records, sorted by key."""
-
-    keys: tuple[bytes, ...] = ()
-    records: tuple[Record, ...] = ()
-
-    def as_dict(self) -> dict[bytes, Record]:
-        """Return the records by key."""
-        return dict(zip(self.keys, self.records, strict=True))
-
-
-def apply_steps(records: Mapping[bytes, Record], steps: Sequence[Step], base: int) -> dict[bytes, Record | None]:
-    """Return what valid steps write: records by key, and None for deletions. The update phase of paper 004 (3.5)."""
-    changes: dict[bytes, Record | None] = {}
-    for step in steps:
-        version = version_of(base, step.call)
-        if step.kind in (Kind.INSERT, Kind.PUT):
-            changes[step.key] = Record(version, step.value)
-        elif step.kind is Kind.DELETE:
-            changes[step.key] = None
-        elif step.kind in (Kind.ADD, Kind.PROGRESS):
-            old = changes.get(step.key) or records.get(step.key) or Record(0, b"")
-            number = step.delta if step.kind is Kind.PROGRESS else old.number + step.delta
-            changes[step.key] = Record(version, old.value, number)
-    return changes
-
-
-class MemoryBackend:
+class MemoryBackend(Backend):
     """A transaction database in memory; every call is one step, under one lock."""
 
     def __init__(self, ids: Ids | None = None) -> None:
@@ -71,9 +31,6 @@ class MemoryBackend:
             keys = self._keys[first : min(last, first + limit)]
             found = [(key, self._records[key]) for key in keys]
             return ScanPage(found, last - first > limit, self.get_many(guards))
-
-    def commit(self, commit: Commit) -> Outcome:
-        return self.commit_group([commit])[0]
 
     def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
         steps = steps_of(commits)

@@ -1,0 +1,318 @@
+"""Define what a namespace and computation units need from a database: versioned records and optimistic transactions.
+
+Keys and values are bytes. A transaction reads records without locks, remembers their versions, buffers its writes, and
+asks for its commit in one call, which validates and applies it.
+
+Worked composition::
+
+    backend = MemoryBackend()
+    seen = backend.get_many([b"a", b"b"])                          # read phase: {} so far
+    reads = {key: seen[key].version if key in seen else ABSENT for key in (b"a", b"b")}
+    outcome = backend.commit(Commit(reads=reads, puts={b"a": b"1"}))
+    assert isinstance(outcome, Committed)
+    again = backend.commit(Commit(reads=reads, puts={b"a": b"2"}))  # b"a" has changed since
+    assert again == Conflict((b"a",))
+
+`holdfast.transactions.transaction` wraps this for callers, and `holdfast.transactions.retry` repeats conflicts.
+
+Source: paper 004 (3), and the design of the database in paper 003 (4.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from holdfast.errors import UnsupportedError
+
+MAX_KEY_BYTES = 1024
+"""The longest key: what a primary key of every database can hold."""
+
+MAX_VALUE_BYTES = 8 * 1024 * 1024
+"""The longest value: half of the smallest default limit for one packet (MariaDB, 16 MiB)."""
+
+MAX_NUMBER = 2**62 - 1
+"""The largest number that an add, a bound, a count or a series may name; `-MAX_NUMBER` is the smallest."""
+
+INTEGER = b"i"
+"""The first byte of every value that is an integer."""
+
+ABSENT = 0
+"""The version of a record that does not exist. No record has this version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record as it was read.
+
+    Attributes:
+        version: identifies the commit that last wrote the record. Versions can only be compared for equality; no two
+            commits have the same, so a record that was deleted and created again has another version.
+        value: the bytes of the last put or insert; empty for a record that only `Commit.adds` wrote.
+        number: the sum of all adds since the last put or insert.
+    """
+
+    version: int
+    value: bytes
+    number: int = 0
+
+
+def takes_adds(value: bytes) -> bool:
+    """Return whether numbers can be added to a record with this value: it is empty, or an integer."""
+    return value[:1] in (b"", INTEGER)
+
+
+@dataclass(frozen=True, slots=True)
+class RangeCount:
+    """A condition against phantoms: so many records have a key from `start` (included) to `end` (excluded).
+
+    The database counts while it holds an exclusive lock on `guard`. So the condition still holds when the commit takes
+    effect, provided that every commit that inserts into the range has `guard` among its reads.
+
+    Attributes:
+        count: number of records before the commit's own writes.
+    """
+
+    guard: bytes
+    start: bytes
+    end: bytes
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A condition on a counter: after the commit's add to `key`, its number is at most `most`."""
+
+    key: bytes
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The position of a commit in a series of commits: they take effect in ascending order, each at most once.
+
+    Attributes:
+        owner: key of the record that holds the number of the last commit in the series.
+        number: the position of this commit, from 1.
+    """
+
+    owner: bytes
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """A transaction that is ready to be validated and applied, as one atomic step.
+
+    A key is in at most one of `puts`, `inserts`, `deletes` and `adds`, and may be in `reads` as well; `progress.owner`
+    is in none of them.
+
+    Attributes:
+        reads: maps each key that the transaction read to the version that it saw, `ABSENT` if there was no record. The
+            commit conflicts if one of them has changed.
+        puts: records to write, whether they exist or not.
+        inserts: records to create. The commit conflicts if one of them exists.
+        deletes: records to delete; absent ones are ignored unless they are in `reads`.
+        adds: maps counters to what is added to them. A missing counter starts at 0. Adds to a key that is not in
+            `reads` never conflict with other adds. The commit conflicts if the record holds a value that is no integer
+            (`takes_adds`), or if the add would take its number beyond `MAX_NUMBER`, or below `-MAX_NUMBER`. To add 0
+            gives any record another version.
+        ranges, bounds: conditions. The commit conflicts if one does not hold; the conflict names its guard or key.
+        progress: the commit's place in a series, or None.
+    """
+
+    reads: Mapping[bytes, int] = field(default_factory=dict)
+    puts: Mapping[bytes, bytes] = field(default_factory=dict)
+    inserts: Mapping[bytes, bytes] = field(default_factory=dict)
+    deletes: Collection[bytes] = ()
+    adds: Mapping[bytes, int] = field(default_factory=dict)
+    ranges: Sequence[RangeCount] = ()
+    bounds: Sequence[Bound] = ()
+    progress: Progress | None = None
+
+
+# --- outcomes ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The commit took effect; the records that it wrote have this version."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """The commit changed nothing: another transaction was first. Read again and start over.
+
+    Attributes:
+        keys: at least one key, in order, that is not as the commit expected; not necessarily all of them.
+    """
+
+    keys: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyDone:
+    """The commit changed nothing now: its `Progress` says that it, or a later one of its series, took effect before.
+
+    Attributes:
+        number: the number of the last commit in the series.
+    """
+
+    number: int
+
+
+Outcome: TypeAlias = Committed | Conflict | AlreadyDone
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPage:
+    """What `Backend.scan` saw in one snapshot.
+
+    Attributes:
+        records: the records of the range in ascending order of their keys.
+        more: whether the range has records beyond the limit.
+        guards: those of the requested guards that exist.
+    """
+
+    records: Sequence[tuple[bytes, Record]]
+    more: bool
+    guards: Mapping[bytes, Record]
+
+
+# --- the calls of a database ------------------------------------------------------------------------------------------
+class SnapshotReader(Protocol):
+    """Reads records; a lasting snapshot (`Backend.snapshot`) answers all calls from one moment."""
+
+    def get_many(self, keys: Collection[bytes]) -> dict[bytes, Record]:
+        """Read records.
+
+        Guarantee: all of them come from one snapshot, which contains every commit that returned before this call began.
+
+        Returns:
+            The existing records by key.
+        """
+        ...
+
+    def scan(self, start: bytes, end: bytes, limit: int, guards: Collection[bytes] = ()) -> ScanPage:
+        """Read the first `limit` records whose key is at least `start` and less than `end`, and the guards.
+
+        Guarantee: everything on the page comes from one snapshot, which contains every commit that returned before this
+        call began. Different pages come from different snapshots.
+        """
+        ...
+
+
+class LockedTransaction(Protocol):
+    """A transaction that holds locks while it works: the pessimistic way of paper 004 (2.3)."""
+
+    def read(self, keys: Collection[bytes], *, exclusive: bool) -> dict[bytes, Record]:
+        """Lock records, in the order of their keys, and read them. An absent record is not locked."""
+        ...
+
+    def scan(self, start: bytes, end: bytes, limit: int) -> ScanPage:
+        """Read a range as it is now. Lock the guard first."""
+        ...
+
+    def apply(self, commit: Commit) -> Outcome:
+        """Validate and apply, and end the transaction: the locks are released. Call this at most once."""
+        ...
+
+
+class Backend(SnapshotReader, Protocol):
+    """A database of versioned records that commits optimistic transactions.
+
+    A backend inherits from this class; the methods with a body may stay as they are.
+
+    All methods may be called from several threads. Besides the errors in its own docstring, any method may raise
+    `AccessDeniedError` (wrong password, missing rights), `NotFoundError` (missing database), `UnavailableError` (the
+    server cannot be reached; nothing happened), `StorageFullError` (nothing happened) and `CorruptDataError`.
+
+    Attributes:
+        reads_ahead: whether `commit_and_read` takes one round trip.
+    """
+
+    reads_ahead: bool = False
+
+    def commit(self, commit: Commit) -> Outcome:
+        """Validate and apply one transaction.
+
+        Guarantee: the transaction takes effect in one step, durably, or not at all. While it does, its reads hold.
+
+        Raises:
+            InvalidRequestError: a key or a value is too long, or a key occurs twice; nothing happened.
+            OutcomeUnknownError: the server went away, and did not come back in time to tell the outcome. Read the
+                records before you repeat.
+        """
+        return self.commit_group([commit])[0]
+
+    def commit_group(self, commits: Sequence[Commit]) -> list[Outcome]:
+        """Validate and apply several independent transactions in one round trip and with one flush to disk.
+
+        Guarantee: each transaction succeeds or fails by itself; they take effect in the order of the list.
+
+        Args:
+            commits: transactions of which none writes what another one reads or writes, except that several may add to
+                one counter: see `holdfast.transactions.steps.independent`.
+
+        Raises: like `commit`, for all of them.
+        """
+        ...
+
+    def try_commit_group(self, commits: Sequence[Commit], patience_s: float) -> list[Outcome] | None:
+        """Commit a group like `commit_group`, unless others hold one of its locks (NOWAIT).
+
+        For a database in which others may hold the locks of some records for long, while those of others are free.
+
+        Args:
+            patience_s: about how long to wait for one lock.
+
+        Returns:
+            None if a lock was not free in time; nothing happened.
+        """
+        return self.commit_group(commits)
+
+    def held_keys(self, keys: Collection[bytes]) -> set[bytes]:
+        """Return those of the keys whose records others have locked just now, as far as the database can tell."""
+        return set()
+
+    def commit_and_read(self, commit: Commit, keys: Collection[bytes]) -> tuple[Outcome, dict[bytes, Record] | None]:
+        """Commit, then read records as they are afterwards: for the next transaction.
+
+        Raises: see `commit`.
+
+        Returns:
+            The outcome of the commit; and those of the records that exist, from one snapshot, or None if they could not
+            be read: read them in another call.
+        """
+        return self.commit(commit), None
+
+    def snapshot(self) -> AbstractContextManager[SnapshotReader]:
+        """Keep a snapshot, which contains every commit that returned before this call began.
+
+        For checks and collections that must see all records at one moment. It delays the clean-up inside the database,
+        so end it within minutes.
+        """
+        raise UnsupportedError("this database has no lasting snapshots: use another one")
+
+    def locked(self) -> AbstractContextManager[LockedTransaction]:
+        """Begin a pessimistic transaction, which locks what it reads. It is rolled back unless `apply` was called."""
+        raise UnsupportedError("this database has no pessimistic transactions: use the optimistic mode")
+
+    def make_durable(self) -> None:
+        """Return when everything that was committed before this call is durable.
+
+        A commit is durable when it returns, unless the URL or the server asks for less: ``synchronous=normal``
+        (SQLite), ``synchronous_commit=off`` (PostgreSQL), ``innodb_flush_log_at_trx_commit`` and ``sync_binlog``
+        (MySQL). Afterwards it survives a crash of the machine anyway.
+
+        Raises:
+            UnavailableError: it is unknown whether it is durable: repeat later.
+            UnsupportedError: the server does not let this user flush its log.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release connections. May be called twice."""
+        ...

@@ -1,1 +1,0 @@
-"""Keep records in memory."""
